@@ -18,18 +18,20 @@ import {
 import { countRoundTrips } from './bench/round-trip-count.ts'
 import { AIMED_NAMES, SCENARIO_NAMES } from './bench/scenarios.ts'
 import { type BenchSystem, defaultStorage, startSystem } from './bench/system.ts'
+import { measureTools, TOOLS_SECTION, TOOLS_SHARES, type ToolsFigures } from './bench/tools/section.ts'
 import { hasWrk } from './bench/wrk.ts'
 import { StartError } from './local/children.ts'
 import { freePorts } from './local/ports.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 /** Everything that is measured. */
-const NAMES = [...SCENARIO_NAMES, RESPONSES_SECTION]
+const NAMES = [...SCENARIO_NAMES, RESPONSES_SECTION, TOOLS_SECTION]
 /** For `--only`, the scenarios that have aims. */
 const AIMED = 'aims'
 const USAGE = `npm run bench -- [options]
   --seconds N       about how long to measure, default 600; each scenario takes 26 s at the least,
-                    10 s with --own-generator and --rounds 1; responses take about a minute, 30 s with --rounds 1
+                    10 s with --own-generator and --rounds 1; responses and tools take about a minute each,
+                    30 s with --rounds 1
   --connections N   connections of the throughput rounds, default 16; streams have twice as many, large bodies at most 4
   --rounds N        rounds of each scenario, default 3
   --only NAMES      what to measure, separated by commas, ${AIMED} for all that has aims:${nameLines()}
@@ -67,7 +69,7 @@ const SLOTS_OF_FIRST = 1
 const SLOTS_OF_PORTKEY = 1.5
 const WARM_UP_MS = 5_000
 
-/** @returns null when only the usage is wanted. @throws StartError for options that are not valid. */
+/** @returns null when only the usage is requested. @throws StartError for options that are not valid. */
 function readOptions(): Options | null {
   const { values } = parseArgs({
     options: {
@@ -108,8 +110,11 @@ function wholeNumber(name: string, text: string, most: number): number {
 }
 
 /** The milliseconds of a scenario: an equal share of the requested time. */
-const shareOf = ({ seconds, only }: Options): number =>
-  (seconds * 1_000) / (only.length + (only.includes(RESPONSES_SECTION) ? RESPONSES_SHARES - 1 : 0))
+const shareOf = ({ seconds, only }: Options): number => {
+  const responses = only.includes(RESPONSES_SECTION) ? RESPONSES_SHARES - 1 : 0
+  const tools = only.includes(TOOLS_SECTION) ? TOOLS_SHARES - 1 : 0
+  return (seconds * 1_000) / (only.length + responses + tools)
+}
 
 /** How long each target has in each round. */
 function slotOf(options: Options): number {
@@ -131,6 +136,7 @@ async function bench(options: Options): Promise<void> {
     const { scenarios: figures, gatewayCalls } = await measure(system, scenarios, plan, tell)
     const after = memoryOf(system)
     const responses = await responsesOf(system, options)
+    const tools = await toolsOf(system, options)
     tell('checking the ledger')
     const ledger = await checkLedger(system, gatewayCalls)
     const ordinary = scenarios.find(({ aims }) => aims === 'whole')
@@ -141,6 +147,7 @@ async function bench(options: Options): Promise<void> {
       roundTrips: ordinary ? await countRoundTrips(system, ordinary, options.connections) : null,
       events: eventFigures(figures),
       responses,
+      tools,
       memory: { idle, after },
       ledger,
     }
@@ -155,6 +162,10 @@ async function responsesOf(system: BenchSystem, options: Options): Promise<Respo
   if (!options.only.includes(RESPONSES_SECTION)) return null
   const milliseconds = shareOf(options) * RESPONSES_SHARES
   return measureResponses(system, { rounds: options.rounds, milliseconds }, tell)
+}
+
+async function toolsOf(system: BenchSystem, { only, rounds }: Options): Promise<ToolsFigures | null> {
+  return only.includes(TOOLS_SECTION) ? measureTools(system, rounds, tell) : null
 }
 
 function memoryOf({ gateway, bare }: BenchSystem) {

@@ -22,7 +22,7 @@ export interface WantedModel {
   capabilities: string[]
 }
 
-/** Every provider name that this file may register: one that is not wanted any more is disabled. */
+/** Every provider name that this file may register: one that is not in use any more is disabled. */
 export const REGISTERED_PROVIDERS = ['openai', 'anthropic', 'scripted-openai', 'scripted-anthropic'] as const
 
 /**

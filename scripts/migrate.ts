@@ -72,7 +72,7 @@ async function apply(opened: OpenDatabase, migration: Migration): Promise<boolea
       `select pg_advisory_xact_lock(${LOCK_ID})`,
       'create schema if not exists drizzle',
       `create table if not exists ${JOURNAL} (id serial primary key, hash text not null, created_at bigint)`,
-      // Fails the transaction when the lock was waited for and the other run did the work; told apart below.
+      // Fails the transaction when the lock was waited for and the other run did the work; distinguished below.
       `do $$ begin if exists (select from ${JOURNAL} where created_at >= ${migration.madeAt}) then
          raise exception 'headgate: already applied'; end if; end $$`,
       ...migration.statements,

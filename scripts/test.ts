@@ -1,19 +1,20 @@
 // npm test [-- options]: runs the tests and ends with one line of totals.
 //
-//   --project <name>     unit, local, http, durable (the default four), dlp, faults, clients, browser; may be repeated.
+//   --project <name>     unit, steps, local, http, durable (the default five), dlp, faults, clients, browser; may be repeated.
 //                        To faults belong those of the durable tests that are campaigns, with more trials.
 //   --fuzz-seeds 20      every option that ends in -seeds, -operations, -runs, -rounds, -calls or -seconds reaches
 //                        the tests as an environment variable (FUZZ_SEEDS=20)
 //   anything else        goes to vitest, such as a part of a file name or -t <name>
 import { spawn } from 'node:child_process'
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { addTotals, type Totals, totalsOf } from './test-totals.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const DEFAULT_PROJECTS = ['unit', 'local', 'http', 'durable']
+const DEFAULT_PROJECTS = ['unit', 'steps', 'local', 'http', 'durable']
 const PROJECTS = [...DEFAULT_PROJECTS, 'dlp', 'faults', 'clients', 'browser']
 
 /** The Durable Objects' tests run inside the runtime, with a configuration of their own. */
@@ -70,8 +71,27 @@ export interface VitestRun {
   environment: Record<string, string>
 }
 
-/** The vitest runs that a command needs. */
-export function runsOf({ projects, environment, rest }: TestCommand): VitestRun[] {
+/** Projects whose tests compute; those of the others wait for local systems about as long as they compute. */
+const COMPUTING_PROJECTS = ['unit', 'steps', 'durable']
+
+/**
+ * The vitest runs that a command needs, in lanes that run side by side. The second lane computes in one worker, while the
+ * tests of the first one wait; so each module of it is loaded once.
+ */
+export function lanesOf(command: TestCommand): VitestRun[][] {
+  const computing = command.projects.filter((project) => COMPUTING_PROJECTS.includes(project))
+  const waiting = command.projects.filter((project) => !COMPUTING_PROJECTS.includes(project))
+  if (computing.length === 0 || waiting.length === 0) return [runsOf(command)]
+  const isSet = command.rest.some((parameter) => parameter.startsWith('--maxWorkers'))
+  const oneWorker = isSet ? command.rest : [...command.rest, '--maxWorkers=1']
+  return [
+    runsOf({ ...command, projects: waiting }),
+    runsOf({ ...command, projects: computing, rest: oneWorker }),
+  ]
+}
+
+/** The vitest runs of these projects, one after another. */
+function runsOf({ projects, environment, rest }: TestCommand): VitestRun[] {
   const rooted = projects.filter((project) => project !== 'durable')
   const runs: VitestRun[] = []
   if (rooted.length > 0) {
@@ -127,8 +147,15 @@ function hasRoom(): boolean {
   }
 }
 
-/** @param report where vitest's own report goes. */
-async function runVitest({ parameters, environment }: VitestRun, report: string): Promise<Totals> {
+/**
+ * @param report where vitest's own report goes.
+ * @param output descriptor of the file that gets what it prints; null for the terminal.
+ */
+async function runVitest(
+  { parameters, environment }: VitestRun,
+  report: string,
+  output: number | null,
+): Promise<Totals> {
   const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
   const child = spawn(
     process.execPath,
@@ -141,11 +168,14 @@ async function runVitest({ parameters, environment }: VitestRun, report: string)
       `--outputFile.json=${report}`,
       ...parameters,
     ],
-    { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...environment } },
+    {
+      cwd: ROOT,
+      stdio: ['inherit', output ?? 'inherit', output ?? 'inherit'],
+      env: { ...process.env, ...environment },
+    },
   )
   const pass = (signal: NodeJS.Signals) => child.kill(signal)
   process.on('SIGTERM', pass)
-  process.on('SIGINT', () => {})
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', resolve)
@@ -162,16 +192,40 @@ function readReport(path: string): unknown {
   }
 }
 
+/** Runs the vitest runs of one lane, one after another. @param output as that of `runVitest`. */
+async function runLane(runs: VitestRun[], folder: string, output: number | null): Promise<Totals> {
+  let totals: Totals = { passed: 0, failed: 0, skipped: 0 }
+  for (const { parameters, environment } of runs) {
+    const run = {
+      parameters,
+      environment: { TMPDIR: folder, NODE_COMPILE_CACHE: COMPILED_CODE, ...environment },
+    }
+    totals = addTotals(totals, await runVitest(run, join(folder, `report-${randomUUID()}.json`), output))
+  }
+  return totals
+}
+
+/** Runs lanes side by side. What the first one prints is shown at once; that of the second, after the first. */
+async function runLanes([first = [], second = []]: VitestRun[][], folder: string): Promise<Totals> {
+  const printed = join(folder, 'second-lane.txt')
+  const output = openSync(printed, 'w')
+  const running = runLane(second, folder, output).finally(() => closeSync(output))
+  const firstTotals = await runLane(first, folder, null)
+  if (second.length > 0)
+    console.log('\nThe tests of the other projects run beside these; their report follows.')
+  const secondTotals = await running
+  process.stdout.write(readFileSync(printed))
+  return addTotals(firstTotals, secondTotals)
+}
+
 async function main(): Promise<void> {
   const command = readCommand(process.argv.slice(2))
   const folder = makeTemporaryFolder(command.projects)
-  const shared = { TMPDIR: folder, NODE_COMPILE_CACHE: COMPILED_CODE }
-  let totals: Totals = { passed: 0, failed: 0, skipped: 0 }
+  // The runs get it too, and end.
+  process.on('SIGINT', () => {})
+  let totals: Totals
   try {
-    for (const [index, { parameters, environment }] of runsOf(command).entries()) {
-      const run = { parameters, environment: { ...shared, ...environment } }
-      totals = addTotals(totals, await runVitest(run, join(folder, `report-${index}.json`)))
-    }
+    totals = await runLanes(lanesOf(command), folder)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -83,7 +83,7 @@ const variables = z.object({
   QSTASH_TOKEN: optional(z.string()),
   QSTASH_CURRENT_SIGNING_KEY: optional(z.string()),
   QSTASH_NEXT_SIGNING_KEY: optional(z.string()),
-  // The QStash receiver would accept published signing keys under this variable, whoever set it.
+  // The QStash receiver would accept published signing keys under this variable, however it was set.
   QSTASH_DEV: z
     .undefined({ error: 'is refused: it makes the receiver accept published signing keys' })
     .optional(),

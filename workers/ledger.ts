@@ -136,7 +136,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     this.#arrangeAlarm()
   }
 
-  /** Never throws: the platform gives up an alarm that has failed six times. */
+  /** Never throws: the platform stops an alarm that has failed six times. */
   override async alarm() {
     this.#alarmAt = null
     await Promise.all([this.#shard?.runDue(), this.#rejected?.flusher.flush()])

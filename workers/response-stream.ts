@@ -15,7 +15,7 @@ export class ResponseStream extends DurableObject<Bindings> implements ResponseS
   constructor(
     context: DurableObjectState,
     environment: Bindings,
-    more: Partial<Pick<ResponseDeps, 'hostedTools'>> = {},
+    more: Partial<Pick<ResponseDeps, 'hostedTools' | 'responseStream'>> = {},
   ) {
     super(context, environment)
     const deps = createDeps(environment, context as unknown as ExecutionContext, unsharedLedgers())
@@ -60,6 +60,10 @@ export class ResponseStream extends DurableObject<Bindings> implements ResponseS
 
   async context(owner: Owner) {
     return this.#response.context(owner)
+  }
+
+  async passFiles(owner: Owner) {
+    return this.#response.passFiles(owner)
   }
 
   async release(owner: Owner) {

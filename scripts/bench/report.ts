@@ -7,6 +7,8 @@ import { renderPortkey, renderRatios, titleOf } from './ratio-report.ts'
 import { renderResponses } from './responses/report.ts'
 import type { ResponsesFigures } from './responses/section.ts'
 import type { RoundTripFigures, RoundTrips } from './round-trip-count.ts'
+import { renderTools } from './tools/report.ts'
+import type { ToolsFigures } from './tools/section.ts'
 
 /** Everything a run found, as `--json` writes it. Times are in microseconds for CPU, else in milliseconds. */
 export interface BenchReport {
@@ -15,6 +17,7 @@ export interface BenchReport {
   roundTrips: RoundTripFigures | null
   events: EventFigures | null
   responses: ResponsesFigures | null
+  tools: ToolsFigures | null
   memory: MemoryFigures
   ledger: LedgerFigures
 }
@@ -54,6 +57,7 @@ export function renderReport(report: BenchReport): string {
     report.roundTrips ? renderRoundTrips(report.roundTrips) : '',
     report.events ? renderEvents(report.events) : '',
     report.responses ? renderResponses(report.responses) : '',
+    report.tools ? renderTools(report.tools) : '',
     report.scenarios.length > 0 ? renderMemory(report) : '',
     report.scenarios.length > 0 ? renderAbsolute(report.scenarios) : '',
   ]

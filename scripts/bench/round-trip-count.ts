@@ -1,8 +1,7 @@
-import { Agent, request as sendRequest } from 'node:http'
-import { type LoopbackServer, listenOnLoopback } from '../local/loopback-server.ts'
 import { runLoad } from './load.ts'
 import { BenchFailure } from './measure.ts'
 import { untilIdle } from './process-usage.ts'
+import { startCounter } from './request-counter.ts'
 import type { Scenario } from './scenarios.ts'
 import type { BenchSystem } from './system.ts'
 
@@ -77,45 +76,8 @@ async function callTimes(
 }
 
 /** The stand-in counts its own requests but those to its control interface. */
-async function upstreamRequests(upstream: string): Promise<number> {
+export async function upstreamRequests(upstream: string): Promise<number> {
   const response = await fetch(`${upstream}/control/stats`)
   const { totalRequests } = (await response.json()) as { totalRequests: number }
   return totalRequests
-}
-
-interface Counter {
-  url: string
-  count(): number
-  reset(): void
-  close(): Promise<void>
-}
-
-/** An HTTP server that passes every request on and counts them. */
-async function startCounter(target: string): Promise<Counter> {
-  const agent = new Agent({ keepAlive: true })
-  let count = 0
-  const server: LoopbackServer = await listenOnLoopback(0, (incoming, outgoing) => {
-    count += 1
-    const { method, headers, url } = incoming
-    const forwarded = { agent, ...(method !== undefined && { method }), headers }
-    return new Promise<void>((resolve, reject) => {
-      const onward = sendRequest(target + (url ?? '/'), forwarded, (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
-        answer.pipe(outgoing).once('close', resolve)
-      })
-      onward.once('error', reject)
-      incoming.pipe(onward)
-    })
-  })
-  return {
-    url: server.url,
-    count: () => count,
-    reset: () => {
-      count = 0
-    },
-    close: async () => {
-      await server.close()
-      agent.destroy()
-    },
-  }
 }

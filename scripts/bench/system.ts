@@ -2,14 +2,15 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseConfiguration } from '../../src/env.ts'
-import { buildWorker } from '../build.ts'
+import { type Bundle, buildScripts, TOOLS_CONFIGURATION, toolsBundle } from '../build.ts'
 import { openDatabase } from '../database.ts'
 import { wantedProviders } from '../demo-catalogue.ts'
 import { organizationId } from '../demo-organizations.ts'
 import { Children } from '../local/children.ts'
 import { freePorts } from '../local/ports.ts'
 import { type StackPlan, stackCommands, stackUrls } from '../local/stack.ts'
-import { type RunningWorkerd, startWorkerd } from '../local/workerd.ts'
+import { type RunningTools, startTools, TOOLS_RUNTIME } from '../local/tools.ts'
+import { type RunningWorkerd, startWorkerd, type WorkerdOptions } from '../local/workerd.ts'
 import { readRuntimeSettings } from '../local/wrangler-settings.ts'
 import { createLocalSecrets, type LocalSecrets } from '../local-secrets.ts'
 import { migrateDatabase } from '../migrate.ts'
@@ -17,6 +18,7 @@ import { seedDatabase } from '../seed.ts'
 import { workerVariables } from '../worker-variables.ts'
 import { expectSuccess, prepareAnswers } from './answers.ts'
 import { type RunningPortkey, startPortkey } from './portkey.ts'
+import { type Counter, startCounter } from './request-counter.ts'
 import { allScenarios, type Scenario } from './scenarios.ts'
 import { prepareShards } from './shards.ts'
 
@@ -31,10 +33,17 @@ const LIMITS_TIMEOUT_MS = String(10_000)
 export interface BenchSystem {
   gateway: RunningWorkerd
   bare: RunningWorkerd
+  /** The script of tools. */
+  tools: RunningTools
+  /** The gateway's requests to it. */
+  toolsRequests: Counter
   /** Null where it is not installed. */
   portkey: RunningPortkey | null
   /** Folder of the bundle that the gateway runs, source map included. */
   bundle: string
+  scripts: { gateway: Bundle; tools: Bundle }
+  /** How each script is started, for starting it again elsewhere. */
+  runtimes: Record<'bare' | 'gateway' | 'tools', WorkerdOptions>
   /** URL of the model upstream, `http://127.0.0.1:<port>`. */
   upstream: string
   redis: string
@@ -77,7 +86,7 @@ export async function startSystem(options: SystemOptions): Promise<BenchSystem> 
   const children = new Children(join(folder, 'logs'), (message) => {
     console.error(`bench: ${message}`)
   })
-  const workers: RunningWorkerd[] = []
+  const workers: Stoppable[] = []
   const stop = async (): Promise<void> => {
     await Promise.all(workers.splice(0).map((worker) => worker.stop()))
     await children.stop()
@@ -92,17 +101,21 @@ export async function startSystem(options: SystemOptions): Promise<BenchSystem> 
   }
 }
 
+interface Stoppable {
+  stop(): Promise<void>
+}
+
 async function start(
   folder: string,
   storage: string,
   children: Children,
-  workers: RunningWorkerd[],
+  workers: Stoppable[],
   { inspectorPort, portkey: server }: SystemOptions,
 ): Promise<Omit<BenchSystem, 'stop'>> {
   const secrets = createLocalSecrets()
   const standIns = await startStandIns(children, secrets, join(storage, 'content'))
   const bundle = join(folder, 'bundle')
-  await buildWorker(bundle, inspectorPort === undefined ? {} : { minify: false })
+  const scripts = await buildScripts(bundle, inspectorPort === undefined ? {} : { minify: false })
   const variables = workerVariables(
     { ORGANIZATION_RATE_LIMIT: RATE_LIMIT, USER_RATE_LIMIT: RATE_LIMIT, LIMITS_TIMEOUT_MS },
     secrets,
@@ -110,33 +123,55 @@ async function start(
   )
   const shardKeys = await fillDatabase(variables, secrets, standIns.modelUpstream)
   const settings = readRuntimeSettings(join(ROOT, 'wrangler.toml'))
-  const run = async (options: Omit<Parameters<typeof startWorkerd>[0], 'compatibilityDate' | 'flags'>) => {
-    const worker = await startWorkerd({ ...settings, ...options })
-    workers.push(worker)
-    return worker
+  const own = <Server extends Stoppable>(server: Server): Server => {
+    workers.push(server)
+    return server
   }
-  const gateway = await run({
-    storageDirectory: join(storage, 'objects'),
-    bundleDirectory: bundle,
-    bindings: variables,
-    buckets: { CONTENT: standIns.contentStore },
-    logFile: join(folder, 'logs/gateway.log'),
-    ...(inspectorPort !== undefined && { inspectorPort }),
-  })
-  const proxies = { bundleDirectory: join(import.meta.dirname, 'workers'), cache: false }
-  const bare = await run({
-    ...proxies,
-    entry: 'bare-proxy.js',
-    bindings: { UPSTREAM: standIns.modelUpstream },
-    durableObjects: {},
-    logFile: join(folder, 'logs/bare-proxy.log'),
-  })
+  const toolsSettings = { ...readRuntimeSettings(TOOLS_CONFIGURATION), bundleDirectory: bundle }
+  const tools = own(
+    await startTools({
+      ...toolsSettings,
+      port: await freePort(),
+      storageDirectory: join(storage, 'tools'),
+      logFile: join(folder, 'logs/tools.log'),
+    }),
+  )
+  const toolsRequests = await startCounter(tools.url)
+  own({ stop: toolsRequests.close })
+  const runtimes: BenchSystem['runtimes'] = {
+    bare: {
+      ...settings,
+      bundleDirectory: join(import.meta.dirname, 'workers'),
+      cache: false,
+      entry: 'bare-proxy.js',
+      bindings: { UPSTREAM: standIns.modelUpstream },
+      durableObjects: {},
+    },
+    gateway: {
+      ...settings,
+      bundleDirectory: bundle,
+      bindings: variables,
+      buckets: { CONTENT: standIns.contentStore },
+      services: { TOOLS: toolsRequests.url },
+    },
+    tools: { ...toolsSettings, ...TOOLS_RUNTIME, bundleDirectory: toolsBundle(bundle) },
+  }
+  const gateway = own(
+    await startWorkerd({
+      ...runtimes.gateway,
+      storageDirectory: join(storage, 'objects'),
+      logFile: join(folder, 'logs/gateway.log'),
+      ...(inspectorPort !== undefined && { inspectorPort }),
+    }),
+  )
+  const bare = own(await startWorkerd({ ...runtimes.bare, logFile: join(folder, 'logs/bare-proxy.log') }))
   const portkey = server === null ? null : await startPortkey(children, server, await freePort())
   for (const slug of ['acme', 'other'] as const) await grantCredits(gateway.url, secrets.adminToken, slug)
   const scenarios = await prepareAnswers(standIns.modelUpstream, allScenarios(secrets.keys, shardKeys))
   const { modelUpstream: upstream, redis, postgres } = standIns
   const sharded = shardKeys !== null
-  return { gateway, bare, portkey, bundle, upstream, redis, postgres, scenarios, sharded, variables }
+  const running = { gateway, bare, tools, toolsRequests, portkey, bundle, scripts, runtimes }
+  return { ...running, upstream, redis, postgres, scenarios, sharded, variables }
 }
 
 async function startStandIns(children: Children, secrets: LocalSecrets, content: string) {

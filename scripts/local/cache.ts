@@ -23,7 +23,7 @@ const ENTRIES_LIMIT = 2_000
  * when the answer says `CF-Cache-Status: HIT`; put is a PUT whose body is the whole HTTP answer as text; delete is
  * `PURGE`, 404 when there was nothing. `CF-Cache-Namespace` names the cache that `caches.open` chose.
  *
- * Entries live as long as `s-maxage` or `max-age` says; answers that forbid storing are not stored.
+ * Entries live as long as `s-maxage` or `max-age` allows; answers that forbid storing are not stored.
  *
  * @param port 0 for any free one
  * @param now milliseconds since the epoch

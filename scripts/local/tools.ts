@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type RunningWorkerd, startWorkerd } from './workerd.ts'
+import { type RunningWorkerd, startWorkerd, type WorkerdOptions } from './workerd.ts'
 
 export interface ToolsOptions {
   /** Folder of the gateway's bundle, in which `tools` has the script of tools. */
@@ -24,6 +24,19 @@ export interface RunningTools {
   stop(): Promise<void>
 }
 
+/** How the runtime is configured for the script of tools. */
+export const TOOLS_RUNTIME: Pick<
+  WorkerdOptions,
+  'entry' | 'bindings' | 'durableObjects' | 'network' | 'cache'
+> = {
+  entry: 'tools.js',
+  bindings: {},
+  durableObjects: { WORKSPACES: 'WorkspaceObject' },
+  // Commands run here: no service of this machine may be in reach.
+  network: ['public'],
+  cache: false,
+}
+
 const HANG_LIMIT_MS = 10_000
 const CHECK_INTERVAL_MS = 500
 /** Before a restart after a crash, so that a script that always crashes does not keep the machine busy. */
@@ -46,13 +59,8 @@ export async function startTools(options: ToolsOptions): Promise<RunningTools> {
   }
   const workerd: RunningWorkerd = await startWorkerd({
     ...settings,
+    ...TOOLS_RUNTIME,
     bundleDirectory: join(bundleDirectory, 'tools'),
-    entry: 'tools.js',
-    bindings: {},
-    durableObjects: { WORKSPACES: 'WorkspaceObject' },
-    // Commands run here: no service of this machine may be in reach.
-    network: ['public'],
-    cache: false,
     onCrash: () => {
       report('the process of the tools ended and is started again')
       next(async () => {

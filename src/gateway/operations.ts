@@ -4,7 +4,7 @@ import type { Protocol } from './protocols/protocol.ts'
 import { responses } from './protocols/responses.ts'
 import type { CallerProtocol, UpstreamProtocol } from './translation/translated-call.ts'
 
-/** What a caller asks of a model. */
+/** What a caller requests of a model. */
 export type Operation = 'chat_completions' | 'completions' | 'messages' | 'count_tokens' | 'responses'
 
 /** The differences between operations. Code tests a trait, never an operation by name. */

@@ -46,9 +46,6 @@ export interface ToolRights {
   shell: EgressRules
 }
 
-/** The rights of a caller whose organization has no rules. */
-export const DEFAULT_TOOL_RIGHTS: ToolRights = { ...DEFAULT_TOOL_SETTINGS, off: [] }
-
 /** The rights of one caller. What any rule switches off is off. */
 export function toolRightsOf(
   { off, web, shell }: ToolSettings,

@@ -50,7 +50,7 @@ const nested: Renderer = (error) => ({
   error: error.kind === 'unauthorized' ? 'Unauthorized' : nestedError(error),
 })
 
-/** The generic rule asks for a top-level `message`; SDKs show the one of the `error` object. */
+/** The generic rule requires a top-level `message`; SDKs show the one of the `error` object. */
 const nestedWithMessage: Renderer = (error) => ({ error: nestedError(error), message: error.message })
 
 const messagesEnvelope: Renderer = (error, requestId) => ({

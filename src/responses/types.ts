@@ -38,7 +38,7 @@ export interface StartRequest {
   connection?: ConnectionStart | undefined
 }
 
-/** What a response has to know of the WebSocket connection that it is created on. */
+/** What a response needs of the WebSocket connection that it is created on. */
 export interface ConnectionStart {
   /** The response of this connection that may be continued although it is not stored; null for none. */
   continues: string | null
@@ -81,7 +81,7 @@ export type NotStarted =
 
 export type StartResult =
   | NotStarted
-  /** `headers` of the answer. `events`: as `follow` from the first event on, if the request asks for a stream. */
+  /** `headers` of the answer. `events`: as `follow` from the first event on, if the request is for a stream. */
   | (StartTrace & {
       error: null
       compatibility: Compatibility
@@ -104,6 +104,14 @@ export interface ResponseStateReport {
   running: boolean
   /** Null while it is running. */
   numbers: StoredNumbers | null
+}
+
+/** What a response holds for the next one of its connection. */
+export interface HeldContext {
+  /** What the model was sent, and the output, as `context/context-stream` encodes it. */
+  items: ReadableStream<Uint8Array>
+  /** The workspace of its files; null for a response in a conversation, which has them. */
+  workspaceId: string | null
 }
 
 /** The methods of a response's Durable Object. For other owners, each of them behaves as if there were no response. */
@@ -136,12 +144,14 @@ export interface ResponseStreamObject {
   inputItems(owner: Owner, page: ItemPageRequest): Promise<ItemPage | 'unknown_item' | null>
   /** Its model and form, the version of the policies that are applied to its events, and their numbers once it has ended. */
   state(owner: Owner): Promise<ResponseStateReport | null>
+  /** The context of the next response of the same connection. Null unless it has ended without a failure, and is held. */
+  context(owner: Owner): Promise<HeldContext | null>
   /**
-   * The context of the next response of the same connection: what the model was sent, and the output, as
-   * `context/context-stream` encodes it. Null unless the response has ended without a failure, and is held.
+   * Passes its files to the next response of the same connection, which deletes them from then on.
+   * @returns false for a response that is not held any more: its files are being deleted.
    */
-  context(owner: Owner): Promise<ReadableStream<Uint8Array> | null>
-  /** Holds the response for its connection no longer than for resuming. */
+  passFiles(owner: Owner): Promise<boolean>
+  /** Holds the response for its connection no longer than for resuming, and deletes its files unless it has passed them on. */
   release(owner: Owner): Promise<void>
   /** Writes an ended response to Postgres if that is pending. */
   settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { pageParameters, text, uuid } from './management.ts'
+import { pageParameters, text, uuid } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 // Bodies of connections: on the public surface, and in the management API.

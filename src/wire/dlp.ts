@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { modelId, text, uuid } from './management.ts'
+import { modelId, text, uuid } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 /**

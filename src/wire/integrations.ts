@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { pageQuery, text, uuid } from './management.ts'
+import { pageQuery, text, uuid } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 /** Bodies and queries of the management API for integrations, their tools, and the rights to use them. */

@@ -24,7 +24,7 @@ export interface Repeated {
 /** A member of each request that waits for its turn. */
 export interface Timed {
   /**
-   * Milliseconds since the epoch after which nobody waits for the result: a call that has not begun then does not.
+   * Milliseconds since the epoch after which no caller waits for the result: a call that has not begun then does not.
    * Absent from a gateway that is older than this script.
    */
   startBefore?: number

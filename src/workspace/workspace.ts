@@ -123,7 +123,7 @@ export class Workspace {
     return { removed }
   }
 
-  /** Forgets results of calls, or deletes everything when the workspace was not used for its lifetime. */
+  /** Deletes results of calls, or deletes everything when the workspace was not used for its lifetime. */
   async alarm(): Promise<void> {
     const expiry = this.#storage.kv.get<number>(EXPIRY)
     if (expiry === undefined || expiry <= Date.now()) {

@@ -8,8 +8,8 @@ import { holdBack } from '../../src/governance/dlp/stream/hold-back.ts'
 import { TextStream } from '../../src/governance/dlp/stream/text-stream.ts'
 import type { CustomDetector, Profile } from '../../src/governance/dlp/types.ts'
 import { drained } from '../../src/lib/slices.ts'
+import type { StepCounter } from '../harness/counted-steps.ts'
 import { SeededRandom } from './corpus/seeded-random.ts'
-import type { StepCounter } from './counted-steps.ts'
 import { fullProfile } from './engine-under-test.ts'
 
 /** A search for texts whose inspection takes more steps than their length explains. */

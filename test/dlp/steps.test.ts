@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { StepCounter } from './counted-steps.ts'
+import { StepCounter } from '../harness/counted-steps.ts'
 import { describeExcess, randomTrial, seeded, simpleTrials, WAYS } from './step-campaign.ts'
 
 /** Random combinations for each way, after every fragment by itself. */

@@ -1,13 +1,12 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { expect, vi } from 'vitest'
+import { beforeEach, expect, vi } from 'vitest'
 import { apiKeys, memberships, organizations, users } from '../../schema/identity.ts'
 import { grants, modelRoutes, models, providers } from '../../schema/models.ts'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
 import type { CallIdentity } from '../../src/governance/governed-call.ts'
 import { NO_INTEGRATIONS } from '../../src/governance/integration-rights.ts'
 import { keyIdOf, type Principal } from '../../src/governance/principal.ts'
-import { DEFAULT_TOOL_RIGHTS } from '../../src/governance/tool-rights.ts'
 import { seal } from '../../src/lib/crypto.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { newResponseId } from '../../src/responses/ids.ts'
@@ -17,8 +16,10 @@ import type { StartRequest } from '../../src/responses/types.ts'
 import type { ResponseStream } from '../../workers/response-stream.ts'
 import { checkResponseStream } from '../harness/conformance.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../harness/tool-rights.ts'
 import { creditSum, expectIntactChain, newOrganization, type Organization } from './ledger-harness.ts'
 import { MODEL_URL, type ModelRequest } from './scripted-model.ts'
+import { type ToolRun, toolRuns } from './tool-response-stream.ts'
 
 /** Before any test puts a gate in front of Postgres: what a test looks up is not held by it. */
 const realFetch = globalThis.fetch
@@ -138,6 +139,7 @@ export function newResponse(
   caller: Caller,
   namespace = env.RESPONSE_STREAMS,
   compatibility: StartRequest['compatibility'] = null,
+  connection?: StartRequest['connection'],
 ) {
   const { principal, owner } = caller
   const responseId = newResponseId(configuration.KEY_PEPPERS)
@@ -150,10 +152,14 @@ export function newResponse(
     identity,
     headers: [],
     compatibility,
+    connection,
   }
+  const type = connection && { type: 'response.create' }
   const bodyOf = (members: object) =>
     new Response(
-      JSON.stringify({ model: MODEL, input: 'hello', stream: true, max_output_tokens: 100, ...members }),
+      JSON.stringify({
+        ...{ ...type, model: MODEL, input: 'hello', stream: true, max_output_tokens: 100, ...members },
+      }),
     ).body as ReadableStream<Uint8Array>
   const follow = (after = 0): Follower => {
     const follower: Follower = { text: '', done: Promise.resolve(false) }
@@ -202,6 +208,23 @@ export type LiveTrial = ReturnType<typeof newResponse>
 
 /** Looks again and again until a check passes. */
 export const until = (check: () => unknown) => vi.waitFor(check, { timeout: 10_000, interval: 2 })
+
+/** Waits for so many requests. @param model what `useScriptedModel` gave. @returns the last of them. */
+export const requestOf = (model: { requests: ModelRequest[] }) => async (count: number) => {
+  await until(() => expect(model.requests).toHaveLength(count))
+  return model.requests[count - 1] as ModelRequest
+}
+
+export const phaseOf = async (response: LiveTrial) =>
+  ((await response.stored('head')) as { phase: string } | null)?.phase
+
+/** Forgets the runs of tools before each test of a file. @param answer is called with each run. */
+export function useToolRuns(answer: (run: ToolRun) => void = () => {}): void {
+  beforeEach(() => {
+    toolRuns.all.length = 0
+    toolRuns.answer = answer
+  })
+}
 
 /** A response that has said a word and is not done. @param model what `useScriptedModel` gave. */
 export async function speaking(model: { requests: ModelRequest[] }, caller: Caller, request: object = {}) {

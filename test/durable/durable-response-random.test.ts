@@ -112,7 +112,7 @@ function newTrial(caller: Caller, random: Random) {
 async function someAsked(before: number, random: Random): Promise<void> {
   const wanted = before + random.integer(1, TOGETHER - 1)
   await vi.waitFor(() => expect(model.requests.length).toBeGreaterThanOrEqual(wanted), {
-    timeout: 2_000,
+    timeout: 20_000,
     interval: 2,
   })
 }

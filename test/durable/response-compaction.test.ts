@@ -1,21 +1,23 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { keyIdOf } from '../../src/governance/principal.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import {
-  type LiveTrial,
   lastOf,
   newCaller,
   newResponse,
+  phaseOf,
   query,
   replayed,
+  requestOf,
   seedModel,
   settledCalls,
   until,
+  useToolRuns,
 } from './durable-response-harness.ts'
 import { holdLedger } from './held-ledger.ts'
-import { type ModelRequest, useScriptedModel } from './scripted-model.ts'
+import { useScriptedModel } from './scripted-model.ts'
 import { toolRuns } from './tool-response-stream.ts'
 
 // What an object does that dies around a compaction, and compactions between the turns of a response.
@@ -23,10 +25,7 @@ import { toolRuns } from './tool-response-stream.ts'
 const gate = useDatabaseGate()
 const model = useScriptedModel()
 beforeAll(seedModel)
-beforeEach(() => {
-  toolRuns.all.length = 0
-  toolRuns.answer = () => {}
-})
+useToolRuns()
 
 const LONG_TEXT = 'It was discussed at length. '.repeat(400)
 const MANAGED = { context_management: [{ type: 'compaction', compact_threshold: 2_000 }] }
@@ -39,13 +38,7 @@ const CONVERSATION = {
   ],
 }
 
-const phaseOf = async (response: LiveTrial) =>
-  ((await response.stored('head')) as { phase: string } | null)?.phase
-
-const asked = async (count: number): Promise<ModelRequest> => {
-  await until(() => expect(model.requests).toHaveLength(count))
-  return model.requests[count - 1] as ModelRequest
-}
+const asked = requestOf(model)
 
 async function compacting() {
   const caller = await newCaller()

@@ -57,7 +57,7 @@ describe('a response with content that is deleted', () => {
     expect(await response.snapshot()).toBeNull()
     const away = contentStoreAway()
     expect(await response.remove()).toBe(false)
-    expect(await eraseResponse(deps, caller.owner, response.responseId)).toBe(true)
+    expect(await eraseResponse(deps, caller.owner, response.responseId)).not.toBeNull()
     expect(await response.row()).toBeUndefined()
     await expect(eraseLeftContent(deps)).rejects.toThrow('R2 is away')
     expect(await notedFor(caller)).toHaveLength(2)
@@ -69,7 +69,7 @@ describe('a response with content that is deleted', () => {
     await eraseLeftContent(deps)
     expect(await contentOf(caller)).toEqual([])
     expect(await notedFor(caller)).toEqual([])
-    expect(await eraseResponse(deps, caller.owner, response.responseId)).toBe(false)
+    expect(await eraseResponse(deps, caller.owner, response.responseId)).toBeNull()
   })
 
   it('with everything there: at once', async () => {
@@ -77,7 +77,7 @@ describe('a response with content that is deleted', () => {
     const response = await largeResponse(caller)
     passTime(WINDOW_MS)
     await response.runAlarm()
-    expect(await eraseResponse(deps, caller.owner, response.responseId)).toBe(true)
+    expect(await eraseResponse(deps, caller.owner, response.responseId)).not.toBeNull()
     expect(await contentOf(caller)).toEqual([])
     expect(await notedFor(caller)).toEqual([])
   })

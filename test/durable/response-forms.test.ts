@@ -1,23 +1,26 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { openResponsesFrames } from '../../src/responses/open-responses/rendered-events.ts'
 import { openResponsesEvents } from '../harness/open-responses.ts'
-import { lastOf, newCaller, newResponse, query, seedModel, until } from './durable-response-harness.ts'
-import { type ModelRequest, useScriptedModel } from './scripted-model.ts'
+import {
+  lastOf,
+  newCaller,
+  newResponse,
+  query,
+  requestOf,
+  seedModel,
+  until,
+  useToolRuns,
+} from './durable-response-harness.ts'
+import { useScriptedModel } from './scripted-model.ts'
 import { toolRuns } from './tool-response-stream.ts'
 
 const model = useScriptedModel()
 beforeAll(seedModel)
-beforeEach(() => {
-  toolRuns.all.length = 0
-  toolRuns.answer = () => {}
-})
+useToolRuns()
 
-const asked = async (count: number): Promise<ModelRequest> => {
-  await until(() => expect(model.requests).toHaveLength(count))
-  return model.requests[count - 1] as ModelRequest
-}
+const asked = requestOf(model)
 
 it('a response keeps the form of its request over a restart, with own names in all that is stored', async () => {
   const response = newResponse(await newCaller(), env.TOOL_RESPONSES, 'open_responses')

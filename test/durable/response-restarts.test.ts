@@ -1,6 +1,6 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { keyIdOf } from '../../src/governance/principal.ts'
 import { untrusted } from '../../src/responses/tools/untrusted.ts'
 import { useDatabaseGate } from './database-gate.ts'
@@ -9,11 +9,14 @@ import {
   lastOf,
   newCaller,
   newResponse,
+  phaseOf,
   query,
   replayed,
+  requestOf,
   seedModel,
   settledCalls,
   until,
+  useToolRuns,
 } from './durable-response-harness.ts'
 import { holdLedger } from './held-ledger.ts'
 import { type ModelRequest, useScriptedModel } from './scripted-model.ts'
@@ -24,20 +27,11 @@ import { type ToolRun, toolRuns } from './tool-response-stream.ts'
 const gate = useDatabaseGate()
 const model = useScriptedModel()
 beforeAll(seedModel)
-beforeEach(() => {
-  toolRuns.all.length = 0
-  toolRuns.answer = () => {}
-})
+useToolRuns()
 
 const RIGHTS = '\\"api_keys\\"'
 
-const phaseOf = async (response: LiveTrial) =>
-  ((await response.stored('head')) as { phase: string } | null)?.phase
-
-const asked = async (count: number): Promise<ModelRequest> => {
-  await until(() => expect(model.requests).toHaveLength(count))
-  return model.requests[count - 1] as ModelRequest
-}
+const asked = requestOf(model)
 
 const runs = async (count: number): Promise<ToolRun> => {
   await until(() => expect(toolRuns.all).toHaveLength(count))

@@ -12,12 +12,13 @@ import {
   newCaller,
   newResponse,
   query,
+  requestOf,
   seedModel,
   settledCalls,
   speaking,
   until,
 } from './durable-response-harness.ts'
-import { type ModelRequest, useScriptedModel } from './scripted-model.ts'
+import { useScriptedModel } from './scripted-model.ts'
 
 useDatabaseGate()
 const model = useScriptedModel()
@@ -78,10 +79,7 @@ async function connect({ principal, owner }: Caller) {
 const attachmentOf = (state: DurableObjectState) =>
   state.getWebSockets()[0]?.deserializeAttachment() as Record<string, unknown>
 
-const asked = async (count: number): Promise<ModelRequest> => {
-  await until(() => expect(model.requests).toHaveLength(count))
-  return model.requests[count - 1] as ModelRequest
-}
+const asked = requestOf(model)
 
 const answers = (text: string) => {
   model.answer = (request) => {

@@ -1,7 +1,8 @@
+import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { DEFAULT_TOOL_RIGHTS } from '../../src/governance/tool-rights.ts'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { untrusted } from '../../src/responses/tools/untrusted.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../harness/tool-rights.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   type Caller,
@@ -9,8 +10,10 @@ import {
   newCaller,
   newResponse,
   query,
+  requestOf,
   seedModel,
   until,
+  useToolRuns,
 } from './durable-response-harness.ts'
 import { type ModelRequest, useScriptedModel } from './scripted-model.ts'
 import { toolRuns } from './tool-response-stream.ts'
@@ -20,17 +23,11 @@ import { toolRuns } from './tool-response-stream.ts'
 useDatabaseGate()
 const model = useScriptedModel()
 beforeAll(seedModel)
-beforeEach(() => {
-  toolRuns.all.length = 0
-  toolRuns.answer = (run) => {
-    run.result = { status: 'completed', members: { output: `result of ${run.callId}` } }
-  }
+useToolRuns((run) => {
+  run.result = { status: 'completed', members: { output: `result of ${run.callId}` } }
 })
 
-const asked = async (count: number): Promise<ModelRequest> => {
-  await until(() => expect(model.requests).toHaveLength(count))
-  return model.requests[count - 1] as ModelRequest
-}
+const asked = requestOf(model)
 
 interface SentBody {
   messages: Array<Record<string, unknown>>
@@ -258,6 +255,26 @@ describe('a tool that ignores its signal', () => {
 })
 
 describe('many calls of one turn', () => {
+  it('that only read run one after the other with parallel_tool_calls: false', async () => {
+    let most = 0
+    toolRuns.answer = (run) => {
+      const running = toolRuns.all.filter(({ result }) => result === null).length
+      most = Math.max(most, running)
+      setTimeout(() => {
+        run.result = { status: 'completed', members: { output: 'x' } }
+      }, 3)
+    }
+    const names = ['hosted_read', 'hosted_read', 'hosted_read']
+    await calling(await newCaller(), {}, ...names)
+    expect(most).toBe(3)
+    model.requests.length = 0
+    toolRuns.all.length = 0
+    most = 0
+    await calling(await newCaller(), { parallel_tool_calls: false }, ...names)
+    expect(toolRuns.all).toHaveLength(3)
+    expect(most).toBe(1)
+  })
+
   it('run six at a time, and no more than the limit of a turn', async () => {
     const [most, running] = [{ count: 0 }, new Set<unknown>()]
     toolRuns.answer = (run) => {
@@ -300,16 +317,29 @@ describe('the files of a response', () => {
     return paths
   }
   const removalOf = ({ owner }: Caller, responseId: string) =>
-    `/workspaces/${owner.organizationId}:${responseId}/remove`
+    `/workspaces/${owner.organizationId}:${owner.userId}:${responseId}/remove`
 
-  it('without a conversation are removed with its window, later if the script of tools is away', async () => {
+  it('without a conversation are removed at its end, once', async () => {
     const caller = await newCaller()
+    const paths = toolsScript(() => 200)
     const { response } = await calling(caller, { store: false }, 'hosted_read')
-    let status = 503
-    const paths = toolsScript(() => status)
+    await until(() => expect(paths).toEqual([removalOf(caller, response.responseId)]))
+    await until(async () => expect(await response.stored('head')).toMatchObject({ filesGone: true }))
     passTime(WINDOW_MS)
     await response.runAlarm()
-    expect(new Set(paths)).toEqual(new Set([removalOf(caller, response.responseId)]))
+    expect(await response.runAlarm()).toBe(false)
+    expect(paths).toHaveLength(1)
+  })
+
+  it('without a conversation are removed after its window if the script of tools is away', async () => {
+    const caller = await newCaller()
+    let status = 503
+    const paths = toolsScript(() => status)
+    const { response } = await calling(caller, { store: false }, 'hosted_read')
+    await until(() => expect(new Set(paths)).toEqual(new Set([removalOf(caller, response.responseId)])))
+    expect(await response.snapshot()).not.toBeNull()
+    passTime(WINDOW_MS)
+    await response.runAlarm()
     expect(await response.snapshot()).toBeNull()
     paths.length = 0
     status = 200
@@ -323,7 +353,71 @@ describe('the files of a response', () => {
     const { response } = await calling(caller, { store: false }, 'hosted_read')
     const paths = toolsScript(() => 200)
     expect(await response.remove()).toBe(true)
-    expect(paths).toEqual([removalOf(caller, response.responseId)])
+    expect(paths).toContain(removalOf(caller, response.responseId))
+  })
+
+  const HOUR_MS = 3_600_000
+  const onConnection = (caller: Caller, continues: string | null) =>
+    newResponse(caller, env.TOOL_RESPONSES, null, { continues, until: Date.now() + HOUR_MS })
+  /** A response of a connection that may have written files, and has ended. */
+  async function heldResponse(caller: Caller) {
+    const response = onConnection(caller, null)
+    model.answer = (request) => {
+      if (!request.body.includes('"tool"')) request.call('hosted_write', '{}')
+      request.finish(request.body.includes('"tool"') ? 'stop' : 'tool_calls')
+    }
+    await response.start({ store: false })
+    await response.ended()
+    model.answer = () => {}
+    model.requests.length = 0
+    return response
+  }
+  const release = ({ client }: { client: ReturnType<typeof newResponse>['client'] }, { owner }: Caller) =>
+    client.release(owner)
+
+  it('of a connection belong to the response that continues, also when it dies', async () => {
+    const caller = await newCaller()
+    const paths = toolsScript(() => 200)
+    const first = await heldResponse(caller)
+    const second = onConnection(caller, first.responseId)
+    await second.start({ store: false, previous_response_id: first.responseId })
+    await asked(1)
+    await release(first, caller)
+    await runInDurableObject(second.stub(), (_, state) => state.abort('the test ends this object')).catch(
+      () => {},
+    )
+    expect(await second.ended()).toMatchObject({ status: 'failed' })
+    expect(paths).toEqual([])
+    await release(second, caller)
+    await until(() => expect(paths).toEqual([removalOf(caller, first.responseId)]))
+  })
+
+  it('of a connection are removed with a response that was refused after it got them', async () => {
+    const caller = await newCaller()
+    const paths = toolsScript(() => 200)
+    const first = await heldResponse(caller)
+    const second = onConnection(caller, first.responseId)
+    model.answer = (request) => request.breakOff()
+    const started = await second.start({ store: false, previous_response_id: first.responseId })
+    expect(started).toMatchObject({ previousResponseId: first.responseId })
+    if (started.error === null && 'held' in started) await second.remove()
+    await until(() => expect(paths).toContain(removalOf(caller, first.responseId)))
+    paths.length = 0
+    await release(first, caller)
+    expect(paths).toEqual([])
+  })
+
+  it('of a connection that is not heard of again are removed when it is too old', async () => {
+    const caller = await newCaller()
+    const paths = toolsScript(() => 200)
+    const first = await heldResponse(caller)
+    passTime(WINDOW_MS)
+    await first.runAlarm()
+    expect(paths).toEqual([])
+    passTime(HOUR_MS)
+    await first.runAlarm()
+    expect(paths).toEqual([removalOf(caller, first.responseId)])
+    expect(await first.runAlarm()).toBe(false)
   })
 
   it('of a conversation stay', async () => {

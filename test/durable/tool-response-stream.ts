@@ -1,4 +1,6 @@
+import { env } from 'cloudflare:workers'
 import type { Bindings } from '../../src/env.ts'
+import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
 import type { HostedTool, ToolResult } from '../../src/responses/tools/hosted-tool.ts'
 import { ResponseStream } from '../../workers/response-stream.ts'
 
@@ -43,6 +45,9 @@ export const TOOLS = [tool('hosted_read', true), tool('hosted_write', false)]
 /** The object of a response with tools of this side. */
 export class ToolResponseStream extends ResponseStream {
   constructor(context: DurableObjectState, environment: Bindings) {
-    super(context, environment, { hostedTools: TOOLS })
+    super(context, environment, {
+      hostedTools: TOOLS,
+      responseStream: (id) => responseStreamClient(env.TOOL_RESPONSES, id),
+    })
   }
 }

@@ -121,7 +121,7 @@ describe.skipIf(!hasRealPostgres)(NAME, { timeout: 60_000 }, () => {
         finishResponse(database, owner, final),
         deleteResponse(database, owner, begin.id),
       ])
-      expect(deleted).toEqual({ contentKeys: status === null ? [] : [`items/${round}`] })
+      expect(deleted).toMatchObject({ contentKeys: status === null ? [] : [`items/${round}`] })
       expect(await selectResponse(database, owner, begin.id)).toBeNull()
       const context = await selectConversationContext(database, owner, begin.conversation?.id ?? '')
       const left = { writer: null, headResponseId: null, items: [] }

@@ -3,7 +3,7 @@ import { createBusyTenant } from '../harness/contention.ts'
 import { query } from '../harness/gateway.ts'
 import { expectWholeLedger } from '../harness/invariants.ts'
 import type { CallResult } from '../harness/model-calls.ts'
-import { type FaultyGateway, startFaultyGateway } from './support/faulty-gateway.ts'
+import { type FaultyGateway, PATIENT_TIMES, startFaultyGateway } from './support/faulty-gateway.ts'
 import { Random } from './support/random.ts'
 import {
   askJson,
@@ -31,12 +31,9 @@ const TIME_LIMIT_MS = 3_000
 let faulty: FaultyGateway
 beforeAll(async () => {
   faulty = await startFaultyGateway({
+    ...PATIENT_TIMES,
     RESPONSE_TIME_LIMIT_MS: TIME_LIMIT_MS,
-    UPSTREAM_HEADERS_TIMEOUT_MS: 20_000,
-    UPSTREAM_FIRST_EVENT_TIMEOUT_MS: 20_000,
-    UPSTREAM_EVENT_TIMEOUT_MS: 20_000,
     LEDGER_LEASE_MS: 10_000,
-    LIMITS_TIMEOUT_MS: 20_000,
     DEGRADED_RATE_LIMIT: 1_000_000,
   })
 })

@@ -5,7 +5,7 @@ import { expectWholeLedger } from '../harness/invariants.ts'
 import type { CallResult } from '../harness/model-calls.ts'
 import type { Tenant } from '../harness/tenant.ts'
 import type { FaultMode } from './support/fault-proxy.ts'
-import { type FaultyGateway, startFaultyGateway } from './support/faulty-gateway.ts'
+import { type FaultyGateway, PATIENT_TIMES, startFaultyGateway } from './support/faulty-gateway.ts'
 import { Random } from './support/random.ts'
 import {
   askJson,
@@ -39,12 +39,9 @@ const WINDOW_MS = 1_000
 let faulty: FaultyGateway
 beforeAll(async () => {
   faulty = await startFaultyGateway({
+    ...PATIENT_TIMES,
     RESPONSE_WINDOW_MS: WINDOW_MS,
     LEDGER_LEASE_MS: 5_000,
-    LIMITS_TIMEOUT_MS: 20_000,
-    UPSTREAM_EVENT_TIMEOUT_MS: 20_000,
-    UPSTREAM_FIRST_EVENT_TIMEOUT_MS: 20_000,
-    UPSTREAM_HEADERS_TIMEOUT_MS: 20_000,
   })
 })
 afterAll(() => faulty?.stop())

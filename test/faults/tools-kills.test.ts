@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { freePorts } from '../../scripts/local/ports.ts'
 import { type RunningTools, startTools } from '../../scripts/local/tools.ts'
 import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
-import { HOSTILE_COMMANDS } from '../harness/hostile-commands.ts'
+import { expectHarmless, HOSTILE_COMMANDS } from '../harness/hostile-commands.ts'
 import { TOOLS_WRANGLER_FILE } from '../harness/start-gateway.ts'
 import { type ShellOutput, workspaceCaller } from '../harness/workspaces.ts'
 import { TRIALS } from './support/faulty-gateway.ts'
@@ -28,6 +28,14 @@ beforeAll(async () => {
 afterAll(async () => {
   await tools?.stop()
   rmSync(folder, { recursive: true, force: true })
+})
+
+describe('a hostile command that takes long', () => {
+  const bystander = { organizationId: crypto.randomUUID(), workspaceId: 'conv_bystander' }
+
+  it.each(HOSTILE_COMMANDS.filter(({ long }) => long))('$name', (hostile) =>
+    expectHarmless(tools.url, hostile, bystander),
+  )
 })
 
 const wait = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds))
@@ -62,10 +70,13 @@ describe('the process of the tools is killed while a command runs', () => {
     const bystander = workspaceCaller(tools.url)
     await bystander.call('write_file', { path: 'kept', content: 'kept' })
     for (let round = 0; round < 3; round++) {
-      for (const { commands } of HOSTILE_COMMANDS) {
-        const calls = [1, 2].map(() =>
-          workspaceCaller(tools.url).call('shell', { commands, timeout_ms: 1_000 }),
-        )
+      for (const { commands, file } of HOSTILE_COMMANDS) {
+        const content = file?.() ?? ''
+        const calls = [1, 2].map(async () => {
+          const caller = workspaceCaller(tools.url)
+          await caller.call('write_file', { path: 'file.b64', content })
+          await caller.call('shell', { commands, timeout_ms: 1_000 })
+        })
         await Promise.allSettled(calls)
         expect((await bystander.shell('cat kept; ls')).stdout).toBe('keptkept\n')
       }

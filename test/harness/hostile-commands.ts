@@ -1,13 +1,76 @@
 // The commands are bash: `${…}` in them is not a template.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: see above
+import { gzipSync } from 'node:zlib'
+import { expect } from 'vitest'
+import { type ShellOutput, workspaceCaller } from './workspaces.ts'
+
+/** About a thousandth of its content. */
+const gzipOfZeros = (megabytes: number): Buffer => gzipSync(Buffer.alloc(megabytes * 2 ** 20))
+
 /** A command that tries to harm its sandbox, and what must be true of its output. */
 export interface HostileCommand {
   name: string
   commands: string[]
+  /** Base64 of a file `file.b64` that is there before. */
+  file?: () => string
+  /** What its output has to have. */
+  always?: RegExp
   /** Something that its output must not have. */
   never?: RegExp
   /** Whether it computes for longer than the runtime lets it, so that its process is killed. */
   endless?: true
+  /** Whether it takes seconds of processor time for a bound that another command meets as well: `test:faults` runs it. */
+  long?: true
+}
+
+const REFUSALS = /^(The call was interrupted|The tool is not available now)/
+
+/**
+ * Runs hostile commands in a workspace. Fails unless their output is harmless, and this workspace and another one work
+ * afterwards with what they had.
+ * @param bystander owner and id of the other workspace.
+ * @param meanwhile what runs beside the commands.
+ */
+export async function expectHarmless(
+  toolsUrl: string,
+  { commands, file, always, never, endless }: HostileCommand,
+  bystander: { organizationId: string; workspaceId: string },
+  meanwhile: () => Promise<void> = async () => {},
+): Promise<void> {
+  const caller = workspaceCaller(toolsUrl)
+  await caller.call('write_file', { path: 'kept.txt', content: 'kept' })
+  if (file) await caller.call('write_file', { path: 'file.b64', content: file() })
+  const other = workspaceCaller(toolsUrl, bystander)
+  await other.call('write_file', { path: 'canary.txt', content: 'canary' })
+
+  const running = caller.call('shell', { commands, timeout_ms: 2_000, max_output_length: null }).then(
+    ({ members }) => members.output as ShellOutput[],
+    (error: Error) => error,
+  )
+  await meanwhile()
+  const result = await running
+
+  if (endless) expect(String(result)).toMatch(/interrupted/)
+  else if (result instanceof Error) expect(result.message).toMatch(REFUSALS)
+  else expectHarmlessOutput(result, { always, never })
+  expect((await caller.shell('cat kept.txt; echo {} | jq -c .polluted')).stdout).toBe('keptnull\n')
+  expect((await other.shell('cat canary.txt; ls; echo $polluted$__proto__')).stdout).toBe(
+    'canarycanary.txt\n\n',
+  )
+}
+
+function expectHarmlessOutput(
+  result: ShellOutput[],
+  { always, never }: { always: RegExp | undefined; never: RegExp | undefined },
+): void {
+  const text = result.map(({ stdout, stderr }) => stdout + stderr).join('\n')
+  if (always) expect(text).toMatch(always)
+  if (never) expect(text).not.toMatch(never)
+  expect(text).not.toMatch(/canary|executionLimits|at async|\.js:\d|TypeError/)
+  for (const { stdout, stderr } of result) {
+    expect(Buffer.byteLength(stdout)).toBeLessThan(70_000)
+    expect(Buffer.byteLength(stderr)).toBeLessThan(70_000)
+  }
 }
 
 /** A megabyte of one character in `x`. */
@@ -117,6 +180,7 @@ export const HOSTILE_COMMANDS: readonly HostileCommand[] = [
     name: 'a large regular expression on a large text',
     commands: [`${MEGABYTE}echo $x | grep -c -E 'a{1,1000}b'`],
     endless: true,
+    long: true,
   },
   {
     name: 'nested loops within a command',
@@ -127,11 +191,33 @@ export const HOSTILE_COMMANDS: readonly HostileCommand[] = [
     name: 'a difference of two unlike files',
     commands: ['seq 9000 > f1; sort -r f1 > f2; cat f1 f1 f1 > f3; cat f2 f2 f2 > f4; diff f3 f4 | wc -l'],
     endless: true,
+    long: true,
   },
   {
     name: 'a gzip bomb',
     commands: [
       `${MEGABYTE}for i in $(seq 12); do echo -n $x; done | gzip > b.gz; for i in $(seq 60); do cat b.gz; done > c.gz; gunzip -c c.gz | wc -c; zcat c.gz c.gz c.gz | wc -c; gunzip c.gz`,
+    ],
+    long: true,
+  },
+  {
+    name: 'a gzip bomb of one member',
+    always: /decompressed data exceeds limit/,
+    file: () => gzipOfZeros(256).toString('base64'),
+    commands: [
+      'base64 -d file.b64 > b.gz; gunzip -c b.gz | wc -c',
+      'gzip -t b.gz; gzip -l b.gz; gzip -dc b.gz > out; wc -c out',
+      'zcat b.gz | head -c 10 | od -c; cp b.gz c.gz; gunzip c.gz; ls -l',
+      'rg -z a b.gz; rg -z --count "" .',
+    ],
+  },
+  {
+    name: 'a gzip bomb in a gzip bomb',
+    always: /decompressed data exceeds limit/,
+    file: () => gzipSync(gzipOfZeros(256)).toString('base64'),
+    commands: [
+      'base64 -d file.b64 > b.gz.gz; gunzip b.gz.gz; gunzip b.gz; ls -l',
+      'base64 -d file.b64 | gunzip | gunzip | wc -c; base64 -d file.b64 | zcat | zcat | zcat | wc -c',
     ],
   },
   {

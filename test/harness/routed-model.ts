@@ -54,6 +54,9 @@ export async function createRoutedModel(
 
 export type Dialect = 'chat' | 'messages'
 
+/** The kind of a provider that speaks a dialect. */
+export const KINDS: Record<Dialect, ProviderKind> = { chat: 'openai-compatible', messages: 'anthropic' }
+
 const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 }
 const MESSAGES_USAGE = { input_tokens: 11, output_tokens: 7 }
 /** What `answered` reports, in micro-credits by `PRICES`. */

@@ -1,8 +1,8 @@
-import { DEFAULT_TOOL_RIGHTS } from '../../src/governance/tool-rights.ts'
 import { newId } from '../../src/lib/ids.ts'
 import type { HostedTool, ToolResult } from '../../src/responses/tools/hosted-tool.ts'
 import { workspaceClient } from '../../src/responses/tools/workspace/workspace-client.ts'
 import { workspaceTools } from '../../src/responses/tools/workspace/workspace-tools.ts'
+import { DEFAULT_TOOL_RIGHTS } from './tool-rights.ts'
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
@@ -13,6 +13,7 @@ export const toolsService = (toolsUrl: string, through: Fetch = fetch) => ({
 
 export interface WorkspaceCaller {
   organizationId: string
+  userId: string
   workspaceId: string
   /** Calls a tool as the registry does. Rejects with the ApiError of a refusal. */
   call(name: string, arguments_: unknown, callId?: string, signal?: AbortSignal): Promise<ToolResult>
@@ -32,6 +33,7 @@ export function workspaceCaller(
   toolsUrl: string,
   {
     organizationId = crypto.randomUUID() as string,
+    userId = crypto.randomUUID() as string,
     workspaceId = newId('conv'),
     through = fetch as Fetch,
     shell = DEFAULT_TOOL_RIGHTS.shell,
@@ -43,13 +45,14 @@ export function workspaceCaller(
     const tool = tools.find(({ definition }) => definition.name === name)
     if (!tool) throw new Error(`there is no tool ${name}`)
     const json = typeof arguments_ === 'string' ? arguments_ : JSON.stringify(arguments_)
-    const owner = { organizationId, userId: 'user' }
+    const owner = { organizationId, userId }
     const rights = { ...DEFAULT_TOOL_RIGHTS, shell }
     const hosted = { owner, workspaceId, responseId, callId, arguments: json, rights }
     return tool.run(hosted, signal ?? AbortSignal.timeout(60_000))
   }
   return {
     organizationId,
+    userId,
     workspaceId,
     tools,
     call,

@@ -184,7 +184,7 @@ const tamperings: Tampering[] = [
       /shard 5: record 1 \(unknown_shard: /,
       /shard 0: record -3 \(unknown_record: a chain begins at record 1\)/,
       // An export appends a record itself: the ledger then has another one in this place.
-      /shard 0: record \d+ \((unknown_record: the last record of the ledger is |head_differs: )/,
+      /shard 0: record \d+ \((unknown_record: the last record of the ledger is |head_differs: |unlinked: )/,
     ],
   ],
   ['a deleted last record', deleteLast, [/shard 0.*record:? \d+ \((head_differs|missing): /]],

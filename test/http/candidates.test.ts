@@ -12,7 +12,7 @@ import {
   type Dialect,
   failed,
   inTurn,
-  type ProviderKind,
+  KINDS,
   type RoutedModel,
   recordedCall,
   routedRequest,
@@ -30,7 +30,6 @@ beforeAll(async () => {
 })
 afterAll(() => edge?.close())
 
-const KINDS: Record<Dialect, ProviderKind> = { chat: 'openai-compatible', messages: 'anthropic' }
 const twoRoutes = (dialect: Dialect): Promise<RoutedModel> =>
   createRoutedModel(gateway(), [KINDS[dialect], KINDS[dialect]])
 

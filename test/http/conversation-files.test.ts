@@ -1,8 +1,11 @@
-import { beforeAll, describe, expect, it } from 'vitest'
-import { gateway } from '../harness/gateway.ts'
-import { addKey, addMember, createTenant, type Tenant } from '../harness/tenant.ts'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { addKey, addMember, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerAnswers } from '../harness/upstream.ts'
 import { type WorkspaceCaller, workspaceCaller } from '../harness/workspaces.ts'
-import { ask, createResponse, expectJson } from './support/response-calls.ts'
+import { callTool, framesOf, say } from './support/dlp-answers.ts'
+import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
+import { turnsScript } from './support/response-streams.ts'
 
 interface FileList {
   object: string
@@ -21,6 +24,7 @@ beforeAll(async () => {
   path = `/v1/conversations/${conversationId}/files`
   files = workspaceCaller(gateway().toolsUrl, {
     organizationId: tenant.organizationId,
+    userId: tenant.userId,
     workspaceId: conversationId,
   })
 })
@@ -85,11 +89,69 @@ async function addKeyOfMember(): Promise<string> {
   return (await addKey(gateway(), tenant.base, member)).key
 }
 
-it('of a response without a conversation end with it', async () => {
-  const response = await createResponse(tenant.key, { store: false })
-  const { organizationId } = tenant
-  const own = workspaceCaller(gateway().toolsUrl, { organizationId, workspaceId: response.id })
-  await own.call('write_file', { path: 'x', content: 'x' })
-  expect((await ask(tenant.key, 'DELETE', `/v1/responses/${response.id}`)).status).toBe(200)
-  expect((await own.call('list_files', {})).members.output).toBe('There are no files.')
+const write = (path: string) => callTool('write_file', { path, content: path })
+/** A response whose model writes a file. */
+const writing = async (body: Json): Promise<ToldResponse> =>
+  createResponse(tenant.key, { input: await turnsScript('chat', [[write('x')], [say('Done.')]]), ...body })
+/** The files of a workspace, as a tool of its owner lists them. */
+const filesOf = async (workspaceId: string) => {
+  const { organizationId, userId } = tenant
+  const own = workspaceCaller(gateway().toolsUrl, { organizationId, userId, workspaceId })
+  return (await own.call('list_files', {})).members.output
+}
+const remove = async (id: string) =>
+  expect((await ask(tenant.key, 'DELETE', `/v1/responses/${id}`)).status).toBe(200)
+
+describe('files are deleted', () => {
+  it('with a response without a conversation, when it has ended', async () => {
+    const script = await turnsScript('chat', [
+      [write('x')],
+      [callTool('list_files', {})],
+      [callTool('read_file', { path: 'x' })],
+      [say('Done.')],
+    ])
+    const response = await createResponse(tenant.key, { input: script, store: false })
+    expect(response.output.map(({ output }) => output)).toContain('/workspace/x 1')
+    await vi.waitFor(async () => expect(await filesOf(response.id)).toBe('There are no files.'))
+  })
+
+  it('with the last response of a conversation that is deleted', async () => {
+    const first = await writing({})
+    const conversation = first.conversation?.id ?? ''
+    const second = await createResponse(tenant.key, { conversation, input: 'More' })
+    await remove(first.id)
+    expect(await filesOf(conversation)).toBe('/workspace/x 1')
+    await remove(second.id)
+    expect(await filesOf(conversation)).toBe('There are no files.')
+    expect(expectJson(await ask(tenant.key, 'GET', `/v1/conversations/${conversation}/files`))).toMatchObject(
+      {
+        data: [],
+      },
+    )
+    await writing({ conversation })
+    expect(await filesOf(conversation)).toBe('/workspace/x 1')
+  })
+
+  it('with a running response that is the only one of its conversation', async () => {
+    const signal = uniqueName('signal')
+    const input = await registerAnswers(gateway(), [
+      { steps: [{ sse: framesOf('chat', [write('x')]) }] },
+      { steps: [{ waitForSignal: signal }] },
+    ])
+    const running = await createResponse(tenant.key, { input, background: true })
+    const conversation = running.conversation?.id ?? ''
+    await vi.waitFor(async () => expect(await filesOf(conversation)).toBe('/workspace/x 1'))
+    await remove(running.id)
+    expect(await filesOf(conversation)).toBe('There are no files.')
+    await upstreamControl(gateway()).release(signal)
+  })
+
+  it('and not those of a conversation whose fork is deleted', async () => {
+    const source = await writing({})
+    const next = await createResponse(tenant.key, { previous_response_id: source.id, input: 'One' })
+    const fork = await createResponse(tenant.key, { previous_response_id: source.id, input: 'Two' })
+    expect(fork.conversation?.id).not.toBe(next.conversation?.id)
+    await remove(fork.id)
+    expect(await filesOf(source.conversation?.id ?? '')).toBe('/workspace/x 1')
+  })
 })

@@ -5,7 +5,7 @@ import {
   createRoutedModel,
   type Dialect,
   inTurn,
-  type ProviderKind,
+  KINDS,
   recordedCall,
   routedRequest,
 } from '../harness/routed-model.ts'
@@ -23,7 +23,6 @@ beforeAll(async () => {
 
 type Caller = Dialect | 'responses'
 const CALLERS: Caller[] = ['chat', 'messages', 'responses']
-const KINDS: Record<Dialect, ProviderKind> = { chat: 'openai-compatible', messages: 'anthropic' }
 const WAYS = CALLERS.flatMap((caller) =>
   (['chat', 'messages'] as const).flatMap((upstream) =>
     [true, false].map((stream) => [caller, upstream, stream ? 'streamed' : 'whole'] as const),

@@ -1,8 +1,8 @@
 import OpenAI from 'openai'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { callEntries } from '../harness/records.ts'
 import { send } from '../harness/send.ts'
-import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequests } from '../harness/upstream.ts'
 import { INJECTION, type StandInWeb, startStandInWeb } from '../harness/web-tools/stand-in-web.ts'
@@ -21,14 +21,13 @@ import {
 // Whole tasks in which a model uses the tools of the service, and what of them its caller, its next turns and the records
 // get.
 
-let address: StartedGateway
+let address: StartedWorker
 let web: StandInWeb
 let tenant: Tenant
 
 beforeAll(async () => {
   web = await startStandInWeb()
-  const variables = { WEB_EGRESS_ALLOW: web.hosts[0] }
-  address = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables })
+  address = await startWorker({ WEB_EGRESS_ALLOW: web.hosts[0] })
   tenant = await createTenant(address)
 }, 60_000)
 afterAll(async () => {

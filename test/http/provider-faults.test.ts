@@ -8,7 +8,7 @@ import {
   type Dialect,
   failed,
   inTurn,
-  type ProviderKind,
+  KINDS,
   type RoutedModel,
   recordedCall,
   routedRequest,
@@ -25,7 +25,6 @@ beforeAll(async () => {
   tenant = await createTenant(gateway())
 })
 
-const KINDS: Record<Dialect, ProviderKind> = { chat: 'openai-compatible', messages: 'anthropic' }
 const DIALECTS: Dialect[] = ['chat', 'messages']
 const JSON_TYPE = { 'content-type': 'application/json' }
 

@@ -68,8 +68,13 @@ describe.concurrent('the upgrade', () => {
     const headers = { authorization: `Bearer ${tenant.key}` }
     for (const method of ['GET', 'HEAD']) {
       const answer = await send(`${gateway().baseUrl}/v1/responses`, { method, headers })
-      expect(answer.status).toBe(400)
-      if (method === 'GET') expect(JSON.parse(answer.text).error.code).toBe('upgrade_required')
+      expect(answer.status).toBe(404)
+      expect(answer.headers.allow).toBe('POST')
+      if (method === 'GET') {
+        const { error } = JSON.parse(answer.text)
+        expect(error).toMatchObject({ type: 'invalid_request_error', code: 'not_found' })
+        expect(error.message).toContain('`Upgrade: websocket`')
+      }
     }
   })
 })

@@ -1,6 +1,7 @@
 import type OpenAI from 'openai'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { openResponsesItemSchema } from '../harness/open-responses.ts'
 import { callEntries, credits, settledCredits } from '../harness/records.ts'
 import { CHAT_MODEL, MESSAGES_MODEL, openAiClients, openAiUrl } from '../harness/sdk-clients.ts'
 import { jsonOf } from '../harness/send.ts'
@@ -159,6 +160,43 @@ describe.each(WAYS)('a compaction on %s', (upstream, model) => {
     expect(await createResponse(tenant.key, { model, tools, input: answered })).toMatchObject({
       status: 'completed',
     })
+  })
+
+  it('returns items in the form of the key, or of the header', async () => {
+    const strict = await createTenant(gateway(), { key: { compatibility: 'open_responses' } })
+    const text = marker()
+    const call = { type: 'shell_call', call_id: 'call_1', action: { commands: ['ls'] }, status: 'completed' }
+    const image = { type: 'input_image', image_url: 'data:image/png;base64,iVBORw0KGgo=' }
+    const body = {
+      model,
+      input: [
+        { role: 'user', content: [{ type: 'input_text', text }, image] },
+        { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hm.' }] },
+        { ...call, output: [{ stdout: 'a', stderr: '', outcome: { type: 'exit', exit_code: 0 } }] },
+      ],
+    }
+    const form = (name: string) => ({ headers: { 'x-headgate-compatibility': name } })
+    const [byKey, byHeader, own, mine] = await Promise.all([
+      compacted(strict.key, body),
+      compacted(tenant.key, body, form('open-responses')),
+      compacted(strict.key, body, form('headgate')),
+      compacted(tenant.key, body),
+    ])
+    for (const { output } of [byKey, byHeader]) {
+      expect(output.map(({ type }) => type)).toEqual([
+        'message',
+        'message',
+        'headgate:shell_call',
+        'compaction',
+      ])
+      for (const item of output) expect(openResponsesItemSchema.safeParse(item).error).toBeUndefined()
+    }
+    for (const { output } of [own, mine]) expect(output[2]).toMatchObject({ type: 'shell_call' })
+    const next = marker()
+    await createResponse(strict.key, { model, input: [...byKey.output, user(next)] })
+    const [continued] = await sentWith(next)
+    expect(continued).toContain(text)
+    expect(continued).not.toContain('headgate:')
   })
 
   it('compacts a stored conversation again and again', async () => {

@@ -171,6 +171,23 @@ describe.each(RESPONSE_WAYS)('context_management (%s)', (_, { upstream, model, s
 })
 
 describe.each(openAiClients)('%s', (_name, Client) => {
+  it.each(['headgate', 'open-responses'])(
+    'streams a triggered compaction in the form of %s',
+    async (form) => {
+      const instructions = await turnsScript('chat', [[say(SUMMARY)]])
+      const client = new Client({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 0 })
+      const stream = client.responses.stream(
+        {
+          ...{ model: CHAT_MODEL, instructions, store: false },
+          input: [...longConversation(marker()), { type: 'compaction_trigger' }] as never,
+        },
+        { headers: { 'x-headgate-compatibility': form } },
+      )
+      const final = await stream.finalResponse()
+      expect(final).toMatchObject({ status: 'completed', output: [{ type: 'compaction' }] })
+    },
+  )
+
   it.each([CHAT_MODEL, MESSAGES_MODEL])('streams a compacted response of %s', async (model) => {
     const upstream = model === CHAT_MODEL ? 'chat' : 'messages'
     const client = new Client({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 0 })

@@ -6,6 +6,7 @@ import {
   openResponsesItemSchema,
   openResponsesSchema,
 } from '../harness/open-responses.ts'
+import { openAiClients } from '../harness/sdk-clients.ts'
 import { jsonOf } from '../harness/send.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { addKey, administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
@@ -287,6 +288,28 @@ describe('a response that runs', () => {
     })
     const length = client.responses.stream({ model: 'scripted-chat', ...CUT })
     expect(await length.finalResponse()).toMatchObject({ status: 'incomplete' })
+  })
+})
+
+describe.each(openAiClients)('the stream helper of %s', (_name, Client) => {
+  it('passes over extensions', async () => {
+    const client = new Client({ apiKey: strict.key, baseURL: `${gateway().baseUrl}/v1`, maxRetries: 0 })
+    const script = await turnsScript('chat', [
+      [callTool('list_files', { path: '.', recursive: false }), callTool('shell', { commands: ['echo hi'] })],
+      [callTool('run_code', { input: 'print(1)' })],
+    ])
+    const stream = client.responses.stream({
+      ...{ model: 'scripted-chat', input: script },
+      tools: [CODE as OpenAI.Responses.CustomTool],
+    })
+    const types: string[] = []
+    stream.on('event', ({ type }) => types.push(type))
+    expect((await stream.finalResponse()).output.map(({ type }) => type as string)).toEqual([
+      'headgate:service_call',
+      'headgate:shell_call',
+      'headgate:custom_tool_call',
+    ])
+    expect(types.filter((type) => type.startsWith('headgate:'))).toEqual([])
   })
 })
 

@@ -116,6 +116,16 @@ describe('shell', () => {
     }
   })
 
+  it('unpacks gzip only: it has no other archives', async () => {
+    const names =
+      'tar unzip zip xz unxz bzip2 zstd lz4 7z cpio ar brotli uncompress busybox openssl unrar zgrep xzcat'
+    const commands = names.split(' ').map((name) => `${name} --version`)
+    const { members } = await newWorkspace().call('shell', { commands })
+    for (const { stdout, outcome } of members.output as ShellOutput[]) {
+      expect([stdout, outcome]).toEqual(['', { type: 'exit', exit_code: 127 }])
+    }
+  })
+
   it('reports a write that is not possible, and continues', async () => {
     const { stdout, stderr, outcome } = await newWorkspace().shell(
       'echo x > /etc/passwd; echo x > a/b; echo after',
@@ -255,15 +265,17 @@ describe('a call that is repeated', () => {
   })
 })
 
-it('never reads the files of another conversation or organization', async () => {
+it('never reads the files of another conversation, user or organization', async () => {
   const caller = newWorkspace()
   await caller.call('write_file', { path: 'secret.txt', content: 'canary-of-a-workspace' })
-  const { organizationId, workspaceId } = caller
+  const { organizationId, userId, workspaceId } = caller
+  const owner = { organizationId, userId }
   const names = [
-    newWorkspace({ organizationId }),
-    newWorkspace({ workspaceId }),
-    newWorkspace({ organizationId, workspaceId: `${workspaceId}/../${workspaceId}` }),
-    newWorkspace({ organizationId, workspaceId: `x/../${organizationId}:${workspaceId}` }),
+    newWorkspace(owner),
+    newWorkspace({ userId, workspaceId }),
+    newWorkspace({ organizationId, workspaceId }),
+    newWorkspace({ ...owner, workspaceId: `${workspaceId}/../${workspaceId}` }),
+    newWorkspace({ ...owner, workspaceId: `x/../${organizationId}:${userId}:${workspaceId}` }),
   ]
   for (const other of names) {
     expect(await textOf(other, 'list_files', {})).toBe('There are no files.')
@@ -273,6 +285,6 @@ it('never reads the files of another conversation or organization', async () => 
     expect(stdout).not.toContain('canary')
   }
   expect(
-    await textOf(newWorkspace({ organizationId, workspaceId }), 'read_file', { path: 'secret.txt' }),
+    await textOf(newWorkspace({ ...owner, workspaceId }), 'read_file', { path: 'secret.txt' }),
   ).toContain('canary')
 })

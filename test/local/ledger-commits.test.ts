@@ -3,7 +3,7 @@ import { runCampaign, startCampaign } from '../harness/ledger-campaign/campaign.
 
 /** Rounds of calls in each trial; the long campaign has four. */
 const ROUNDS = 2
-const RUNS = Number(process.env.LEDGER_FAULT_RUNS ?? 40)
+const RUNS = Number(process.env.LEDGER_FAULT_RUNS ?? 20)
 
 let campaign: Awaited<ReturnType<typeof startCampaign>>
 beforeAll(async () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { readCommand, runsOf } from '../../scripts/test.ts'
+import { lanesOf, readCommand } from '../../scripts/test.ts'
 import { addTotals, totalsOf } from '../../scripts/test-totals.ts'
 
 describe('the test command', () => {
   it('runs the usual projects unless told otherwise', () => {
-    expect(readCommand([]).projects).toEqual(['unit', 'local', 'http', 'durable'])
+    expect(readCommand([]).projects).toEqual(['unit', 'steps', 'local', 'http', 'durable'])
     expect(readCommand(['--project', 'faults', '--project=unit']).projects).toEqual(['faults', 'unit'])
   })
 
@@ -22,7 +22,7 @@ describe('the test command', () => {
         '2',
       ]),
     ).toEqual({
-      projects: ['unit', 'local', 'http', 'durable'],
+      projects: ['unit', 'steps', 'local', 'http', 'durable'],
       environment: { FUZZ_SEEDS: '20', LEDGER_SEEDS: '1,2' },
       rest: ['ledger', '-t', 'name', '--bail=1', '--retry', '2'],
     })
@@ -39,7 +39,12 @@ describe('the test command', () => {
 })
 
 describe('the runs of vitest', () => {
-  const runs = (...parameters: string[]) => runsOf(readCommand(parameters))
+  const lanes = (...parameters: string[]) => lanesOf(readCommand(parameters))
+  const runs = (...parameters: string[]) => {
+    const [only = [], ...others] = lanes(...parameters)
+    expect(others).toEqual([])
+    return only
+  }
   const DURABLE = ['--config', 'test/durable/vitest.config.ts']
   const CAMPAIGN = 'test/durable/durable-response-random.test.ts'
   const CAMPAIGNS = [
@@ -51,15 +56,33 @@ describe('the runs of vitest', () => {
   ]
   const TRIALS = { EVENT_LOG_SEEDS: '10', LEDGER_SEEDS: '10', RESPONSE_FAULT_RUNS: '200' }
 
-  it('are one for the projects of the root, and one in the Workers runtime', () => {
-    expect(runs('ledger', '--ledger-seeds', '9', '-t', 'name')).toEqual([
-      {
-        parameters: ['--project', 'unit', '--project', 'local', '--project', 'http', 'ledger', '-t', 'name'],
-        environment: { LEDGER_SEEDS: '9' },
-      },
-      { parameters: [...DURABLE, 'ledger', '-t', 'name'], environment: { LEDGER_SEEDS: '9' } },
+  it('are in one lane for the projects that wait, and in another, in one worker, for those that compute', () => {
+    const environment = { LEDGER_SEEDS: '9' }
+    const given = ['ledger', '-t', 'name']
+    expect(lanes('ledger', '--ledger-seeds', '9', '-t', 'name')).toEqual([
+      [{ parameters: ['--project', 'local', '--project', 'http', ...given], environment }],
+      [
+        { parameters: ['--project', 'unit', '--project', 'steps', ...given, '--maxWorkers=1'], environment },
+        { parameters: [...DURABLE, ...given, '--maxWorkers=1'], environment },
+      ],
     ])
+    const [, computing] = lanes('--maxWorkers', '2')
+    expect(computing?.[0]?.parameters).toEqual([
+      '--project',
+      'unit',
+      '--project',
+      'steps',
+      '--maxWorkers',
+      '2',
+    ])
+  })
+
+  it('are in one lane where all wait, or all compute', () => {
     expect(runs('--project', 'unit')).toEqual([{ parameters: ['--project', 'unit'], environment: {} }])
+    expect(runs('--project', 'unit', '--project', 'durable')).toEqual([
+      { parameters: ['--project', 'unit'], environment: {} },
+      { parameters: DURABLE, environment: {} },
+    ])
   })
 
   it('of faults take in the campaigns in that runtime, with more trials unless told otherwise', () => {

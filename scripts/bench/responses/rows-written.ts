@@ -1,8 +1,5 @@
-import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { BenchFailure } from '../measure.ts'
+import { databaseFiles, readDatabase } from '../object-storage.ts'
 import type { BenchSystem } from '../system.ts'
 import type { Calls } from './calls.ts'
 import { registerPaced } from './paced-script.ts'
@@ -63,32 +60,9 @@ export async function measureRows(
   }
 }
 
-const databaseFiles = (folder: string): string[] =>
-  readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.sqlite'))
-    .map((name) => join(folder, name))
-
-/** Reads a copy, since the runtime holds the file and what it has not moved there from its log yet. */
-function rowsOf(file: string): Array<{ rows: number; last: number }> {
-  const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-rows-'))
-  try {
-    const copy = join(folder, basename(file))
-    for (const part of ['', '-wal']) {
-      cpSync(file + part, copy + part, { force: true })
-    }
-    const database = new DatabaseSync(copy)
-    try {
-      const query = 'SELECT count(*) AS rows, max(last_sequence) AS last FROM event_segments'
-      const { rows, last } = database.prepare(query).get() ?? {}
-      return [{ rows: Number(rows), last: Number(last) }]
-    } finally {
-      database.close()
-    }
-  } catch (error) {
-    // The database of another object.
-    if (error instanceof Error && error.message.includes('no such table')) return []
-    throw error
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
+const rowsOf = (file: string): Array<{ rows: number; last: number }> =>
+  readDatabase(file, (database) => {
+    const query = 'SELECT count(*) AS rows, max(last_sequence) AS last FROM event_segments'
+    const { rows, last } = database.prepare(query).get() ?? {}
+    return { rows: Number(rows), last: Number(last) }
+  })

@@ -33,7 +33,7 @@ interface MessageAnswer {
   usage: MessagesUsage
 }
 
-/** Tells the rule that a body breaks. */
+/** Returns the rule that a body breaks. */
 export type MessagesCheck = (body: JsonRecord) => Fault | undefined
 
 /**

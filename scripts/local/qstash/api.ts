@@ -108,7 +108,7 @@ function readDestination(destination: string): string {
   }
 }
 
-/** The headers that say how to publish. The others, the token among them, go no further. */
+/** The headers that define how to publish. The others, the token among them, go no further. */
 function publishingHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const named = Object.entries(headers).map(([name, value]) => [name, [value ?? ''].flat().join(', ')])
   return Object.fromEntries(

@@ -1,6 +1,6 @@
 import { type Administration, changeCatalogue } from '../../governance/administration/administration.ts'
 import { notFound } from '../../lib/api-error.ts'
-import type { ModelReplacement } from '../../wire/management.ts'
+import type { ModelReplacement } from '../../wire/catalogue.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import {
   type ModelRow,

@@ -77,7 +77,7 @@ function* membersRead(parent: string, bytes: Uint8Array): Slices<Record<string, 
 const SLICE_BYTES = 256 * 1024
 const VALUE_BYTES = 64
 
-/** Tells after a value whether a slice of bytes and values has ended. */
+/** Returns after a value whether a slice of bytes and values has ended. */
 function slicesOf(): (at: number) => boolean {
   let values = 0
   let sliceEnd = SLICE_BYTES

@@ -1,4 +1,4 @@
-/** A stream that begins before its upstream has sent anything: its caller would give up a silent connection. */
+/** A stream that begins before its upstream has sent anything: its caller would close a silent connection. */
 import type { CallOutcome } from '../../governance/audit-record.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'

@@ -100,7 +100,7 @@ function bufferedAnswer(
   const { usageRequested } = outline
   const encoder = encoderOf(deps, { route, caller: { operation, modelId: model.id, usageRequested } })
   if (outline.stream) {
-    // The upstream did not stream: its whole answer becomes the stream that the caller asked for.
+    // The upstream did not stream: its whole answer becomes the stream that the caller requested.
     const frames = content.events.flatMap((event) => encoder.frames(event))
     return { status: 200, headers: streamHeaders(upstreamHeaders, credential), body: handOver(frames) }
   }

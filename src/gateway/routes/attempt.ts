@@ -164,7 +164,7 @@ export class UpstreamAttempt {
       noteSilence(this.#route, now)
       this.lost = this.inputUsage
     } else if (reason === 'connect_timeout' || (reason === 'unreachable' && this.#phase === 'connecting')) {
-      // A connection that breaks later may be one that was kept open too long: this says nothing about the next request.
+      // A connection that breaks later may be one that was kept open too long: this is no evidence about the next request.
       noteUnreachable(this.#route, now)
     }
     logEvent('warn', 'upstream_failed', {
@@ -198,7 +198,7 @@ export class UpstreamAttempt {
 
   /**
    * The whole body of an answer, in the isolate's budget until it is released.
-   * @throws ApiError upstream when it breaks off, is too long or takes too long; rate_limited when there is no room for
+   * @throws ApiError upstream when its body fails, is too long or takes too long; rate_limited when there is no room for
    * it, which its caller can wait for.
    */
   async read(response: Response): Promise<OwnedBytes> {

@@ -3,7 +3,6 @@ import type { Attempt, InspectionCounts } from '../../governance/audit-record.ts
 import type { GovernedCall } from '../../governance/governed-call.ts'
 import { addUsage, type Usage } from '../../governance/usage.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import { readAll } from '../../lib/bytes/read-bytes.ts'
 import { pause } from '../../lib/pause.ts'
 import type { Charge } from '../calls/charges.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
@@ -13,6 +12,7 @@ import { isRefusalStatus, refusesGateway } from '../translation/upstream-errors.
 import { Affinity } from './affinity.ts'
 import { noAnswer } from './attempt.ts'
 import { inOrder, type Route } from './call-routes.ts'
+import { DeferredErrors } from './deferred-errors.ts'
 import { noteErrorAnswer, noteServed, type ProviderHealthDeps } from './provider-health.ts'
 import { type BufferedAnswer, type RouteAnswer, RouteCall, type SendOptions } from './route-call.ts'
 import { backoffOf } from './route-health.ts'
@@ -51,7 +51,7 @@ type FailoverAnswer =
  * Routes are tried while nothing was sent to the caller: the next one when the last could not be reached, gave no usable
  * answer, or answered a status of `movesOn`. Every other answer, such as a 400, is the caller's. A route that requested to
  * wait (`Retry-After`) is tried before its time only when no other has answered; when its time comes within
- * UPSTREAM_RETRY_WAIT_MS and none answered, the call waits for it and tries it once more. A model with one route is asked
+ * UPSTREAM_RETRY_WAIT_MS and none answered, the call waits for it and tries it once more. A model with one route is tried
  * once: its errors are passed on, and callers repeat by themselves.
  * @returns the first answer, else the most useful error of an upstream, unchanged. Never throws.
  */
@@ -66,7 +66,7 @@ export function sendWithFailover(
 
 /**
  * The longest time until `sendWithFailover` begins an answer, in milliseconds.
- * @param stream whether the caller asked for a stream. @param routes their number.
+ * @param stream whether the caller requested a stream. @param routes their number.
  */
 export function longestFailover(
   configuration: FailoverDeps['configuration'],
@@ -85,25 +85,8 @@ export function longestFailover(
 /** Time-outs, conflicts and limits of the upstream, which official SDKs repeat as well. */
 const PASSING = new Set([408, 409, 429])
 
-/** A provider that refuses the gateway itself does not speak for the others. */
+/** A provider that refuses the gateway itself is no evidence about the others. */
 const movesOn = (status: number): boolean => isRefusalStatus(status) || PASSING.has(status) || status >= 500
-
-/** The order of errors for the caller: when to come back, then a fault of the upstream, then one of the gateway. */
-function usefulness(status: number): number {
-  if (status === 429) return 2
-  return isRefusalStatus(status) ? 0 : 1
-}
-
-/** The longest error body, in bytes, that is kept while other routes are tried. */
-const LONGEST_DEFERRED_BYTES = 1024 * 1024
-
-/** An error answer of an upstream, sent only if no other route answers. */
-interface DeferredError {
-  routeCall: RouteCall
-  response: Response
-  /** Read while other routes are tried; null when it broke off. */
-  body: Promise<Uint8Array | null>
-}
 
 class Failover {
   readonly #deps: FailoverDeps
@@ -113,8 +96,7 @@ class Failover {
   readonly #affinity: Affinity
   /** In the order in which they were made. */
   readonly #routeCalls: RouteCall[] = []
-  /** The latest of each route. */
-  readonly #deferred = new Map<Route, DeferredError>()
+  readonly #deferred = new DeferredErrors()
   /** Until when routes requested to wait, in milliseconds since the epoch. */
   readonly #requestedUntil = new Map<Route, number>()
   /** Where the answer is a deferred error, the call that received it. */
@@ -141,7 +123,7 @@ class Failover {
     } catch (error) {
       return this.#result(this.#options.signal.aborted ? { kind: 'client_left' } : { kind: 'failed', error })
     } finally {
-      for (const { routeCall } of this.#deferred.values()) giveUp(routeCall)
+      this.#deferred.giveUp()
     }
   }
 
@@ -225,21 +207,14 @@ class Failover {
     const { status } = response
     if (this.#hasOneRoute || !movesOn(status)) return this.#readError(routeCall, response)
     const { route } = routeCall.request
-    const earlier = this.#deferred.get(route)
-    if (earlier) giveUp(earlier.routeCall)
-    // Deleted first: a map keeps the place of a key that is set again.
-    this.#deferred.delete(route)
-    const reading = response.body ? readAll(response.body, LONGEST_DEFERRED_BYTES) : new Uint8Array()
-    const body = Promise.resolve(reading).catch(() => null)
-    body.then((bytes) => noteErrorAnswer(this.#deps, route, status, bytes))
-    this.#deferred.set(route, { routeCall, response, body })
+    this.#deferred.add(routeCall, response).then((body) => noteErrorAnswer(this.#deps, route, status, body))
     const { requestedUntil } = routeCall.attempt
     if (requestedUntil === null) this.#requestedUntil.delete(route)
     else this.#requestedUntil.set(route, requestedUntil)
     return null
   }
 
-  /** @returns null when its body broke off: another route may be tried. */
+  /** @returns null when its body failed: another route may be tried. */
   async #readError(routeCall: RouteCall, response: Response): Promise<FailoverAnswer | null> {
     const { attempt, request } = routeCall
     try {
@@ -258,14 +233,10 @@ class Failover {
 
   /** @throws ApiError when no upstream sent an error. */
   async #bestError(): Promise<FailoverAnswer> {
-    const best = [...this.#deferred.values()].sort(
-      (left, right) => usefulness(right.response.status) - usefulness(left.response.status),
-    )
-    for (const { routeCall, response, body: reading } of best) {
-      const body = await reading
-      if (!body) continue
-      this.#answering = routeCall
-      return this.#errorAnswer(response, body)
+    const best = await this.#deferred.best()
+    if (best) {
+      this.#answering = best.routeCall
+      return this.#errorAnswer(best.response, best.body)
     }
     throw this.#failure ?? this.#untranslatable ?? noAnswer('The upstream gave no answer.')
   }
@@ -316,9 +287,3 @@ class Failover {
 /** A whole answer whose caller left while it was generated is charged by its usage. */
 const unreceived = (answer: FailoverAnswer): FailoverAnswer =>
   answer.kind === 'buffered' ? { kind: 'client_left', charge: answer.charge, counts: answer.counts } : answer
-
-/** Ends an attempt whose upstream may still be sending. */
-function giveUp({ attempt }: RouteCall): void {
-  attempt.dispose()
-  attempt.abort.abort()
-}

@@ -36,7 +36,7 @@ const keyOf = (providerId: string) => `provider-refusal:${providerId}`
 
 /**
  * Logs and stores an error answer that refuses the gateway, and has the route tried last. Never throws.
- * @param body of the answer, because a 403 can also be about the contents of the request; null when it broke off.
+ * @param body of the answer, because a 403 can also be about the contents of the request; null when reading it failed.
  */
 export function noteErrorAnswer(
   { clock, redis, waitUntil }: ProviderHealthDeps,

@@ -1,6 +1,6 @@
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
-import type { UnrecordedPosition } from '../../wire/management.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+import type { UnrecordedPosition } from '../../wire/records.ts'
 import {
   type ChainPlace,
   type Checkpoint,

@@ -1,8 +1,8 @@
 import { and, asc, eq, getTableColumns, gt, ne, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import { auditRecords, creditEntries, usageEvents } from '../../../schema/governance.ts'
-import type { AuditQuery, UsageQuery } from '../../wire/management.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+import type { AuditQuery, UsageQuery } from '../../wire/records.ts'
 import { equal, type OrganizationScope, selectPage, toPage, within } from './administration.store.ts'
 
 export type AuditRecordRow = typeof auditRecords.$inferSelect

@@ -18,8 +18,7 @@ export const responseSocketRoutes = new Hono<AppEnv>().get('/v1/responses', conn
 async function connect(context: AppContext): Promise<Response> {
   const { deps, caller, rights } = context.var
   if (context.req.raw.method !== 'GET' || context.req.header('upgrade')?.toLowerCase() !== 'websocket') {
-    const message = 'GET /v1/responses opens a WebSocket: it needs the header `Upgrade: websocket`.'
-    throw invalidRequest(message, 'upgrade_required')
+    throw notAWebSocket(context)
   }
   const headers = callerHeaders(context.req.raw.headers)
   if (JSON.stringify(headers).length > MOST_HEADER_BYTES) {
@@ -38,6 +37,15 @@ async function connect(context: AppContext): Promise<Response> {
   if (webSocket === null) throw tooManyConnections(deps.configuration.SOCKET_USER_LIMIT)
   // Only this way has an answer both the socket and the headers that the middleware has set.
   return new Response(null, { status: 101, webSocket, headers: context.body(null).headers })
+}
+
+/** Without an upgrade, the path takes POST only (interface: Responses). */
+function notAWebSocket(context: AppContext): ApiError {
+  context.header('allow', 'POST')
+  const takes = 'this path takes POST, and GET with `Upgrade: websocket` to open a WebSocket.'
+  return new ApiError('not_found', `Route ${context.req.method} /v1/responses not found: ${takes}`, {
+    code: 'not_found',
+  })
 }
 
 const tooManyConnections = (most: number) =>

@@ -1,37 +1,23 @@
 import { Hono } from 'hono'
-import { ApiError, invalidRequest } from '../../lib/api-error.ts'
+import { invalidRequest } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { eraseResponse } from '../../responses/content/content-garbage.ts'
-import { framesFor } from '../../responses/emitter/rendered-frames.ts'
-import { storedStream } from '../../responses/emitter/stored-stream.ts'
-import { isResponseId, newResponseId } from '../../responses/ids.ts'
+import { newResponseId } from '../../responses/ids.ts'
 import { lacksIncluded } from '../../responses/items/included-members.ts'
 import { apiErrorOf } from '../../responses/object/error-data.ts'
-import { type EndedResponse, storedResponse } from '../../responses/object/stored-response.ts'
-import { openResponsesFrames } from '../../responses/open-responses/rendered-events.ts'
+import { storedResponse } from '../../responses/object/stored-response.ts'
 import { listInputItems } from '../../responses/store/read-responses.store.ts'
-import { removeWorkspace } from '../../responses/tools/workspace/remove-workspace.ts'
-import type {
-  CompactionResult,
-  ErrorData,
-  Owner,
-  ResponseStreamObject,
-  StartRequest,
-  StartResult,
-} from '../../responses/types.ts'
-import type { Compatibility } from '../../wire/compatibility.ts'
+import { removeFilesOfEmpty } from '../../responses/tools/workspace/remove-workspace.ts'
+import type { CompactionResult, ErrorData, StartRequest, StartResult } from '../../responses/types.ts'
 import {
   type Includes,
   type ItemListQuery,
   includesOf,
   itemListQuery,
   retrieveQuery,
-  sequenceParameter,
 } from '../../wire/response-queries.ts'
-import type { ResponseObject } from '../../wire/responses.ts'
 import { selectedCompatibility } from '../compatibility.ts'
 import type { AppContext, AppEnv } from '../context.ts'
-import { awaitedFrames, type OpenTail, tailFrames } from '../event-stream.ts'
 import { isSmallBody, requireRoom } from '../governed-body.ts'
 import { PassedBody } from '../passed-body.ts'
 import { setRateLimitHeaders } from '../rate-limit-headers.ts'
@@ -43,11 +29,11 @@ import {
   itemListAnswer,
   jsonBytes,
   ownerOf,
-  redactForOwner,
-  refreshRights,
   refusalAnswer,
   responseAnswer,
 } from './response-answers.ts'
+import { endedResponse, findResponse, handleOf, type ResponseHandle } from './response-handle.ts'
+import { startedStream, streamAnswer } from './response-streams.ts'
 
 /** Responses (interface: Responses; Events, Resume). Those of other owners do not exist for a caller, with every verb. */
 export const responseRoutes = new Hono<AppEnv>()
@@ -66,8 +52,7 @@ export const responseRoutes = new Hono<AppEnv>()
     const removed = await object.remove(owner)
     const erased = await eraseResponse(context.var.deps, owner, id)
     if (!removed && !erased) throw unknownId('Response', id)
-    // Only a response without a conversation has files under its own id.
-    await removeWorkspace(context.var.deps, owner, id)
+    if (erased?.conversationId) await removeFilesOfEmpty(context.var.deps, owner, erased.conversationId)
     return context.json({ id, object: 'response', deleted: true })
   })
   .post('/v1/responses/:responseId/cancel', async (context) => {
@@ -87,42 +72,6 @@ export const responseRoutes = new Hono<AppEnv>()
     })
   })
 
-/** A response that may exist, and may belong to the caller: its object and Postgres decide. */
-interface ResponseHandle {
-  id: string
-  owner: Owner
-  object: ResponseStreamObject
-}
-
-/** @throws ApiError not_found for an id without a valid MAC: it must not start an object. */
-function handleOf(context: AppContext): ResponseHandle {
-  const id = context.req.param('responseId') ?? ''
-  const { deps } = context.var
-  if (!isResponseId(deps.configuration.KEY_PEPPERS, id)) throw unknownId('Response', id)
-  return { id, owner: ownerOf(context), object: deps.responseStream(id) }
-}
-
-/** The response from its object, or else from Postgres, never combined. @throws ApiError not_found */
-async function findResponse(
-  context: AppContext,
-  { id, owner, object }: ResponseHandle,
-): Promise<ResponseObject> {
-  const response =
-    (await object.snapshot(owner)) ?? (await storedResponse(context.var.deps, owner, id))?.response
-  if (!response) throw unknownId('Response', id)
-  return response
-}
-
-/** As `findResponse`, for a response that has ended. @throws ApiError not_found */
-async function findEnded(context: AppContext, { id, owner, object }: ResponseHandle): Promise<EndedResponse> {
-  const numbers = (await object.state(owner))?.numbers
-  const response = numbers ? await object.snapshot(owner) : null
-  if (numbers && response) return { response, numbers }
-  const stored = await storedResponse(context.var.deps, owner, id)
-  if (stored === null) throw unknownId('Response', id)
-  return stored
-}
-
 const NONE: Includes = new Set()
 
 /** Answers with a response, with the members that this request includes. */
@@ -136,13 +85,6 @@ async function retrieved(context: AppContext, handle: ResponseHandle, includes: 
   return responseAnswer(context, stored?.response ?? response, includes)
 }
 
-/** The response when it has ended. Renews the caller's rights, so that the current policies apply. */
-async function ended(context: AppContext, { object, owner }: ResponseHandle): Promise<ResponseObject | null> {
-  const response = await object.ended(owner)
-  await refreshRights(context)
-  return response
-}
-
 /** Begins a response, which its object generates whether or not the caller waits. */
 async function create(context: AppContext): Promise<Response> {
   const { deps } = context.var
@@ -152,13 +94,8 @@ async function create(context: AppContext): Promise<Response> {
   if ('refusal' in started) return refusalAnswer(context, started.refusal)
   const { events, background, compatibility } = started
   for (const [name, value] of Object.entries(started.headers)) context.header(name, value)
-  if (events) {
-    return eventStream(
-      context,
-      inForm(context, compatibility, tailFrames(events, 0, tailOpener(context, handle))),
-    )
-  }
-  const response = await (background ? handle.object.snapshot(handle.owner) : ended(context, handle))
+  if (events) return startedStream(context, handle, compatibility, events)
+  const response = await (background ? handle.object.snapshot(handle.owner) : endedResponse(context, handle))
   // It was deleted while the caller waited.
   if (response === null) throw unknownId('Response', id)
   // The response has what this request includes.
@@ -227,83 +164,6 @@ function refuseRunPosition(id: string, startingAfter: number | undefined): void 
     'invalid_query',
   )
 }
-
-/** Streams the events after a number, stored and live (interface: Events, Resume). */
-async function streamAnswer(
-  context: AppContext,
-  handle: ResponseHandle,
-  includes: Includes,
-  startingAfter: number | undefined,
-): Promise<Response> {
-  const after = startingAfter ?? lastEventId(context) ?? 0
-  const { object, owner } = handle
-  const state = await object.state(owner)
-  if (context.req.raw.method === 'HEAD') {
-    // Nothing reads the body of this answer: a tail would stay open, as one of the response's readers.
-    if (!state) await findResponse(context, handle)
-    return eventStream(context, null)
-  }
-  const isCurrent =
-    state !== null && (await currentPolicy(context, state.model)).version === state.policyVersion
-  const open = tailOpener(context, handle)
-  const tail = isCurrent ? await open(after) : null
-  if (state && tail)
-    return eventStream(context, inForm(context, state.compatibility, tailFrames(tail, after, open)))
-  const condensed = async () => {
-    if (state?.running) await ended(context, handle)
-    const { response, numbers } = await findEnded(context, handle)
-    const frames = storedStream(await redactForOwner(context, response, includes), numbers, after)
-    return inForm(context, response.compatibility, frames)
-  }
-  if (!state?.running) return eventStream(context, await condensed())
-  // Its events were redacted under policies that have changed, so that only the final response can be returned.
-  const { STREAM_HEARTBEAT_MS } = context.var.deps.configuration
-  return eventStream(context, awaitedFrames(condensed(), STREAM_HEARTBEAT_MS))
-}
-
-/** Browsers send it when they reconnect. @throws ApiError invalid_request for an invalid number. */
-function lastEventId(context: AppContext): number | null {
-  const header = context.req.header('last-event-id')?.trim()
-  if (!header) return null
-  const parsed = sequenceParameter.safeParse(header)
-  if (parsed.success) return parsed.data
-  throw invalidRequest('Last-Event-ID: must be a whole number, 0 or higher', 'invalid_query')
-}
-
-/**
- * Opens the stream of events after a number, which is null without a response in the object.
- * @throws ApiError rate_limited when the response has its maximum of readers.
- */
-const tailOpener =
-  ({ var: { deps } }: AppContext, { object, owner }: ResponseHandle): OpenTail =>
-  async (after) => {
-    const tail = await object.follow(owner, after)
-    if (tail !== 'busy') return tail
-    throw new ApiError(
-      'rate_limited',
-      'This response has too many readers at once. Try again when one has left.',
-      // After a heartbeat, readers that have left are detected.
-      { retryAfterSeconds: deps.configuration.STREAM_HEARTBEAT_MS / 1000 },
-    )
-  }
-
-/** The frames of a response in its form, for the client of a request. */
-function inForm(
-  context: AppContext,
-  form: Compatibility | undefined,
-  frames: ReadableStream<Uint8Array>,
-): ReadableStream<Uint8Array> {
-  const own = framesFor(context.req.header('user-agent'), frames)
-  return form === 'open_responses' ? openResponsesFrames(own) : own
-}
-
-const eventStream = (context: AppContext, body: ReadableStream<Uint8Array> | null): Response =>
-  context.newResponse(body as never, 200, {
-    'content-type': 'text/event-stream',
-    // A proxy that compresses would delay events.
-    'cache-control': 'no-cache, no-transform',
-    'x-accel-buffering': 'no',
-  })
 
 /** A page of the input, from Postgres if the response is stored there, or else from its object. @throws ApiError not_found */
 async function inputItems(

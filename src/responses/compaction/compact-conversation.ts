@@ -4,11 +4,13 @@ import { errorOf } from '../../gateway/relay/http-answer.ts'
 import { type CallOutcome, outcomeOf } from '../../governance/audit-record.ts'
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import { settle } from '../../governance/governed-call.ts'
+import { compatibilityOf } from '../../governance/principal.ts'
 import { addUsage, type Usage } from '../../governance/usage.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { newId } from '../../lib/ids.ts'
 import { withinTime } from '../../lib/time-limit.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
 import { estimateFor, findModel, loadUnlockedContext } from '../context/load-context.ts'
 import { loadRequest, type ResponseRequest } from '../context/load-request.ts'
 import { currentPrincipal } from '../engine/current-principal.ts'
@@ -19,6 +21,7 @@ import { fromPostgres } from '../object/postgres-away.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
 import { ownerOf } from '../object/response-head.ts'
 import { responseUsage } from '../object/response-members.ts'
+import { openResponsesItem } from '../open-responses/rendered-item.ts'
 import type { CompactionResult, ContextItem, LedgerTrace, StartRequest } from '../types.ts'
 import { type CompactionPlan, forcedPlan, isWorthwhile } from './compaction-plan.ts'
 import { compactedItems } from './context-compaction.ts'
@@ -67,6 +70,7 @@ class ConversationCompaction {
   #usage: Usage | null = null
   /** In force for the calls; null before the first one. */
   #policy: CallPolicy | null = null
+  #compatibility: Compatibility = 'headgate'
 
   constructor(deps: ResponseDeps, start: StartRequest) {
     this.#deps = deps
@@ -166,6 +170,7 @@ class ConversationCompaction {
       throw admitted.error
     }
     this.#policy = admitted.planned.policy
+    this.#compatibility = this.#start.compatibility ?? compatibilityOf(admitted.planned.rights.principal)
     return { ...admitted, body }
   }
 
@@ -180,9 +185,9 @@ class ConversationCompaction {
     const id = newItemId('compaction')
     const item = { id, type: 'compaction', status: 'completed', encrypted_content: sealed }
     const output: Uint8Array[] = []
-    for (const { bytes } of kept) output.push(await redactedItem(this.#policy, bytes), COMMA)
+    for (const { bytes } of kept) output.push(await this.#rendered(bytes), COMMA)
     output.push(encoder.encode(JSON.stringify(item)))
-    for (const { bytes } of pending) output.push(COMMA, await redactedItem(this.#policy, bytes))
+    for (const { bytes } of pending) output.push(COMMA, await this.#rendered(bytes))
     const members = {
       id: this.#start.responseId,
       object: 'response.compaction',
@@ -191,6 +196,13 @@ class ConversationCompaction {
     }
     const head = encoder.encode(`${JSON.stringify(members).slice(0, -1)},"output":[`)
     return joinBytes([head, ...output, encoder.encode(']}')])
+  }
+
+  /** An item as its owner may read it, in the form of the request. */
+  async #rendered(bytes: Uint8Array): Promise<Uint8Array> {
+    const redacted = await redactedItem(this.#policy, bytes)
+    if (this.#compatibility === 'headgate') return redacted
+    return encoder.encode(JSON.stringify(openResponsesItem(JSON.parse(decoder.decode(redacted)))))
   }
 }
 
@@ -212,7 +224,7 @@ const endedOutcome = (
 ): Promise<Pick<CallOutcome, 'usage' | 'errorCode'>> =>
   withinTime(outcome, SETTLING_LIMIT_MS, 'settling a call').catch(() => ({ usage, errorCode: null }))
 
-/** A policy found something in a summary: an answer that breaks off has its reason only in the outcome of its call. */
+/** A policy found something in a summary: an answer that fails has its reason only in the outcome of its call. */
 const blocked = ({ message }: Error) =>
   new ApiError('invalid_request', message, { code: 'dlp_blocked', shouldRetry: false })
 
@@ -220,4 +232,5 @@ const tookTooLong = () =>
   new TurnFailure('The compaction took longer than a response may.', { status: 504, code: 'server_error' })
 
 const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 const COMMA = encoder.encode(',')

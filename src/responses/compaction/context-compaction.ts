@@ -55,6 +55,7 @@ export function endsWithTrigger(input: readonly ContextItem[]): boolean {
 
 /**
  * The compaction that a context needs before the next turn, by `context_management` or a `compaction_trigger`.
+ * @param settings those that the model gets, with all tools.
  * @returns null when it needs none, and for a model that does not exist, which the admission refuses.
  */
 export async function neededCompaction(

@@ -21,21 +21,21 @@ export interface ErasureDeps {
 /**
  * Deletes the rows of a response, which records its content as garbage, and erases that content. If the content store is
  * not available, `eraseLeftContent` does it later.
- * @returns whether there was such a response. @throws when it is not known that Postgres has deleted it.
+ * @returns its conversation; null when there was no such response. @throws when it is not known that Postgres has deleted it.
  */
 export async function eraseResponse(
   deps: ErasureDeps & { waitUntil: (work: Promise<unknown>) => void },
   owner: Owner,
   id: string,
-): Promise<boolean> {
+): Promise<{ conversationId: string | null } | null> {
   const deleted = await deleteResponse(deps.database, owner, id)
-  if (!deleted) return false
+  if (!deleted) return null
   const erasing = erase(deps, deleted.contentKeys).catch((error) =>
     logEvent('warn', 'content_not_erased', { error: errorText(error) }),
   )
   deps.waitUntil(erasing)
   await withinTime(erasing, ERASING_LIMIT_MS, 'erasing content').catch(() => {})
-  return true
+  return { conversationId: deleted.conversationId }
 }
 
 /**

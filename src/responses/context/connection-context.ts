@@ -21,6 +21,13 @@ export interface LoadedContext {
   historyIds: string[]
   /** Whether `input` has the whole context. Then nothing but the object has to be read for a further turn. */
   isWhole: boolean
+  /** The files of a response of the same connection, which passes them on; null for none. */
+  files: PassedFiles | null
+}
+
+export interface PassedFiles {
+  from: string
+  workspaceId: string
 }
 
 /**
@@ -44,8 +51,8 @@ export async function loadStartContext(
   }
   const context = await loadUnlockedContext(deps, owner, request)
   const historyIds = context.history.map(({ id }) => id)
-  if (!connection || store !== false) return { context, historyIds, isWhole: false }
-  return { context: withHistoryAsInput(context), historyIds, isWhole: true }
+  if (!connection || store !== false) return { context, historyIds, isWhole: false, files: null }
+  return { context: withHistoryAsInput(context), historyIds, isWhole: true, files: null }
 }
 
 /** The context that continues a response of the same connection which is not stored. Its object has the items. */
@@ -55,10 +62,10 @@ async function continuedContext(
   { settings, items }: ResponseRequest,
   responseId: string,
 ): Promise<LoadedContext> {
-  const stream = await deps.responseStream(responseId).context(owner)
-  if (stream === null) throw previousNotFound(responseId)
+  const before = await deps.responseStream(responseId).context(owner)
+  if (before === null) throw previousNotFound(responseId)
   const tooLong = () => contextTooLong(`${MOST_CONTEXT_BYTES} bytes`)
-  const held = await readContextStream(stream, MOST_CONTEXT_BYTES, tooLong)
+  const held = await readContextStream(before.items, MOST_CONTEXT_BYTES, tooLong)
   const heldIds = new Set(held.map(({ id }) => id))
   const added = items.filter((item) => !heldIds.has(storedIdOf(item) ?? ''))
   const context = await loadUnlockedContext(deps, owner, {
@@ -68,7 +75,10 @@ async function continuedContext(
   })
   const input = context.input.map((item) => (isOwnCopy(context, heldIds, item) ? withNewId(item) : item))
   const historyIds = input.slice(0, held.length).map(({ id }) => id)
-  return { context: { ...context, input, previousResponseId: responseId }, historyIds, isWhole: true }
+  // A stored response works on the files of its conversation.
+  const passes = settings.store === false && before.workspaceId !== null
+  const files = passes ? { from: responseId, workspaceId: before.workspaceId as string } : null
+  return { context: { ...context, input, previousResponseId: responseId }, historyIds, isWhole: true, files }
 }
 
 /**

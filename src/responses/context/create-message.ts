@@ -23,7 +23,7 @@ export function checkMessageType(
 }
 
 /**
- * Whether a message asks for an answer. With `generate: false` its input is only kept, for a response that continues it.
+ * Whether a message requests an answer. With `generate: false` its input is only kept, for a response that continues it.
  * @throws ApiError invalid_request
  */
 export function generatesOf({ generate }: ResponseSettings): boolean {

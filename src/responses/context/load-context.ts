@@ -98,12 +98,14 @@ export const conversationLocked = () =>
 /**
  * Loads the context of a response again, for a further turn. A response that is not stored has no lock, so items that
  * others have added to its conversation meanwhile are left out.
+ * @param modelSettings those that the model gets, with all tools: they bound the items that fit.
  * @throws the error of a store that is not available.
  */
 export async function reloadContext(
   deps: ResponseDeps,
   state: ResponseState,
   { settings, historyIds }: StoredRequest,
+  modelSettings: ResponseSettings,
   principal: Principal,
 ): Promise<ContextItem[]> {
   const { owner } = state.known
@@ -111,10 +113,10 @@ export async function reloadContext(
   const known = new Set(historyIds)
   const history = context.history.filter(({ id }) => known.has(id))
   const items = [...history, ...(await state.inputItems())]
-  return fittingItems(deps, principal, settings, fromLatestCompaction(items, sealOpener(deps, owner)))
+  return fittingItems(deps, principal, modelSettings, fromLatestCompaction(items, sealOpener(deps, owner)))
 }
 
-/** The items of a context; with `truncation: 'auto'`, those that fit the model. */
+/** The items of a context; with `truncation: 'auto'`, those that fit the model beside its settings. */
 export async function fittingItems(
   deps: ResponseDeps,
   principal: Principal,

@@ -35,15 +35,18 @@ export function renderedFrames(
  * The official client for JavaScript, whose stream helper fails on types of events that it does not know
  * (https://github.com/openai/openai-node, lib/responses/ResponseStream).
  */
-const FAILS_ON_OWN_EVENTS = /^OpenAI\/JS\b/
+const FAILS_ON_UNKNOWN_EVENTS = /^OpenAI\/JS\b/
 
-/** Events of this service that are in no official list. What they bring is in the item as well. */
-const OWN_EVENT = /^(response\.|headgate:)service_call_arguments\./
+/**
+ * Events that its versions do not know: those of this service, the extensions of the form of Open Responses, and an official
+ * one that is newer than 7.0. What they bring is in their item as well.
+ */
+const UNKNOWN_EVENT = /^(headgate:|response\.service_call_arguments\.|response\.compaction\.compacting$)/
 
-/** The frames for a client: without the events of this service where its stream helper would fail on them. */
+/** The frames for a client, in the form of their response: without events on which its stream helper would fail. */
 export function framesFor(userAgent: string | undefined, frames: ReadableStream<Uint8Array>) {
-  if (!FAILS_ON_OWN_EVENTS.test(userAgent ?? '')) return frames
-  return renderedFrames(frames, (event) => (OWN_EVENT.test(event.type) ? null : event))
+  if (!FAILS_ON_UNKNOWN_EVENTS.test(userAgent ?? '')) return frames
+  return renderedFrames(frames, (event) => (UNKNOWN_EVENT.test(event.type) ? null : event))
 }
 
 const encoder = new TextEncoder()
@@ -82,7 +85,7 @@ class FrameRenderer {
     return this.#reader.cancel(reason)
   }
 
-  /** A stream that breaks off has no end, so that its client resumes it. */
+  /** A stream that fails has no end, so that its client resumes it. */
   #ending(): string {
     return this.#endingOf(this.#last)
   }

@@ -55,6 +55,12 @@ export class EngineProgress {
     this.#state.change({ progress, unsettled: [...(this.#state.head?.unsettled ?? []), ...calls] })
   }
 
+  /** Stores that a summary had so many output tokens. They do not count as those of a turn. */
+  storeSummaryOutput(tokens: number): void {
+    const summaryOutput = (this.#current.summaryOutput ?? 0) + tokens
+    this.#state.change({ progress: this.advance({ summaryOutput }) })
+  }
+
   /** The charge is stored before the ledger gets it: response and audit record are then the same after a restart. */
   #settle(call: GovernedCall, outcome: CallOutcome): void {
     this.charge(outcome.usage, [{ call, outcome }])

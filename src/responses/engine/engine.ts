@@ -1,20 +1,20 @@
-import { type SentTurn, sendTurn } from '../../gateway/model-turn.ts'
+import { sendTurn } from '../../gateway/model-turn.ts'
 import { outcomeOf } from '../../governance/audit-record.ts'
-import type { GovernedCall } from '../../governance/governed-call.ts'
 import type { Principal } from '../../governance/principal.ts'
 import type { Usage } from '../../governance/usage.ts'
 import { newId } from '../../lib/ids.ts'
 import type { CompactionPlan } from '../compaction/compaction-plan.ts'
-import { readSummary, type SummaryAnswer } from '../compaction/read-summary.ts'
 import { sealedSummary } from '../compaction/sealed-summary.ts'
 import type { SummaryPart } from '../compaction/summary-request.ts'
 import type { ResponseEmitter, TurnEnd } from '../emitter/emitter.ts'
 import { refusedCallItems, sealedItems, withResults } from '../items/output-items.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
+import { workspaceIdOf } from '../object/response-files.ts'
 import type { Interruption, StoredRequest } from '../object/response-head.ts'
 import type { ResponseState } from '../object/response-state.ts'
 import type { ContextItem, Owner } from '../types.ts'
+import { emitAnswer, type SentCall, summaryOf } from './answer-of-call.ts'
 import { currentPrincipal } from './current-principal.ts'
 import { EngineProgress } from './engine-progress.ts'
 import { admitNextPart, admitNextTurn, type ReadyTurn } from './next-turn.ts'
@@ -43,11 +43,6 @@ export interface EngineRun {
 export interface RunningResponse {
   engine: ResponseEngine
   emitter: ResponseEmitter
-}
-
-interface SentCall {
-  sent: SentTurn
-  call: GovernedCall
 }
 
 /**
@@ -144,9 +139,9 @@ export class ResponseEngine {
     const { emitter, generates } = this.#run
     if (!generates) return this.#endUnsent()
     const from = emitter.outputLength
-    const { sent, call } = await (this.#dispatched ?? this.#send())
+    const sentCall = await (this.#dispatched ?? this.#send())
     this.#dispatched = null
-    await this.#emitAnswer(sent, call)
+    await emitAnswer(sentCall, emitter, this.#progress)
     const end = emitter.endTurn()
     return this.#interrupted() ?? this.#finishTurn(end, from)
   }
@@ -159,9 +154,9 @@ export class ResponseEngine {
     let summary: string | null = null
     for (const index of plan.parts.keys()) {
       if (index > 0) await this.#admitPart(plan, { index, summary })
-      const { sent, call } = await (this.#dispatched ?? this.#send())
+      const sentCall = await (this.#dispatched ?? this.#send())
       this.#dispatched = null
-      summary = await this.#summarize(sent, call)
+      summary = await summaryOf(sentCall, this.#progress)
       const interrupted = this.#interrupted()
       if (interrupted) return interrupted
     }
@@ -182,24 +177,6 @@ export class ResponseEngine {
     this.#principal = planned.rights.principal
     const openCall = { open, after: this.#run.emitter.lastSequence }
     this.#run.state.change({ progress: this.#progress.advance({ openCall }) })
-  }
-
-  async #summarize(sent: SentTurn, call: GovernedCall): Promise<string> {
-    const answer: SummaryAnswer = { text: '', usage: null }
-    const before = this.usage?.output ?? 0
-    try {
-      if (sent.kind === 'failed') throw sent.error
-      await readSummary(sent, answer)
-      return answer.text
-    } finally {
-      await this.#progress.settleAnswer(call, sent.outcome, () => answer.usage)
-      const output = (this.usage?.output ?? 0) - before
-      this.#run.state.change({
-        progress: this.#progress.advance({
-          summaryOutput: (this.#progress.current.summaryOutput ?? 0) + output,
-        }),
-      })
-    }
   }
 
   /** Ends a response whose model is not called: its call was admitted, and costs nothing. */
@@ -226,22 +203,6 @@ export class ResponseEngine {
     } finally {
       // Bytes that the upstream still reads are borrowed, and freed when it has read them.
       for (const bytes of ready.buffers) bytes.release()
-    }
-  }
-
-  async #emitAnswer(sent: SentTurn, call: GovernedCall): Promise<void> {
-    const { emitter } = this.#run
-    if (sent.kind === 'failed') {
-      await this.#progress.settleAnswer(call, sent.outcome, () => emitter.turnUsage)
-      throw sent.error
-    }
-    emitter.origin = sent.origin
-    try {
-      for await (const batch of sent.batches) {
-        for (const event of batch) emitter.model(event)
-      }
-    } finally {
-      await this.#progress.settleAnswer(call, sent.outcome, () => emitter.turnUsage)
     }
   }
 
@@ -296,8 +257,8 @@ export class ResponseEngine {
   async #runTools(): Promise<ResponseEnd | null> {
     const { owner, state, emitter, request, log } = this.#run
     const principal = await currentPrincipal(this.#deps, owner, request, this.#principal)
-    const { conversationId, responseId } = state.known
-    const caller = { owner, principal, workspaceId: conversationId ?? responseId, responseId }
+    const { responseId } = state.known
+    const caller = { owner, principal, workspaceId: workspaceIdOf(state.known), responseId }
     this.#principal = await runTools(this.#deps, this.#run, caller, this.#abort.signal)
     log.flush()
     const { endAfterTools, turns } = this.#progress.current

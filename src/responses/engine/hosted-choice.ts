@@ -16,26 +16,31 @@ const FAMILIES_OF_TYPE: ReadonlyArray<[RegExp, readonly ToolFamily[]]> = [
   [/^(computer(_use)?(_preview)?|browser)$/, ['browser']],
 ]
 
-/** The types under which `tools` shows the families, in this order (interface: Response object, tools). */
-const SHOWN_TYPES: ReadonlyArray<[type: string, families: readonly ToolFamily[]]> = [
-  ['shell', ['shell', 'files']],
-  ['web_search', ['web_search']],
-  ['computer', ['browser']],
-]
+/**
+ * The types under which `tools` shows families, in this order (interface: Response object, tools). The first family of a type
+ * has to be on; the others are shown with it.
+ */
+const SHOWN_TYPES = ['shell', 'file_operations', 'web_search', 'computer']
 
 const familiesOf = (type: unknown): readonly ToolFamily[] =>
   FAMILIES_OF_TYPE.find(([pattern]) => typeof type === 'string' && pattern.test(type))?.[1] ?? []
 
-/** The entries of `tools` for the tools of this service: those of their types that the caller has not listed itself. */
-export function shownTools(
-  hosted: Iterable<HostedTool>,
-  listed: readonly ToolEntry[],
-): Array<{ type: string }> {
-  const families = new Set([...hosted].map(({ family }) => family))
-  const own = new Set(listed.flatMap(({ type }) => familiesOf(type)))
-  return SHOWN_TYPES.filter(
-    ([, shown]) => shown.some((family) => families.has(family)) && !shown.some((family) => own.has(family)),
-  ).map(([type]) => ({ type }))
+/**
+ * The active tools: the entries of the caller without those for tools of this service that are off, and one for each further
+ * tool of this service.
+ */
+export function shownTools(listed: readonly ToolEntry[], hosted: Iterable<HostedTool>): ToolEntry[] {
+  const active = new Set([...hosted].map(({ family }) => family))
+  const shown = listed.filter(({ type }) => {
+    const [family] = familiesOf(type)
+    return family === undefined || active.has(family)
+  })
+  for (const type of SHOWN_TYPES) {
+    const [family] = familiesOf(type)
+    const isShown = shown.some((entry) => familiesOf(entry.type).includes(family as ToolFamily))
+    if (active.has(family as ToolFamily) && !isShown) shown.push({ type })
+  }
+  return shown
 }
 
 /** Whether an entry of `tool_choice` names a tool of this service: by its type, or as a function by its name. */
@@ -56,7 +61,7 @@ const entriesOf = (choice: ToolEntry): ToolEntry[] => {
   return Array.isArray(choice.tools) ? choice.tools : []
 }
 
-/** The choice with the functions under which a model knows the tools of this service. */
+/** The choice with the functions under which a model gets the tools of this service. */
 export function modelChoice(choice: ToolChoice, hosted: readonly HostedTool[]): ToolChoice {
   if (typeof choice !== 'object' || choice === null || hosted.length === 0) return choice
   const functionsOf = (entry: ToolEntry): ToolEntry[] => {

@@ -8,7 +8,6 @@ import { pairedItems } from '../context/call-pairs.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
 import { type SealOpener, sealOpener } from '../items/sealed-content.ts'
 import type { StoredRequest } from '../object/response-head.ts'
-import type { HostedTool } from '../tools/hosted-tool.ts'
 import type { ContextItem, Owner } from '../types.ts'
 import { modelChoice } from './hosted-choice.ts'
 import type { ToolRules } from './tool-rules.ts'
@@ -64,7 +63,7 @@ export function turnRequest(
   transfersItems = false,
 ): { request: TurnRequest; body: OwnedBytes } {
   const history = new Set(historyIds)
-  const body = modelRequest(withHosted(settings, [...hosted.values()]), items, {
+  const body = modelRequest(withHosted(settings, hosted), items, {
     transfersItems,
     open: sealOpener(deps, owner),
     stored: items.filter(({ id }) => history.has(id)).length,
@@ -72,13 +71,15 @@ export function turnRequest(
   return { request: { ...call, body: body.bytes, headers: new Headers(headers) }, body }
 }
 
-function withHosted(settings: ResponseSettings, hosted: readonly HostedTool[]): ResponseSettings {
-  if (hosted.length === 0) return settings
-  const definitions = hosted.map(({ definition }) => definition)
+/** The settings that a model gets: with the definitions of the tools of this service. */
+export function withHosted(settings: ResponseSettings, hosted: ToolRules['hosted']): ResponseSettings {
+  if (hosted.size === 0) return settings
+  const tools = [...hosted.values()]
+  const definitions = tools.map(({ definition }) => definition)
   return {
     ...settings,
     tools: [...(settings.tools ?? []), ...definitions],
-    tool_choice: modelChoice(settings.tool_choice, hosted),
+    tool_choice: modelChoice(settings.tool_choice, tools),
   }
 }
 

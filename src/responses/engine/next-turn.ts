@@ -15,7 +15,7 @@ import type { ResponseDeps } from '../object/response-deps.ts'
 import type { ContextItem, Owner } from '../types.ts'
 import { currentPrincipal } from './current-principal.ts'
 import type { EngineRun } from './engine.ts'
-import { turnRequest } from './model-request.ts'
+import { turnRequest, withHosted } from './model-request.ts'
 import { nextTurnSettings } from './turn-decision.ts'
 
 /** An admitted turn that is not sent yet, and the bytes that are released when it was sent. */
@@ -73,14 +73,15 @@ async function admit(
   signal: AbortSignal,
 ): Promise<ReadyTurn | Refused> {
   const principal = await currentPrincipal(deps, owner, request, known)
-  const before = context ?? (await reloadContext(deps, state, request, principal))
+  const modelSettings = withHosted(request.settings, tools.hosted)
+  const before = context ?? (await reloadContext(deps, state, request, modelSettings, principal))
   const items = fromLatestCompaction([...before, ...turns.flat()], sealOpener(deps, owner))
   const lastTurn = turns.at(-1) ?? []
   const settings = nextTurnSettings(request.settings, usage)
   // A context that its compaction left too long cannot be compacted further.
   const plan = lastTurn.some(({ type }) => type === 'compaction')
     ? null
-    : await neededCompaction(deps, principal, settings, { items, lastTurn }, false)
+    : await neededCompaction(deps, principal, withHosted(settings, tools.hosted), { items, lastTurn }, false)
   signal.throwIfAborted()
   const call = { identity, principal, counted: false }
   const next = plan

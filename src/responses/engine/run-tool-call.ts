@@ -17,7 +17,7 @@ export interface StoredToolCall {
 export interface ToolCaller {
   owner: Owner
   principal: Principal
-  /** The conversation's id, or the response's where there is no conversation. */
+  /** See `object/response-files`. */
   workspaceId: string
   responseId: string
 }

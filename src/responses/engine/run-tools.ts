@@ -17,7 +17,8 @@ const MOST_TOGETHER = 6
 const MOST_RESULT_BYTES = 4 * 1024 * 1024
 
 /**
- * Executes the server-side calls of a turn in their order; consecutive ones of tools that only read run at the same time.
+ * Executes the server-side calls of a turn in their order; consecutive ones of tools that only read run at the same time,
+ * unless the request has `parallel_tool_calls: false`, which not every model obeys.
  * Each is stored before it is dispatched, and with its result: after a restart only a call that may be repeated runs
  * again.
  * @returns the caller with the rights of this moment.
@@ -30,11 +31,13 @@ export async function runTools(
   caller: ToolCaller,
   signal: AbortSignal,
 ): Promise<Principal> {
-  const { state, emitter, tools } = run
+  const { state, emitter, tools, request } = run
   const calls = state.toolCalls
+  const isParallel = request.settings.parallel_tool_calls !== false
+  const mayJoin = (name: string) => isParallel && tools.hosted.get(name)?.repeatable === true
   for (const { callId, result } of calls) if (result) emitter.addResult(callId, result)
   let { principal } = caller
-  for (const group of groupsOf(calls, (name) => tools.hosted.get(name)?.repeatable === true)) {
+  for (const group of groupsOf(calls, mayJoin)) {
     for (const index of group) dispatch(run, calls, index)
     const executing = group.map((index) => execute(deps, run, calls, index, { ...caller, principal }, signal))
     // All of them have ended before a failure is thrown: none runs on unseen.
@@ -47,19 +50,16 @@ export async function runTools(
 }
 
 /** Indexes of the calls that have no result, in groups that run together. */
-function groupsOf(
-  calls: readonly StoredToolCall[],
-  isReading: (upstreamName: string) => boolean,
-): number[][] {
+function groupsOf(calls: readonly StoredToolCall[], mayJoin: (upstreamName: string) => boolean): number[][] {
   const groups: number[][] = []
   let canJoin = false
   for (const [index, { upstreamName, result }] of calls.entries()) {
     if (result !== null) continue
     const last = groups.at(-1)
-    const reads = isReading(upstreamName)
-    if (last && canJoin && reads && last.length < MOST_TOGETHER) last.push(index)
+    const joins = mayJoin(upstreamName)
+    if (last && canJoin && joins && last.length < MOST_TOGETHER) last.push(index)
     else groups.push([index])
-    canJoin = reads
+    canJoin = joins
   }
   return groups
 }

@@ -34,7 +34,7 @@ export function toolRules(settings: ResponseSettings, hosted: readonly HostedToo
   const mayCall = allowedBy(settings.tool_choice)
   return {
     hosted: hostedByName,
-    shown: [...(settings.tools ?? []), ...shownTools(visible, settings.tools ?? [])],
+    shown: shownTools(settings.tools ?? [], visible),
     has: (upstreamName) => tools.has(upstreamName) || hostedByName.has(upstreamName),
     nameOf: (upstreamName) =>
       hostedByName.get(upstreamName) ?? calledTool(tools.get(upstreamName) ?? unknownTool(upstreamName)),

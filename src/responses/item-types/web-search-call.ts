@@ -6,7 +6,7 @@ import { uncheckedItem } from './input-item.ts'
 import type { ItemType, ModelItems } from './item-type.ts'
 
 /**
- * A call of `web_search`, `open_page` or `find_in_page`, which its action tells apart. `results` has what was found or read;
+ * A call of `web_search`, `open_page` or `find_in_page`, which its action distinguishes. `results` has what was found or read;
  * `output` is a remark of this service about it.
  */
 export const webSearchCall: ItemType = {

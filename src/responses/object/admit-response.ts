@@ -14,12 +14,12 @@ import type { ResponseSettings } from '../../wire/responses.ts'
 import type { CompactionPlan } from '../compaction/compaction-plan.ts'
 import { compactedItems, endsWithTrigger, neededCompaction } from '../compaction/context-compaction.ts'
 import { summaryRequest } from '../compaction/summary-request.ts'
-import { loadStartContext } from '../context/connection-context.ts'
+import { loadStartContext, type PassedFiles } from '../context/connection-context.ts'
 import { conversationLocked, fittingItems, type ResponseContext } from '../context/load-context.ts'
 import { loadRequest, type ResponseRequest } from '../context/load-request.ts'
 import { newEmitter } from '../emitter/create-emitter.ts'
 import { ResponseEngine, type RunningResponse } from '../engine/engine.ts'
-import { turnRequest } from '../engine/model-request.ts'
+import { turnRequest, withHosted } from '../engine/model-request.ts'
 import type { ReadyTurn } from '../engine/next-turn.ts'
 import type { Phase } from '../engine/phases.ts'
 import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
@@ -148,6 +148,7 @@ interface FirstTurn {
   isLarge: boolean
   /** Until when the object holds the context for the next response of its connection; null if it does not. */
   heldUntil: number | null
+  files: PassedFiles | null
   generates: boolean
 }
 
@@ -162,13 +163,19 @@ async function loadFirstTurn(
   const hosted = deps.hostedTools.filter(({ family }) => family === null || !off.includes(family))
   const tools = toolRules(settings, hosted)
   const { generates = true } = loaded
-  const { context, historyIds, isWhole } = await loadStartContext(deps, owner, loaded, start.connection)
+  const { context, historyIds, isWhole, files } = await loadStartContext(
+    deps,
+    owner,
+    loaded,
+    start.connection,
+  )
   const compacted = compactedItems(deps, owner, context)
   const isTriggered = endsWithTrigger(context.input)
+  const modelSettings = withHosted(settings, tools.hosted)
   const plan = generates
-    ? await neededCompaction(deps, start.principal, settings, { items: compacted }, isTriggered)
+    ? await neededCompaction(deps, start.principal, modelSettings, { items: compacted }, isTriggered)
     : null
-  const items = await fittingItems(deps, start.principal, settings, compacted)
+  const items = await fittingItems(deps, start.principal, modelSettings, compacted)
   const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
   const request: StoredRequest = {
     settings: isWhole ? { ...settings, conversation: null, previous_response_id: null } : settings,
@@ -181,14 +188,14 @@ async function loadFirstTurn(
   }
   const heldUntil = settings.store === false ? (start.connection?.until ?? null) : null
   const isLarge = bytes > MOST_HELD_BYTES
-  return { owner, settings, request, tools, context, items, plan, isLarge, heldUntil, generates }
+  return { owner, settings, request, tools, context, items, plan, isLarge, heldUntil, files, generates }
 }
 
 /** Stores the input, writes the row and locks the conversation. @throws ApiError if the conversation is locked or gone. */
 async function storeBeginning(
   deps: ResponseDeps,
   state: ResponseState,
-  { owner, settings, context, heldUntil }: FirstTurn,
+  { owner, settings, context, heldUntil, files }: FirstTurn,
   { open, planned: { policy } }: AdmittedTurn,
   compatibility: Compatibility,
 ): Promise<void> {
@@ -206,7 +213,12 @@ async function storeBeginning(
     begun: store,
   })
   if (store) await writeRow(deps, state.known, context)
-  state.enter('dispatching', { progress: { ...state.known.progress, openCall: { open, after: 0 } } })
+  // Last, since the response before keeps its files until this one deletes them whatever happens.
+  const passed = files && (await deps.responseStream(files.from).passFiles(owner))
+  state.enter('dispatching', {
+    ...(passed && { passedWorkspaceId: files.workspaceId }),
+    progress: { ...state.known.progress, openCall: { open, after: 0 } },
+  })
 }
 
 async function writeRow(

@@ -1,7 +1,6 @@
 import { errorText, logEvent } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
-import { WORKSPACE_LIFETIME_MS } from '../../workspace/limits.ts'
 import { compactConversation } from '../compaction/compact-conversation.ts'
 import { contextStream } from '../context/context-stream.ts'
 import type { RunningResponse } from '../engine/engine.ts'
@@ -10,21 +9,26 @@ import { endingEvents } from '../engine/recovery.ts'
 import { resumeResponse } from '../engine/resumption.ts'
 import { EventLog } from '../log/event-log.ts'
 import type { ItemPageRequest } from '../store/items.store.ts'
-import { removeWorkspace } from '../tools/workspace/remove-workspace.ts'
-import type { CompactionResult, Owner, ResponseStreamObject, StartRequest, StartResult } from '../types.ts'
+import type {
+  CompactionResult,
+  HeldContext,
+  Owner,
+  ResponseStreamObject,
+  StartRequest,
+  StartResult,
+} from '../types.ts'
 import { admitResponse } from './admit-response.ts'
 import { notStarted } from './error-data.ts'
 import { type FinalResponse, finalResponse } from './final-response.ts'
 import { FinalWriter } from './final-writer.ts'
 import { closeAbandoned, dispatchFirstTurn } from './first-turn.ts'
+import { ResponseAlarm } from './response-alarm.ts'
 import type { ResponseDeps } from './response-deps.ts'
-import { hasOwnFiles, newHead, type ResponseHead } from './response-head.ts'
+import { ResponseFiles, workspaceIdOf } from './response-files.ts'
+import { isOwner, newHead, type ResponseHead } from './response-head.ts'
+import { ResponseRemoval } from './response-removal.ts'
 import { ResponseState } from './response-state.ts'
 
-/** Interval of the alarm of a running response. It also keeps the object in memory. */
-const CHECK_INTERVAL_MS = 30_000
-/** How long a refusal waits for its rollback. */
-const REFUSAL_LIMIT_MS = 500
 /** How long the deletion of a response waits for its end, and then for its readers to get it. */
 const REMOVAL_LIMIT_MS = 1_000
 /** Readers of one response at a time: each may hold a segment in the memory of the object. */
@@ -36,24 +40,35 @@ const MAXIMUM_TAILS = 200
  * of a turn fails then, and its readers get the events of the failure.
  */
 export class DurableResponse implements ResponseStreamObject {
-  readonly #storage: DurableObjectStorage
   readonly #deps: ResponseDeps
   readonly #state: ResponseState
   readonly #log: EventLog
   readonly #final: FinalWriter
+  readonly #files: ResponseFiles
+  readonly #alarm: ResponseAlarm
+  readonly #removal: ResponseRemoval
   readonly #ended = Promise.withResolvers<void>()
   #running: RunningResponse | null = null
   #admitting = false
   #removing = false
-  #rollingBack: Promise<void> | null = null
 
   constructor(storage: DurableObjectStorage, deps: ResponseDeps) {
     const { clock, configuration } = deps
-    this.#storage = storage
     this.#deps = deps
     this.#state = new ResponseState(deps, storage.sql)
     this.#log = new EventLog({ storage, clock, heartbeatMilliseconds: configuration.STREAM_HEARTBEAT_MS })
     this.#final = new FinalWriter(deps, this.#state, this.#log)
+    this.#files = new ResponseFiles(deps, this.#state)
+    this.#alarm = new ResponseAlarm(storage, deps, this.#state, this.#final)
+    this.#removal = new ResponseRemoval(deps, {
+      storage,
+      state: this.#state,
+      log: this.#log,
+      final: this.#final,
+      alarm: this.#alarm,
+      files: this.#files,
+      ended: this.#ended,
+    })
     const { head } = this.#state
     if (head) this.#restart(head)
   }
@@ -86,26 +101,19 @@ export class DurableResponse implements ResponseStreamObject {
     this.#admitting = true
     try {
       this.#state.begin(newHead(request, this.#deps.clock()))
-      this.#deps.waitUntil(this.#setAlarm(CHECK_INTERVAL_MS))
+      this.#deps.waitUntil(this.#alarm.setCheck())
       const admission = await admitResponse(this.#deps, this.#state, this.#log, request, body)
       if (admission.kind === 'admitted') {
         const error = await dispatchFirstTurn(this.#deps, admission)
         if (error === null) return admission
-        await this.#rollBackRefused()
+        await this.#removal.rollBackRefused()
         return { kind: 'refused' as const, error, trace: admission.trace }
       }
-      await this.#rollBackRefused()
+      await this.#removal.rollBackRefused()
       return admission
     } finally {
       this.#admitting = false
     }
-  }
-
-  /** Usually complete before the caller gets the error, so that it can repeat its request at once. */
-  async #rollBackRefused(): Promise<void> {
-    const rolledBack = this.#rollBack()
-    this.#deps.waitUntil(rolledBack)
-    await withinTime(rolledBack, REFUSAL_LIMIT_MS, 'rolling back a response').catch(() => {})
   }
 
   #generate(running: RunningResponse): void {
@@ -156,10 +164,11 @@ export class DurableResponse implements ResponseStreamObject {
     this.#state.enter('ended', { endedAt: this.#deps.clock() })
     this.#ended.resolve()
     this.#settleCalls()
+    this.#files.removeUnreachable()
   }
 
   #settleCalls(): void {
-    this.#deps.waitUntil(this.#state.settleCalls().then(() => this.#setNextAlarm()))
+    this.#deps.waitUntil(this.#state.settleCalls().then(() => this.#alarm.setNext()))
   }
 
   /** Continues after a restart of the object (`phases.ts`). */
@@ -172,7 +181,7 @@ export class DurableResponse implements ResponseStreamObject {
     const { restart } = PHASES[head.phase]
     const resumed = restart === 'resume' ? resumeResponse(this.#deps, this.#state, this.#log) : null
     if (head.phase === 'dispatching') closeAbandoned(this.#state, this.#deps.clock())
-    if (restart === 'roll_back') this.#deps.waitUntil(this.#rollBack())
+    if (restart === 'roll_back') this.#deps.waitUntil(this.#removal.rollBack())
     else if (resumed) this.#generate(resumed)
     else this.#recover()
   }
@@ -183,7 +192,7 @@ export class DurableResponse implements ResponseStreamObject {
    */
   #recover(again = false): void {
     if (this.#log.lastSequence === 0) {
-      this.#deps.waitUntil(this.#rollBack())
+      this.#deps.waitUntil(this.#removal.rollBack())
       return
     }
     try {
@@ -193,7 +202,7 @@ export class DurableResponse implements ResponseStreamObject {
       this.#end()
     } catch (error) {
       logEvent('error', 'response_not_recovered', { error: errorText(error) })
-      this.#deps.waitUntil(again ? this.#rollBack() : this.#setAlarm(CHECK_INTERVAL_MS))
+      this.#deps.waitUntil(again ? this.#removal.rollBack() : this.#alarm.setCheck())
     }
   }
 
@@ -227,7 +236,7 @@ export class DurableResponse implements ResponseStreamObject {
     await withinTime(this.#ended.promise, REMOVAL_LIMIT_MS, 'ending').catch(() => {})
     await this.#log.waitForReaders(REMOVAL_LIMIT_MS)
     this.#running = null
-    await this.#rollBack()
+    await this.#removal.rollBack()
     this.#removing = false
     return true
   }
@@ -246,23 +255,36 @@ export class DurableResponse implements ResponseStreamObject {
     return { model, compatibility, policyVersion, running, numbers }
   }
 
-  async context(owner: Owner): Promise<ReadableStream<Uint8Array> | null> {
+  async context(owner: Owner): Promise<HeldContext | null> {
     const { head } = this.#state
     if (!head?.heldUntil || head.phase !== 'ended' || !isOwner(head, owner)) return null
-    return this.#state.final?.response.status === 'failed' ? null : contextStream(this.#state.contextItems())
+    if (this.#state.final?.response.status === 'failed') return null
+    return {
+      items: contextStream(this.#state.contextItems()),
+      workspaceId: head.conversationId === null ? workspaceIdOf(head) : null,
+    }
+  }
+
+  async passFiles(owner: Owner): Promise<boolean> {
+    const { head } = this.#state
+    if (!head?.heldUntil || head.phase !== 'ended' || !isOwner(head, owner)) return false
+    this.#state.change({ filesGone: true })
+    return true
   }
 
   async release(owner: Owner): Promise<void> {
     const { head } = this.#state
     if (!head?.heldUntil || !isOwner(head, owner)) return
     this.#state.change({ heldUntil: null })
-    if (head.phase === 'ended') await this.#setNextAlarm()
+    if (head.phase !== 'ended') return
+    this.#files.removeUnreachable()
+    await this.#alarm.setNext()
   }
 
   async settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'> {
     const { head } = this.#state
     if (!head || !isOwner(head, owner)) return 'absent'
-    if (this.#isAbandoned(head)) await this.#rollBack()
+    if (this.#isAbandoned(head)) await this.#removal.rollBack()
     if (!this.#state.head) return 'absent'
     if (head.phase !== 'ended' || this.#removing) return 'running'
     if (head.pendingWrite) await this.#final.retry()
@@ -274,8 +296,8 @@ export class DurableResponse implements ResponseStreamObject {
     const { head } = this.#state
     if (!head) return
     // First, because the platform stops repeating an alarm that keeps failing.
-    await this.#setAlarm(CHECK_INTERVAL_MS)
-    if (this.#isAbandoned(head)) return this.#rollBack()
+    await this.#alarm.setCheck()
+    if (this.#isAbandoned(head)) return this.#removal.rollBack()
     // `remove` completes the deletion; if it is interrupted, a later alarm does.
     if (this.#removing) return
     if (isUnfinished(head.phase) && !this.#running) return this.#fail(new Error('no engine is running'), true)
@@ -283,28 +305,12 @@ export class DurableResponse implements ResponseStreamObject {
     await this.#state.settleCalls()
     if (head.pendingWrite) await this.#final.retry()
     const current = this.#state.head
-    if (!current || current.pendingWrite || this.#deps.clock() < this.#windowEnd(current)) {
-      return this.#setNextAlarm()
+    if (!current || current.pendingWrite || this.#alarm.isWindowOpen(current)) {
+      return this.#alarm.setNext()
     }
-    // Nothing of it is in Postgres. It is not visible while its files are removed, which may have to be repeated.
-    if (!current.store && hasOwnFiles(current)) return this.#rollBack()
-    if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#forget()
-  }
-
-  async #setNextAlarm(): Promise<void> {
-    const { head } = this.#state
-    if (!head) return
-    const retries = head.pendingWrite || head.unsettled.length > 0
-    const left = this.#windowEnd(head) - this.#deps.clock()
-    await this.#setAlarm(retries ? this.#final.retryMilliseconds : Math.max(0, left))
-  }
-
-  #windowEnd({ endedAt, heldUntil }: ResponseHead): number {
-    return Math.max((endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS, heldUntil ?? 0)
-  }
-
-  #setAlarm(milliseconds: number): Promise<void> {
-    return this.#storage.setAlarm(this.#deps.clock() + milliseconds)
+    // Its files could not be removed at its end. Nothing of it is in Postgres, and it is not visible while that is repeated.
+    if (this.#files.areOwned) return this.#removal.rollBack()
+    if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#removal.forget()
   }
 
   /** Whether a response has to be rolled back: its admission was interrupted, or an earlier rollback was not complete. */
@@ -312,46 +318,8 @@ export class DurableResponse implements ResponseStreamObject {
     return PHASES[phase].restart === 'roll_back' && !this.#admitting
   }
 
-  /** Rolls the response back: its rows, the lock of its conversation, content, events and readers. */
-  #rollBack(): Promise<void> {
-    this.#rollingBack ??= this.#rollBackOnce().finally(() => {
-      this.#rollingBack = null
-    })
-    return this.#rollingBack
-  }
-
-  async #rollBackOnce(): Promise<void> {
-    if (!this.#state.head) return
-    // Stored first: the response is not visible any more, and a restart continues the rollback.
-    this.#state.enter('removing')
-    this.#log.endTails()
-    await this.#state.settleCalls()
-    const [isErased, hasNoFiles] = await Promise.all([this.#final.rollBack(), this.#removeFiles()])
-    if (isErased && hasNoFiles && !this.#state.head?.unsettled.length) await this.#forget()
-    else await this.#setAlarm(CHECK_INTERVAL_MS)
-  }
-
-  /** Removes the files of its own. @returns whether there are none any more; if not, it may be repeated. */
-  async #removeFiles(): Promise<boolean> {
-    const { head } = this.#state
-    if (!head || !hasOwnFiles(head)) return true
-    const removed = await removeWorkspace(this.#deps, head.owner, head.responseId)
-    // By then the workspace has deleted itself.
-    return removed || this.#deps.clock() > (head.endedAt ?? head.createdAt) + WORKSPACE_LIFETIME_MS
-  }
-
-  async #forget(): Promise<void> {
-    this.#state.reset()
-    this.#log.endTails()
-    this.#ended.resolve()
-    await this.#storage.deleteAll()
-  }
-
   #isVisibleTo(owner: Owner): boolean {
     const { head } = this.#state
     return head !== null && PHASES[head.phase].visible && isOwner(head, owner)
   }
 }
-
-const isOwner = (head: ResponseHead, { organizationId, userId }: Owner): boolean =>
-  head.owner.organizationId === organizationId && head.owner.userId === userId

@@ -4,7 +4,7 @@ import { errorText, logEvent } from '../../lib/log.ts'
 import { TimeLimitError, withinTime } from '../../lib/time-limit.ts'
 import { pingDatabase } from '../store/rows.store.ts'
 
-/** After this long, Postgres is asked whether it answers at all: large contexts may take longer. */
+/** After this long, a probe shows whether Postgres answers at all: large contexts may take longer. */
 const SLOW_MS = 2_000
 const PING_LIMIT_MS = 1_500
 

@@ -30,6 +30,10 @@ export interface ResponseHead {
   endedAt: number | null
   /** Until when its context is held for its connection, beyond the window; null or absent if it is not held. */
   heldUntil?: number | null
+  /** The workspace of the response that it continues on a connection, which has passed its files; absent if it has its own. */
+  passedWorkspaceId?: string
+  /** Whether its files are deleted, or passed to a later response. */
+  filesGone?: boolean
   /** Whether Postgres may have a row of it. */
   begun: boolean
   /** Whether the final write to Postgres is pending. */
@@ -82,9 +86,8 @@ export interface StoredRequest {
   historyIds: string[]
 }
 
-/** Whether it may have files of its own: without a conversation, its tools work on a workspace with the id of the response. */
-export const hasOwnFiles = ({ conversationId, progress }: ResponseHead): boolean =>
-  conversationId === null && (progress.toolCalls ?? 0) > 0
+export const isOwner = (head: ResponseHead, { organizationId, userId }: Owner): boolean =>
+  head.owner.organizationId === organizationId && head.owner.userId === userId
 
 export const ownerOf = ({ principal }: Pick<StartRequest, 'principal'>): Owner => ({
   organizationId: principal.organizationId,

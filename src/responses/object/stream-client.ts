@@ -57,6 +57,7 @@ export function responseStreamClient(
     inputItems: (owner, page) => limited((object) => object.inputItems(owner, page)),
     state: (owner) => limited((object) => object.state(owner)),
     context: (owner) => limited((object) => object.context(owner)),
+    passFiles: (owner) => limited((object) => object.passFiles(owner)),
     release: (owner) => limited((object) => object.release(owner)),
     settle: (owner) => limited((object) => object.settle(owner)),
   }

@@ -13,7 +13,7 @@ export type ReopenFrames = (after: number) => Promise<ReadableStream<Uint8Array>
  * The events of a response from the frames that its object sends. What arrives together is one batch. Frames that break
  * off are opened again after the last event, for as long as that brings a further event.
  * @param after number of the event before the first one.
- * @throws the error of frames that break off twice at the same event.
+ * @throws the error of frames that fail twice at the same event.
  */
 export async function* followedEvents(
   frames: ReadableStream<Uint8Array>,

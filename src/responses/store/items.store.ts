@@ -168,7 +168,7 @@ export const firstSliceQuery = (owner: Owner, places: SQL): SQL =>
 
 /**
  * Reads a list to its end, in several queries when it is long.
- * @param first rows of `firstSliceQuery`. @param end position after the last wanted item.
+ * @param first rows of `firstSliceQuery`. @param end position after the last item of the slice.
  * @throws ApiError invalid_request `context_length_exceeded` for more items than a context may have.
  */
 export async function readToEnd(

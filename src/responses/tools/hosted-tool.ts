@@ -14,7 +14,7 @@ export interface HostedTool {
   itemType: string
   /** Members of these items from their beginning, such as `name`. */
   members: Members
-  /** Members that tell what a call was to do, for one that failed before its tool answered. Never throws. */
+  /** Members that describe what a call was to do, for one that failed before its tool answered. Never throws. */
   membersOf?: (arguments_: string) => Members
   /** Whether a call that may have been executed may be repeated after a restart, because the tool only reads. */
   repeatable: boolean
@@ -32,7 +32,7 @@ export interface HostedTool {
 /** A call that is allowed: its arguments have passed the policies, its tool is switched on. */
 export interface HostedCall {
   owner: Owner
-  /** The conversation's id, or the response's where there is no conversation: the workspace of its files. */
+  /** Of the files: the conversation's id, or that of a response where there is no conversation. */
   workspaceId: string
   responseId: string
   /** Unique in its response. */

@@ -30,7 +30,7 @@ const SCHEMA = [
 ]
 const COLUMNS = 'id, parent, name, type, mode, modified, size, target'
 
-/** The stored tree of a workspace, with its quotas. Knows ids, not paths. */
+/** The stored tree of a workspace, with its quotas. Works on ids, not paths. */
 export class Entries {
   readonly #sql: SqlStorage
   readonly #now: () => number

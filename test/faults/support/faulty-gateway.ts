@@ -21,6 +21,14 @@ export const SHORT_TIMES = {
   LEDGER_FLUSH_MS: 100,
 }
 
+/** An upstream that may stall for as long as a campaign lets it, and a busy machine that is not taken for an outage. */
+export const PATIENT_TIMES = {
+  UPSTREAM_HEADERS_TIMEOUT_MS: 20_000,
+  UPSTREAM_FIRST_EVENT_TIMEOUT_MS: 20_000,
+  UPSTREAM_EVENT_TIMEOUT_MS: 20_000,
+  LIMITS_TIMEOUT_MS: 20_000,
+}
+
 /** A whole gateway whose Postgres and Redis can be made to fail, with short time-outs. */
 export async function startFaultyGateway(
   variables: Record<string, string | number> = {},

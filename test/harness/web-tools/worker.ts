@@ -1,9 +1,10 @@
 import { DurableObject } from 'cloudflare:workers'
-import { DEFAULT_TOOL_RIGHTS, type ToolRights } from '../../../src/governance/tool-rights.ts'
+import type { ToolRights } from '../../../src/governance/tool-rights.ts'
 import { ITEM_TYPES } from '../../../src/responses/item-types/item-types.ts'
 import type { SealOpener } from '../../../src/responses/items/sealed-content.ts'
 import type { WebToolDeps } from '../../../src/responses/tools/web/web-tools.ts'
 import { webTools } from '../../../src/responses/tools/web/web-tools.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../tool-rights.ts'
 
 // A Worker that runs single calls of the web tools, so that they are tested in the runtime without a response around them.
 

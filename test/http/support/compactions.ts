@@ -1,5 +1,4 @@
 import { gateway } from '../../harness/gateway.ts'
-import type { Answer } from '../../harness/send.ts'
 import { administrator, uniqueName } from '../../harness/tenant.ts'
 import { seenRequests } from '../../harness/upstream.ts'
 import { ask, expectJson, type Json } from './response-calls.ts'
@@ -11,13 +10,16 @@ export interface Compaction extends Json {
   usage: Json & { input_tokens: number; output_tokens: number }
 }
 
-export const compact = (key: string, body: Json): Promise<Answer> =>
+/** @param address `headers` of the request. */
+export const compact = (key: string, body: Json, address: { headers?: Record<string, string> } = {}) =>
   ask(key, 'POST', '/v1/responses/compact', {
     body: JSON.stringify({ model: 'scripted-chat', ...body }),
+    ...address,
   })
 
 /** @throws unless that succeeds. */
-export const compacted = async (key: string, body: Json) => expectJson<Compaction>(await compact(key, body))
+export const compacted = async (...call: Parameters<typeof compact>) =>
+  expectJson<Compaction>(await compact(...call))
 
 export const user = (content: string) => ({ role: 'user', content })
 export const assistant = (content: string) => ({ role: 'assistant', content })

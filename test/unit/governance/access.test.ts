@@ -3,12 +3,12 @@ import { grantSetId, mayUse } from '../../../src/governance/access.ts'
 import { integrationGrantsOf, NO_INTEGRATIONS } from '../../../src/governance/integration-rights.ts'
 import { modelTarget } from '../../../src/governance/target.ts'
 import {
-  DEFAULT_TOOL_RIGHTS,
   isHostAllowed,
   TOOL_FAMILIES,
   type ToolFamily,
   toolRightsOf,
 } from '../../../src/governance/tool-rights.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../../harness/tool-rights.ts'
 import { somePrincipal } from './fixtures.ts'
 
 const granted = (...ids: string[]) => ({

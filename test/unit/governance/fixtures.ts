@@ -11,7 +11,7 @@ import { parseConfiguration } from '../../../src/env.ts'
 import { createApiKey, digestApiKey } from '../../../src/governance/identity/api-key.ts'
 import { NO_INTEGRATIONS } from '../../../src/governance/integration-rights.ts'
 import type { Principal } from '../../../src/governance/principal.ts'
-import { DEFAULT_TOOL_RIGHTS } from '../../../src/governance/tool-rights.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../../harness/tool-rights.ts'
 import type { Forwarder } from './stand-ins.ts'
 
 const pepper = (fill: number) => Buffer.alloc(32, fill).toString('base64')

@@ -10,7 +10,7 @@ import {
   redactItem,
 } from '../../../src/responses/items/redaction.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
-import { StepCounter } from '../../dlp/counted-steps.ts'
+import { StepCounter } from '../../harness/counted-steps.ts'
 import { CODE, DIRECTIONS, policyOf, profileOf, vaultOf } from '../governance/dlp/relayed-stream.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { bytesOf, message } from './items.ts'

@@ -143,7 +143,7 @@ const block = z.discriminatedUnion('type', [
 ])
 
 const message = z.strictObject({
-  // The newest models also take instructions as messages of role `system`, but the vendor's refusal does not say so.
+  // The newest models also take instructions as messages of role `system`, but the vendor's refusal does not state this.
   role: z.string().refine((role) => ['user', 'assistant', 'system'].includes(role), {
     message: "Input should be 'user' or 'assistant'",
   }),

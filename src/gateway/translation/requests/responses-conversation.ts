@@ -9,7 +9,7 @@ import { customToolArguments, type ResponsesTools } from './responses-tools.ts'
 /** A tool call with its output. */
 export interface CallWithOutput {
   callId: string
-  /** As the model knows the tool. */
+  /** As it is named for the model. */
   name: string
   /** JSON, unless the model wrote something else. */
   arguments: string

@@ -127,7 +127,7 @@ function isExpiry(text: string, end: number): boolean {
 
 const isWrapped = (text: string, start: number, end: number): boolean => text.slice(start, end).includes('\n')
 
-/** Where the blanks that start at `index` end, a line end counting as one if `lines` says so; `index` if there are none. */
+/** Where the blanks that start at `index` end, a line end counting as one if `lines` is set; `index` if there are none. */
 function gapEnd(text: string, index: number, lines: boolean): number {
   let end = index
   while (end - index < WIDEST_COLUMN_GAP && (text[end] === ' ' || (lines && /[\r\n]/.test(text.charAt(end)))))

@@ -91,7 +91,7 @@ export class AccountLog {
     recent.add(id)
   }
 
-  /** Takes over epochs that were read from Postgres. @param at when they were asked for, in milliseconds since the epoch. */
+  /** Takes over epochs that were read from Postgres. @param at when they were requested, in milliseconds since the epoch. */
   confirmEpochs(learned: LearnedEpochs, at: number): void {
     const { epochs, outbox, replayFrom } = this.#memory
     if (epochs.confirm(learned, at)) this.tables.saveProgress(outbox.flushed, replayFrom, epochs.stored)

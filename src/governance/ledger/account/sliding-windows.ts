@@ -68,7 +68,7 @@ export class SlidingWindows {
     return this.#used(ORGANIZATION, now)
   }
 
-  /** @param calls of the other shards in the organization's window. @param at when they were asked for. */
+  /** @param calls of the other shards in the organization's window. @param at when they were requested. */
   learnOthers(calls: number, at: number): void {
     this.#others = { calls: Math.max(0, calls), learnedAt: at }
   }

@@ -60,7 +60,7 @@ export async function writeCheckpoint(deps: CheckpointWriter): Promise<Checkpoin
   return checkpoint
 }
 
-/** After the row is stored: a record of a checkpoint that was never stored would be a fault for good. */
+/** After the row is stored: a record of a checkpoint that was never stored would be a lasting fault. */
 const stateCheckpoint = ({ ledgerOf, clock }: CheckpointWriter, checkpoint: Checkpoint) =>
   ledgerOf(DEPLOYMENT_ORGANIZATION_ID, HOME_SHARD).recordChange({
     id: newId('change'),

@@ -61,7 +61,7 @@ type CreditName = Pick<CreditRow, 'kind' | 'id'>
 
 const textOf = ({ kind, id }: CreditName) => `${kind}:${id}`
 
-/** The name of the row of credits that a body has; null for none, or for one that Postgres could not be asked for. */
+/** The name of the row of credits that a body has; null for none, or for one that no query of Postgres can name. */
 function creditNameOf(text: string): CreditName | null {
   const body = parseBody(text)
   const row = body && creditRowOf(body)

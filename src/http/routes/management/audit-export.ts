@@ -6,8 +6,9 @@ import {
   verifyHeads,
 } from '../../../governance/administration/audit.ts'
 import { exportedRecord, exportedRow } from '../../../governance/ledger/records/exported-rows.store.ts'
-import { checkpointPageQuery, exportQuery, noQuery, unrecordedPageQuery } from '../../../wire/management.ts'
+import { noQuery } from '../../../wire/management-fields.ts'
 import { encodeJsonCursor } from '../../../wire/page-cursor.ts'
+import { checkpointPageQuery, exportQuery, unrecordedPageQuery } from '../../../wire/records.ts'
 import type { AppEnv } from '../../context.ts'
 import { query } from '../../validated-request.ts'
 import { administrationOf } from './request.ts'

@@ -6,14 +6,14 @@ import {
   verifyHeads,
 } from '../../../governance/administration/audit.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../../governance/principal.ts'
+import { encodeJsonCursor } from '../../../wire/page-cursor.ts'
 import {
   auditVerificationQuery,
   checkpointQuery,
   deploymentVerificationQuery,
   headsQuery,
   unrecordedQuery,
-} from '../../../wire/management.ts'
-import { encodeJsonCursor } from '../../../wire/page-cursor.ts'
+} from '../../../wire/records.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { query } from '../../validated-request.ts'
 import { administrationOf } from './request.ts'

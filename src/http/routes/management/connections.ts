@@ -22,7 +22,7 @@ import {
   isConnectionId,
   shareReplacement,
 } from '../../../wire/connections.ts'
-import { noQuery } from '../../../wire/management.ts'
+import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { ownOrigin } from '../../own-origin.ts'

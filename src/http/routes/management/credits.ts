@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import { grantCredits, readCredits } from '../../../governance/administration/credits.ts'
-import { creditGrant, noQuery, pageQuery } from '../../../wire/management.ts'
+import { creditGrant } from '../../../wire/management.ts'
+import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'

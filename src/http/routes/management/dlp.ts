@@ -13,7 +13,7 @@ import {
 import { dryRunPolicy, tryPolicy } from '../../../governance/administration/dlp-trials.ts'
 import { BUILT_IN_DETECTORS } from '../../../governance/dlp/detectors/registry.ts'
 import { policyCreation, policyDryRun, policyTrial, policyUpdate } from '../../../wire/dlp.ts'
-import { noQuery, pageQuery } from '../../../wire/management.ts'
+import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'

@@ -7,7 +7,8 @@ import {
   removeGroup,
   setGroupMember,
 } from '../../../governance/administration/groups.ts'
-import { groupCreation, noQuery, pageQuery } from '../../../wire/management.ts'
+import { groupCreation } from '../../../wire/management.ts'
+import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'

@@ -6,7 +6,7 @@ import {
   removeIntegrationGrant,
 } from '../../../integrations/administration/integration-grants.ts'
 import { integrationGrantCreation, integrationGrantListQuery } from '../../../wire/integrations.ts'
-import { noQuery } from '../../../wire/management.ts'
+import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import { decideTools, readTools, switchTools } from '../../../integrations/administration/tools.ts'
 import { toolDecision, toolSwitch } from '../../../wire/integrations.ts'
-import { noQuery } from '../../../wire/management.ts'
+import { noQuery } from '../../../wire/management-fields.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
 import { administrationOf, pathId } from './request.ts'

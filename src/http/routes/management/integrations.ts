@@ -15,7 +15,7 @@ import {
   integrationRefresh,
   integrationUpdate,
 } from '../../../wire/integrations.ts'
-import { noQuery } from '../../../wire/management.ts'
+import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'

@@ -7,7 +7,8 @@ import {
   readModel,
 } from '../../../gateway/administration/models.ts'
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isModelId, modelReplacement, noQuery, pageQuery } from '../../../wire/management.ts'
+import { modelReplacement } from '../../../wire/catalogue.ts'
+import { isModelId, noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'

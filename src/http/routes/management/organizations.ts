@@ -9,12 +9,8 @@ import {
   createOrganization,
   readOrganization,
 } from '../../../governance/administration/organizations.ts'
-import {
-  noQuery,
-  organizationCreation,
-  organizationListQuery,
-  organizationUpdate,
-} from '../../../wire/management.ts'
+import { organizationCreation, organizationListQuery, organizationUpdate } from '../../../wire/management.ts'
+import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'

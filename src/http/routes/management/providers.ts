@@ -7,7 +7,8 @@ import {
   readProvider,
 } from '../../../gateway/administration/providers.ts'
 import { forgetRefusal, readRefusal } from '../../../gateway/routes/provider-health.ts'
-import { noQuery, pageQuery, providerCreation, providerUpdate } from '../../../wire/management.ts'
+import { providerCreation, providerUpdate } from '../../../wire/catalogue.ts'
+import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'

@@ -3,7 +3,7 @@ import type { Administration } from '../../../governance/administration/administ
 import { readOrganization } from '../../../governance/administration/organizations.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../../governance/principal.ts'
 import { ApiError, notFound } from '../../../lib/api-error.ts'
-import { isUuid } from '../../../wire/management.ts'
+import { isUuid } from '../../../wire/management-fields.ts'
 import type { PagePosition, PageRequest } from '../../../wire/page-cursor.ts'
 import { callerAddress } from '../../caller-address.ts'
 import type { AppContext, AppEnv } from '../../context.ts'

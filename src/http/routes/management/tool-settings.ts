@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import { readToolSettings, replaceToolSettings } from '../../../governance/administration/tool-settings.ts'
-import { noQuery } from '../../../wire/management.ts'
+import { noQuery } from '../../../wire/management-fields.ts'
 import { toolSettings } from '../../../wire/tool-settings.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'

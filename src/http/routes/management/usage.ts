@@ -5,8 +5,8 @@ import {
   type UsageEventRow,
   type UsageTotals,
 } from '../../../governance/administration/records.store.ts'
-import { usageEventQuery, usageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
+import { usageEventQuery, usageQuery } from '../../../wire/records.ts'
 import type { AppEnv } from '../../context.ts'
 import { query } from '../../validated-request.ts'
 import { administrationOf, pageRequest } from './request.ts'

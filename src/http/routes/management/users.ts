@@ -6,7 +6,8 @@ import {
   readMember,
   setEntitlement,
 } from '../../../governance/administration/members.ts'
-import { ENTITLEMENTS, noQuery, userCreation, userListQuery, userUpdate } from '../../../wire/management.ts'
+import { ENTITLEMENTS, userCreation, userListQuery, userUpdate } from '../../../wire/management.ts'
+import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'

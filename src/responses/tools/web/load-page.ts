@@ -59,7 +59,7 @@ function* plainPage(text: string): Slices<ReadablePage> {
   return { title: '', text: read, links: [], cut: text.length > end }
 }
 
-/** Texts in UTF-16 contain zero bytes, and say what they are. */
+/** Texts in UTF-16 contain zero bytes, and declare their encoding. */
 function isBinary({ bytes, charset }: FetchedPage): boolean {
   const utf16 =
     charset?.startsWith('utf-16') ||

@@ -14,7 +14,7 @@ export interface PageToolDeps extends Pick<PageRequest, 'allow' | 'publicNetwork
   budget: ByteBudget
 }
 
-/** More than a page takes, so that the item of a slow one says which it was. */
+/** More than a page takes, so that the item of a slow one names it. */
 const TIME_LIMIT_MS = PAGE_LIMITS.milliseconds + 5_000
 
 const URL_PARAMETER = { type: 'string', description: 'The address of the page, https or http.' }

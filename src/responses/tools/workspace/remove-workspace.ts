@@ -1,7 +1,14 @@
+import type { Database } from '../../../../schema/database.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
+import { isEmptyConversation } from '../../store/delete-response.store.ts'
 import type { Owner } from '../../types.ts'
 import type { WorkspaceOf } from './workspace-client.ts'
+
+interface RemovalDeps {
+  workspaceOf: WorkspaceOf
+  waitUntil: (work: Promise<unknown>) => void
+}
 
 /** How long a caller waits for it. It continues afterwards. */
 const REMOVAL_LIMIT_MS = 2_000
@@ -13,7 +20,7 @@ const TIME_LIMIT_MS = 10_000
  * @returns whether it is known that they are gone; if not, it may be repeated.
  */
 export async function removeWorkspace(
-  deps: { workspaceOf: WorkspaceOf; waitUntil: (work: Promise<unknown>) => void },
+  deps: RemovalDeps,
   owner: Owner,
   workspaceId: string,
 ): Promise<boolean> {
@@ -27,4 +34,17 @@ export async function removeWorkspace(
     })
   deps.waitUntil(removal)
   return withinTime(removal, REMOVAL_LIMIT_MS, 'removing files').catch(() => false)
+}
+
+/**
+ * Deletes the files of a conversation whose last response was deleted. @returns as `removeWorkspace`; true for a conversation
+ * that is not empty. @throws when Postgres is not available.
+ */
+export async function removeFilesOfEmpty(
+  deps: RemovalDeps & { database: Database },
+  owner: Owner,
+  conversationId: string,
+): Promise<boolean> {
+  if (!(await isEmptyConversation(deps.database, owner, conversationId))) return true
+  return removeWorkspace(deps, owner, conversationId)
 }

@@ -12,7 +12,7 @@ export interface ToolsService {
 export interface Workspace {
   /**
    * @throws ApiError whose message is for the model: `invalid_request` for what cannot be done, `upstream` when the script
-   * of tools is not available. A call without a result is stopped, or does not begin, if the script of tools can be told.
+   * of tools is not available. A call without a result is stopped, or does not begin, if the script of tools can be reached.
    */
   run<Name extends Exclude<Operation, 'download' | 'abort'>>(
     name: Name,
@@ -38,9 +38,10 @@ const RETRY_PAUSES = [200, 1_000]
 
 /** @param pause waits for milliseconds; replaced in tests. */
 export function workspaceClient(tools: ToolsService, pause = wait): WorkspaceOf {
-  return ({ organizationId }, workspaceId) => {
-    // The object of the name has nothing of another organization, whatever the id is.
-    const base = `https://tools/workspaces/${encodeURIComponent(`${organizationId}:${workspaceId}`)}`
+  return ({ organizationId, userId }, workspaceId) => {
+    // The object of the name has nothing of another owner, whatever the id is.
+    const name = `${organizationId}:${userId}:${workspaceId}`
+    const base = `https://tools/workspaces/${encodeURIComponent(name)}`
     const post = (name: Operation, body: object, { signal, timeLimit }: RunOptions) =>
       repeated(() => send(tools, `${base}/${name}`, body, timeLimit, signal), pause, signal)
     /** Best effort: a call that has not begun also ends with its time. */
@@ -51,7 +52,7 @@ export function workspaceClient(tools: ToolsService, pause = wait): WorkspaceOf 
     return {
       async run(name, request, options) {
         const response = await post(name, request, options).catch((error) => {
-          // Nobody gets its result: what it would do later is not expected any more.
+          // Its result is not read any more, and what it would do later is not expected.
           if ('callId' in request) abort(request.callId)
           throw error
         })

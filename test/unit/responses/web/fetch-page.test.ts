@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { DEFAULT_TOOL_RIGHTS } from '../../../../src/governance/tool-rights.ts'
 import { fetchPage } from '../../../../src/responses/tools/web/fetch-page.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../../../harness/tool-rights.ts'
 import { type StandInWeb, startStandInWeb } from '../../../harness/web-tools/stand-in-web.ts'
 
 let web: StandInWeb

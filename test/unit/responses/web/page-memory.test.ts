@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { DEFAULT_TOOL_RIGHTS } from '../../../../src/governance/tool-rights.ts'
 import { ByteBudget } from '../../../../src/lib/bytes/byte-budget.ts'
 import { loadPage, type WebPage } from '../../../../src/responses/tools/web/load-page.ts'
 import { PageStore } from '../../../../src/responses/tools/web/page-store.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../../../harness/tool-rights.ts'
 import { type StandInWeb, startStandInWeb } from '../../../harness/web-tools/stand-in-web.ts'
 
 let web: StandInWeb

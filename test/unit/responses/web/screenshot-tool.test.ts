@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { DEFAULT_TOOL_RIGHTS, type EgressRules } from '../../../../src/governance/tool-rights.ts'
+import type { EgressRules } from '../../../../src/governance/tool-rights.ts'
 import { PageStore } from '../../../../src/responses/tools/web/page-store.ts'
 import {
   type BrowserBinding,
@@ -8,6 +8,7 @@ import {
   screenshotTool,
 } from '../../../../src/responses/tools/web/screenshot-tool.ts'
 import { webTools } from '../../../../src/responses/tools/web/web-tools.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../../../harness/tool-rights.ts'
 import { type StandInWeb, startStandInWeb } from '../../../harness/web-tools/stand-in-web.ts'
 
 let web: StandInWeb

@@ -20,7 +20,7 @@ export const TABLE_PARTS = names('table caption thead tbody tfoot tr td th')
 export const CELLS = names('td th')
 export const LISTS = names('ul ol menu dir')
 
-/** What an element says of its text, and of all elements in it. */
+/** What an element determines of its text, and of all elements in it. */
 export const HIDDEN = 1
 export const MAIN = 2
 export const ARTICLE = 4

@@ -73,7 +73,7 @@ export class OpenElements<Element extends OpenElement> {
     )
   }
 
-  /** Closes the innermost element that is wanted, unless a boundary is inside of it. */
+  /** Closes the innermost element that matches, unless a boundary is inside of it. */
   #closeInnermost(isWanted: (open: Element) => boolean, isBoundary: (open: Element) => boolean): void {
     const index = this.#stack.findLastIndex((open) => isWanted(open) || isBoundary(open))
     const found = this.#stack[index]

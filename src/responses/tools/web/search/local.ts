@@ -10,7 +10,7 @@ const SNIPPET_LENGTH = 400
 const MOST_WORDS = 20
 
 /**
- * Searches the pages that the conversation has opened, for deployments without a provider. It says so in every answer,
+ * Searches the pages that the conversation has opened, for deployments without a provider. It states this in every answer,
  * and returns nothing that is not in one of these pages.
  */
 export const localSearch = (pages: PageStore): SearchProvider => ({

@@ -13,7 +13,7 @@ export interface SearchService {
   allow: readonly string[]
 }
 
-/** Below the time limit of the tool, so that its item says which search failed. */
+/** Below the time limit of the tool, so that its item names the search that failed. */
 const TIME_LIMIT_MS = 15_000
 const LONGEST_ANSWER = 2 * 1024 * 1024
 const LONGEST_TITLE = 300

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { FenceStripper } from '../../../../../src/gateway/translation/events/fence-stripper.ts'
 import type { ModelEvent } from '../../../../../src/gateway/translation/model-events.ts'
+import { StepCounter } from '../../../../harness/counted-steps.ts'
 import { call, end, reasoning, start, stop, text } from './events-support.ts'
 import { SeededRandom } from './seeded-random.ts'
 
@@ -180,24 +181,17 @@ describe('the work', () => {
   ]
 
   it.each(shapes)('grows as the text does: %s', (_name, shape) => {
-    // Eight times the text; work that grew with its square would take 64 times as long.
-    const few = leastProcessorTime(() => strip(shape(20_000)))
-    const many = leastProcessorTime(() => strip(shape(160_000)))
-    expect(many / Math.max(few, 10)).toBeLessThan(32)
+    using counter = new StepCounter()
+    const [few, sixteenfold] = [shape(2_000), shape(32_000)]
+    const [work, largeWork] = [() => void strip(few), () => void strip(sixteenfold)]
+    work()
+    // Work that grew with the square of the text would take 256 times as long.
+    expect(counter.stepsOf(largeWork)).toBeLessThan(48 * Math.max(2_000, counter.stepsOf(work)))
+    expect(counter.allocationOf(largeWork)).toBeLessThan(48 * Math.max(200_000, counter.allocationOf(work)))
   })
 })
 
 const many = (count: number, piece: string): string[] => Array.from({ length: count }, () => piece)
-
-/** Milliseconds of this process, since others may have the machine; of three runs, as one may be the collector's. */
-function leastProcessorTime(work: () => void): number {
-  const runs = Array.from({ length: 3 }, () => {
-    const began = process.cpuUsage()
-    work()
-    return process.cpuUsage(began).user / 1_000
-  })
-  return Math.min(...runs)
-}
 
 describe('other events', () => {
   it('pass in their order', () => {

@@ -6,6 +6,7 @@ import {
   restoreLargeStrings,
 } from '../../../../../src/gateway/translation/requests/large-strings.ts'
 import { originalToolNames } from '../../../../../src/gateway/translation/requests/tool-names.ts'
+import { StepCounter } from '../../../../harness/counted-steps.ts'
 import {
   assistant,
   call,
@@ -20,27 +21,13 @@ import {
 } from './requests.ts'
 import { answers, calls, item, ofFamily, reasoning, toChat, toMessages, tool } from './responses.ts'
 
-/** Linear work takes sixteen times as long for sixteen times the size, or some more in larger memory; quadratic 256 times. */
-const TIMES = 16
-const MOST_TIMES = 80
-const ROUNDS = 3
-
-/** Processor time of this thread, so that neighbours on the same machine do not count. */
-function microseconds(work: () => unknown): number {
-  const before = process.threadCpuUsage()
-  work()
-  const { user: inUser, system } = process.threadCpuUsage(before)
-  return inUser + system
-}
-
-/** The least of some rounds: what the collector of memory takes by chance is left out. */
-function leastTime(work: () => unknown): number {
-  return Math.min(...Array.from({ length: ROUNDS }, () => microseconds(work)))
-}
-
-/** Whether the work takes less than this in one of some rounds. */
-const takesLess = (work: () => unknown, most: number): boolean =>
-  Array.from({ length: ROUNDS }).some(() => microseconds(work) < most)
+/** Linear work takes eight times as many steps for eight times the size, quadratic work up to 64 times. */
+const TIMES = 8
+const MOST_TIMES = 12
+/** A list that grows is copied now and then, so that the bytes of linear work jump. */
+const MOST_TIMES_BYTES = 20
+/** Below this, samples of bytes tell little. */
+const LEAST_BYTES = 200_000
 
 const list = <Item>(count: number, make: (index: number) => Item): Item[] =>
   Array.from({ length: count }, (_, i) => make(i))
@@ -70,7 +57,7 @@ type Case = [
 const CASES: Case[] = [
   [
     'results of one call, for messages',
-    1_000,
+    200,
     fromChat,
     (size) => ({
       messages: [
@@ -82,7 +69,7 @@ const CASES: Case[] = [
   ],
   [
     'results of one call, for chat',
-    1_000,
+    200,
     fromMessages,
     (size) => ({
       messages: [user('q'), assistant([use('a')]), user(list(size, () => resultOf('a')))],
@@ -90,7 +77,7 @@ const CASES: Case[] = [
   ],
   [
     'calls of one id, for messages',
-    1_000,
+    200,
     fromChat,
     (size) => ({
       messages: [
@@ -102,7 +89,7 @@ const CASES: Case[] = [
   ],
   [
     'ids that look like those that are given, for messages',
-    1_000,
+    200,
     fromChat,
     (size) => ({
       messages: [
@@ -116,25 +103,25 @@ const CASES: Case[] = [
   ],
   [
     'messages of one role, for messages',
-    2_000,
+    200,
     fromChat,
     (size) => ({ messages: list(size, () => user('a')) }),
   ],
   [
     'turns, for messages',
-    2_000,
+    200,
     fromChat,
     (size) => ({ messages: [...list(size, (i) => (i % 2 === 0 ? user('a') : assistant('b'))), user('c')] }),
   ],
   [
     'turns, for chat',
-    2_000,
+    200,
     fromMessages,
     (size) => ({ messages: [...list(size, (i) => (i % 2 === 0 ? user('a') : assistant('b'))), user('c')] }),
   ],
   [
     'tools that are allowed one by one',
-    1_000,
+    200,
     fromChat,
     (size) => ({
       tools: list(size, (index) => functionTool(`tool_${index}`)),
@@ -152,39 +139,39 @@ const CASES: Case[] = [
   ],
   [
     'strict tool with many members, for chat',
-    1_000,
+    200,
     fromMessages,
     (size) => ({ tools: [{ ...toolNamed('f'), strict: true, input_schema: strictObject(size) }] }),
   ],
   [
     'strict tool with many members, for messages',
-    1_000,
+    200,
     fromChat,
     (size) => ({ tools: [functionTool('f', { strict: true, parameters: strictObject(size) })] }),
   ],
-  ['schema with many members, for messages', 1_000, fromChat, (size) => format(strictObject(size))],
+  ['schema with many members, for messages', 200, fromChat, (size) => format(strictObject(size))],
   [
     'schema of many parts',
-    1_000,
+    200,
     fromChat,
     (size) => format({ allOf: list(size, (i) => ({ properties: { [`p${i}`]: {} }, required: [`p${i}`] })) }),
   ],
   [
     'schema of parts that contradict each other',
-    1_000,
+    200,
     fromChat,
     (size) => format({ allOf: list(size, (index) => ({ ...strictObject(1), minimum: index })) }),
   ],
   [
     'schema with limits that are told in words',
-    1_000,
+    200,
     fromChat,
     (size) => format({ type: 'object', properties: {}, ...members(size, () => ({ a: [1] })) }),
   ],
-  ['stop sequences', 2_000, fromChat, (size) => ({ stop: list(size, (index) => `stop ${index}`) })],
+  ['stop sequences', 200, fromChat, (size) => ({ stop: list(size, (index) => `stop ${index}`) })],
   [
     'tools of earlier calls',
-    1_000,
+    200,
     fromChat,
     (size) => ({
       messages: [
@@ -196,7 +183,7 @@ const CASES: Case[] = [
   ],
   [
     'parts of a document, for chat',
-    2_000,
+    200,
     fromMessages,
     (size) => ({
       messages: [
@@ -206,25 +193,25 @@ const CASES: Case[] = [
   ],
   [
     'prompts, and stops, of a legacy completion',
-    2_000,
+    200,
     fromCompletion,
     (size) => ({ prompt: ['a'], stop: list(size, () => 'stop') }),
   ],
   [
     'items of the assistant, for chat',
-    2_000,
+    200,
     toChat,
     (size) => ({ input: [item('user', 'a'), ...list(size, () => item('assistant', 'b'))] }),
   ],
   [
     'calls of one id, of responses',
-    1_000,
+    200,
     (request) => [toChat(request), toMessages(request)],
     (size) => ({ input: list(size, () => [calls('a'), answers('a')]).flat() }),
   ],
   [
     'calls before all of their outputs, of responses',
-    1_000,
+    200,
     (request) => [toChat(request), toMessages(request)],
     (size) => ({
       input: [...list(size, (index) => calls(`c${index}`)), ...list(size, (index) => answers(`c${index}`))],
@@ -232,7 +219,7 @@ const CASES: Case[] = [
   ],
   [
     'instructions and reasoning by turns',
-    1_000,
+    200,
     (request) => [toChat(request), toMessages(request, ofFamily('reasoning'))],
     (size) => ({
       input: list(size, () => [item('system', 'a'), reasoning('b'), item('assistant', 'c')]).flat(),
@@ -240,7 +227,7 @@ const CASES: Case[] = [
   ],
   [
     'tools within a namespace that are allowed one by one',
-    1_000,
+    200,
     toChat,
     (size) => ({
       tools: [{ type: 'namespace', name: 'n', tools: list(size, (index) => tool(`tool_${index}`)) }],
@@ -253,7 +240,7 @@ const CASES: Case[] = [
   ],
   [
     'long strings',
-    40,
+    5,
     (request) => {
       const { text: skeleton, cut } = cutLargeStrings(new TextEncoder().encode(JSON.stringify(request)))
       return restoreLargeStrings(JSON.stringify(fromChat(objectOf(JSON.parse(skeleton)))), cut)
@@ -263,40 +250,46 @@ const CASES: Case[] = [
 ]
 
 describe('the cost of a request', () => {
-  // Times of a busy machine jump.
-  it.each(CASES)('grows with its size alone: %s', { retry: 2 }, (_case, size, translate, request) => {
+  it.each(CASES)('grows with its size alone: %s', (_case, size, translate, request) => {
+    using counter = new StepCounter()
     const small = request(size)
     const large = request(size * TIMES)
-    leastTime(() => translate(small))
-    // Below a millisecond the clock tells little.
-    const before = Math.max(
-      leastTime(() => translate(small)),
-      1_000,
+    // What is prepared once does not count.
+    translate(small)
+    const steps = Math.max(
+      size,
+      counter.stepsOf(() => translate(small)),
     )
-    expect(takesLess(() => translate(large), before * MOST_TIMES)).toBe(true)
+    expect(counter.stepsOf(() => translate(large))).toBeLessThan(steps * MOST_TIMES)
+    const bytes = Math.max(
+      LEAST_BYTES,
+      counter.allocationOf(() => translate(small)),
+    )
+    expect(counter.allocationOf(() => translate(large))).toBeLessThan(bytes * MOST_TIMES_BYTES)
   })
 
   it('does not depend on how deep the parts of a schema are', () => {
-    const chain = (depth: number) => () => fromChat(format(chainOfAll(20_000, depth)))
-    expect(takesLess(chain(100), 5 * leastTime(chain(1)))).toBe(true)
+    using counter = new StepCounter()
+    const chain = (depth: number) => () => void fromChat(format(chainOfAll(2_000, depth)))
     const limited = (depth: number) => () =>
-      fromChat(format({ ...chainOfAll(20_000, depth), minimum: 1, type: 'array' }))
-    expect(takesLess(limited(100), 5 * leastTime(limited(1)))).toBe(true)
+      void fromChat(format({ ...chainOfAll(2_000, depth), minimum: 1, type: 'array' }))
+    for (const of of [chain, limited]) {
+      of(1)()
+      expect(counter.stepsOf(of(100))).toBeLessThan(3 * counter.stepsOf(of(1)))
+      expect(counter.allocationOf(of(100))).toBeLessThan(5 * counter.allocationOf(of(1)))
+    }
   })
 
   it('of a name as long as a body is that of reading it a few times', () => {
-    const name = 'é'.repeat(1_000_000)
-    let sum = 0
-    const reading = leastTime(() => {
-      for (let index = 0; index < name.length; index++) sum = (sum + name.charCodeAt(index)) | 0
-    })
-    expect(sum).not.toBe(0)
+    using counter = new StepCounter()
+    const name = 'é'.repeat(100_000)
     for (const telling of [
-      () => fromChat({ tools: [functionTool(name)] }),
-      () => fromMessages({ tools: [toolNamed(name)] }),
-      () => originalToolNames({ tools: [functionTool(name)] }),
+      () => void fromChat({ tools: [functionTool(name)] }),
+      () => void fromMessages({ tools: [toolNamed(name)] }),
+      () => void originalToolNames({ tools: [functionTool(name)] }),
     ]) {
-      expect(takesLess(telling, Math.max(reading, 1_000) * 30)).toBe(true)
+      expect(counter.stepsOf(telling)).toBeLessThan(30 * name.length)
+      expect(counter.allocationOf(telling)).toBeLessThan(30 * name.length)
     }
   })
 })

@@ -2,7 +2,8 @@ import inspector from 'node:inspector'
 
 /**
  * Counts what code does instead of the time that it takes: how often each block of `src` runs (V8's precise
- * coverage), and the characters that built-in functions read. The same work has the same count on every machine.
+ * coverage), the characters and entries that built-in functions read, and the bytes that it allocates, which are what
+ * copies cost. The same work has the same count on every machine.
  */
 
 const COUNTED = /\/src\/|\/re2js\//
@@ -11,11 +12,11 @@ type Native = (this: never, ...inputs: never[]) => unknown
 
 let nativeSteps = 0
 
-/** Characters that a built-in function reads, at least one. */
-type Cost = (self: string, inputs: readonly unknown[], result: unknown) => number
+/** Characters or entries that a built-in function reads. */
+type Cost<Self> = (self: Self, inputs: readonly unknown[], result: unknown) => number
 
-const whole: Cost = (self) => self.length
-const STRING_COSTS: Record<string, Cost> = {
+const whole: Cost<{ length: number }> = (self) => self.length
+const STRING_COSTS: Record<string, Cost<string>> = {
   indexOf: (self, [, from], result) => (result === -1 ? self.length : Number(result)) - Number(from ?? 0),
   lastIndexOf: (self, [, from], result) =>
     Math.min(self.length, Number(from ?? self.length)) - Number(result),
@@ -29,6 +30,17 @@ const STRING_COSTS: Record<string, Cost> = {
   match: whole,
   matchAll: whole,
   search: whole,
+  trim: (self, _inputs, result) => self.length - String(result).length,
+  trimStart: (self, _inputs, result) => self.length - String(result).length,
+  trimEnd: (self, _inputs, result) => self.length - String(result).length,
+}
+
+/** Functions with a callback run blocks, and those that copy allocate; both are counted by themselves. */
+const ARRAY_COSTS: Record<string, Cost<unknown[]>> = {
+  splice: (self, [start]) => self.length - Number(start),
+  includes: whole,
+  indexOf: whole,
+  lastIndexOf: whole,
 }
 
 /** A search reads up to the end of its match, or to the end of the text; one at a fixed place reads only its match. */
@@ -65,18 +77,19 @@ function countNatives(): () => void {
     Object.defineProperty(owner, name, { value: make(native), configurable: true, writable: true })
     undo.push(() => Object.defineProperty(owner, name, { value: native, configurable: true, writable: true }))
   }
-  for (const [name, cost] of Object.entries(STRING_COSTS)) {
+  const count = <Self>(owner: object, name: string, cost: Cost<Self>) =>
     patch(
-      String.prototype,
+      owner,
       name,
       (native) =>
-        function (this: string, ...inputs: unknown[]) {
-          const result = Reflect.apply(native, this, inputs)
+        function (this: Self, ...inputs: unknown[]) {
+          const result = Reflect.apply(native, this as never, inputs as never[])
           nativeSteps += Math.max(1, cost(this, inputs, result))
           return result
         } as Native,
     )
-  }
+  for (const [name, cost] of Object.entries(STRING_COSTS)) count(String.prototype, name, cost)
+  for (const [name, cost] of Object.entries(ARRAY_COSTS)) count(Array.prototype, name, cost)
   for (const name of ['exec', 'test']) {
     patch(RegExp.prototype, name, () => {
       const exec = RegExp.prototype.exec
@@ -88,18 +101,13 @@ function countNatives(): () => void {
       } as unknown as Native
     })
   }
-  patch(
-    Array.prototype,
-    'splice',
-    (native) =>
-      function (this: unknown[], ...inputs: unknown[]) {
-        nativeSteps += Math.max(1, this.length - Number(inputs[0]))
-        return Reflect.apply(native, this, inputs)
-      } as Native,
-  )
   return () => {
     for (const each of undo.reverse()) each()
   }
+}
+
+interface Allocations {
+  profile: { samples: Array<{ size: number }> }
 }
 
 interface Coverage {
@@ -126,6 +134,25 @@ export class StepCounter {
       undo()
     }
     return this.#blocks() + nativeSteps
+  }
+
+  /** Bytes of all that a work allocates, from samples: within some percent of a few hundred kilobytes or more. */
+  allocationOf(work: () => void): number {
+    this.#session.post('HeapProfiler.startSampling', {
+      samplingInterval: 4_096,
+      includeObjectsCollectedByMajorGC: true,
+      includeObjectsCollectedByMinorGC: true,
+    })
+    let bytes = 0
+    try {
+      work()
+    } finally {
+      this.#session.post('HeapProfiler.stopSampling', (error, result) => {
+        if (error) throw error
+        bytes = (result as unknown as Allocations).profile.samples.reduce((sum, { size }) => sum + size, 0)
+      })
+    }
+    return bytes
   }
 
   [Symbol.dispose](): void {

@@ -1,0 +1,68 @@
+import { startWorkerd, type WorkerdOptions } from '../../local/workerd.ts'
+import { BenchFailure } from '../measure.ts'
+import { cpuMicroseconds } from '../process-usage.ts'
+import { median } from '../statistics.ts'
+import type { BenchSystem } from '../system.ts'
+import { execute } from './workspace-call.ts'
+
+/** From the start of the runtime's process to the first answer of a script. */
+export interface ColdStart {
+  /** Median, in milliseconds. */
+  milliseconds: number
+  /** User and system time of the process until then, in milliseconds; the mean, since the system counts in steps of 10 ms. */
+  cpu: number
+}
+
+export type ColdStarts = Record<'bare' | 'gateway' | 'tools' | 'command', ColdStart> & { starts: number }
+
+type FirstCall = (url: string) => Promise<void>
+
+/** Starts each script in turn. `command` is the script of tools up to the result of a first command. */
+export async function measureColdStarts(
+  { runtimes }: Pick<BenchSystem, 'runtimes'>,
+  starts: number,
+): Promise<ColdStarts> {
+  const health: FirstCall = (url) => get(`${url}/health`)
+  const kinds: Record<keyof Omit<ColdStarts, 'starts'>, { runtime: WorkerdOptions; first: FirstCall }> = {
+    bare: { runtime: runtimes.bare, first: (url) => get(`${url}/v1/models`) },
+    gateway: { runtime: runtimes.gateway, first: health },
+    tools: { runtime: runtimes.tools, first: health },
+    command: { runtime: runtimes.tools, first: (url) => execute(url, 'cold', ['echo hello']) },
+  }
+  const results = new Map<string, Array<{ milliseconds: number; cpu: number }>>()
+  for (let round = 0; round <= starts; round += 1) {
+    for (const [name, { runtime, first }] of Object.entries(kinds)) {
+      const result = await coldStart(runtime, first)
+      // The first round reads the files from the disk.
+      if (round > 0) results.set(name, [...(results.get(name) ?? []), result])
+    }
+  }
+  const figures = Object.keys(kinds).map((name) => [name, coldStartOf(results.get(name) ?? [])])
+  return { ...(Object.fromEntries(figures) as Omit<ColdStarts, 'starts'>), starts }
+}
+
+const coldStartOf = (results: readonly ColdStart[]): ColdStart => ({
+  milliseconds: median(results.map(({ milliseconds }) => milliseconds)),
+  cpu: results.reduce((sum, { cpu }) => sum + cpu, 0) / results.length,
+})
+
+async function coldStart(runtime: WorkerdOptions, first: FirstCall): Promise<ColdStart> {
+  // The first start writes configuration and storage; the second one is measured, on files that are there.
+  const worker = await startWorkerd(runtime)
+  try {
+    await worker.kill()
+    const begin = performance.now()
+    await worker.restart()
+    await first(worker.url)
+    const milliseconds = performance.now() - begin
+    return { milliseconds, cpu: cpuMicroseconds(worker.pid) / 1_000 }
+  } finally {
+    await worker.stop()
+  }
+}
+
+async function get(url: string): Promise<void> {
+  const response = await fetch(url)
+  await response.arrayBuffer()
+  if (response.status >= 500) throw new BenchFailure(`${url}: status ${response.status}`)
+}

@@ -1,0 +1,56 @@
+import { isResponseId } from '../../responses/ids.ts'
+import { type EndedResponse, storedResponse } from '../../responses/object/stored-response.ts'
+import type { Owner, ResponseStreamObject } from '../../responses/types.ts'
+import type { ResponseObject } from '../../wire/responses.ts'
+import type { AppContext } from '../context.ts'
+import { unknownId } from '../validated-request.ts'
+import { ownerOf, refreshRights } from './response-answers.ts'
+
+/** A response that may exist, and may belong to the caller: its object and Postgres decide. */
+export interface ResponseHandle {
+  id: string
+  owner: Owner
+  object: ResponseStreamObject
+}
+
+/** @throws ApiError not_found for an id without a valid MAC: it must not start an object. */
+export function handleOf(context: AppContext): ResponseHandle {
+  const id = context.req.param('responseId') ?? ''
+  const { deps } = context.var
+  if (!isResponseId(deps.configuration.KEY_PEPPERS, id)) throw unknownId('Response', id)
+  return { id, owner: ownerOf(context), object: deps.responseStream(id) }
+}
+
+/** The response from its object, or else from Postgres, never combined. @throws ApiError not_found */
+export async function findResponse(
+  context: AppContext,
+  { id, owner, object }: ResponseHandle,
+): Promise<ResponseObject> {
+  const response =
+    (await object.snapshot(owner)) ?? (await storedResponse(context.var.deps, owner, id))?.response
+  if (!response) throw unknownId('Response', id)
+  return response
+}
+
+/** As `findResponse`, for a response that has ended. @throws ApiError not_found */
+export async function findEnded(
+  context: AppContext,
+  { id, owner, object }: ResponseHandle,
+): Promise<EndedResponse> {
+  const numbers = (await object.state(owner))?.numbers
+  const response = numbers ? await object.snapshot(owner) : null
+  if (numbers && response) return { response, numbers }
+  const stored = await storedResponse(context.var.deps, owner, id)
+  if (stored === null) throw unknownId('Response', id)
+  return stored
+}
+
+/** The response when it has ended. Renews the caller's rights, so that the current policies apply. */
+export async function endedResponse(
+  context: AppContext,
+  { object, owner }: ResponseHandle,
+): Promise<ResponseObject | null> {
+  const response = await object.ended(owner)
+  await refreshRights(context)
+  return response
+}

@@ -1,0 +1,96 @@
+import { ApiError, invalidRequest } from '../../lib/api-error.ts'
+import { framesFor } from '../../responses/emitter/rendered-frames.ts'
+import { storedStream } from '../../responses/emitter/stored-stream.ts'
+import { openResponsesFrames } from '../../responses/open-responses/rendered-events.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
+import { type Includes, sequenceParameter } from '../../wire/response-queries.ts'
+import type { AppContext } from '../context.ts'
+import { awaitedFrames, type OpenTail, tailFrames } from '../event-stream.ts'
+import { currentPolicy, redactForOwner } from './response-answers.ts'
+import { endedResponse, findEnded, findResponse, type ResponseHandle } from './response-handle.ts'
+
+/** Streams the events of a response that has begun, from the first one. @param events from its object. */
+export const startedStream = (
+  context: AppContext,
+  handle: ResponseHandle,
+  compatibility: Compatibility | undefined,
+  events: ReadableStream<Uint8Array>,
+): Response =>
+  eventStream(context, inForm(context, compatibility, tailFrames(events, 0, tailOpener(context, handle))))
+
+/** Streams the events after a number, stored and live (interface: Events, Resume). */
+export async function streamAnswer(
+  context: AppContext,
+  handle: ResponseHandle,
+  includes: Includes,
+  startingAfter: number | undefined,
+): Promise<Response> {
+  const after = startingAfter ?? lastEventId(context) ?? 0
+  const { object, owner } = handle
+  const state = await object.state(owner)
+  if (context.req.raw.method === 'HEAD') {
+    // Nothing reads the body of this answer: a tail would stay open, as one of the response's readers.
+    if (!state) await findResponse(context, handle)
+    return eventStream(context, null)
+  }
+  const isCurrent =
+    state !== null && (await currentPolicy(context, state.model)).version === state.policyVersion
+  const open = tailOpener(context, handle)
+  const tail = isCurrent ? await open(after) : null
+  if (state && tail)
+    return eventStream(context, inForm(context, state.compatibility, tailFrames(tail, after, open)))
+  const condensed = async () => {
+    if (state?.running) await endedResponse(context, handle)
+    const { response, numbers } = await findEnded(context, handle)
+    const frames = storedStream(await redactForOwner(context, response, includes), numbers, after)
+    return inForm(context, response.compatibility, frames)
+  }
+  if (!state?.running) return eventStream(context, await condensed())
+  // Its events were redacted under policies that have changed, so that only the final response can be returned.
+  const { STREAM_HEARTBEAT_MS } = context.var.deps.configuration
+  return eventStream(context, awaitedFrames(condensed(), STREAM_HEARTBEAT_MS))
+}
+
+/** Browsers send it when they reconnect. @throws ApiError invalid_request for an invalid number. */
+function lastEventId(context: AppContext): number | null {
+  const header = context.req.header('last-event-id')?.trim()
+  if (!header) return null
+  const parsed = sequenceParameter.safeParse(header)
+  if (parsed.success) return parsed.data
+  throw invalidRequest('Last-Event-ID: must be a whole number, 0 or higher', 'invalid_query')
+}
+
+/**
+ * Opens the stream of events after a number, which is null without a response in the object.
+ * @throws ApiError rate_limited when the response has its maximum of readers.
+ */
+const tailOpener =
+  ({ var: { deps } }: AppContext, { object, owner }: ResponseHandle): OpenTail =>
+  async (after) => {
+    const tail = await object.follow(owner, after)
+    if (tail !== 'busy') return tail
+    throw new ApiError(
+      'rate_limited',
+      'This response has too many readers at once. Try again when one has left.',
+      // After a heartbeat, readers that have left are detected.
+      { retryAfterSeconds: deps.configuration.STREAM_HEARTBEAT_MS / 1000 },
+    )
+  }
+
+/** The frames of a response in its form, for the client of a request. */
+function inForm(
+  context: AppContext,
+  form: Compatibility | undefined,
+  frames: ReadableStream<Uint8Array>,
+): ReadableStream<Uint8Array> {
+  const rendered = form === 'open_responses' ? openResponsesFrames(frames) : frames
+  return framesFor(context.req.header('user-agent'), rendered)
+}
+
+const eventStream = (context: AppContext, body: ReadableStream<Uint8Array> | null): Response =>
+  context.newResponse(body as never, 200, {
+    'content-type': 'text/event-stream',
+    // A proxy that compresses would delay events.
+    'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
+  })

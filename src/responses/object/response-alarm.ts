@@ -1,0 +1,49 @@
+import type { FinalWriter } from './final-writer.ts'
+import type { ResponseDeps } from './response-deps.ts'
+import type { ResponseHead } from './response-head.ts'
+import type { ResponseState } from './response-state.ts'
+
+/** Interval of the alarm of a running response. It also keeps the object in memory. */
+const CHECK_INTERVAL_MS = 30_000
+
+/** The one alarm of a response's object: when it has to check, to write again, or to close its window. */
+export class ResponseAlarm {
+  readonly #storage: DurableObjectStorage
+  readonly #deps: ResponseDeps
+  readonly #state: ResponseState
+  readonly #final: FinalWriter
+
+  constructor(storage: DurableObjectStorage, deps: ResponseDeps, state: ResponseState, final: FinalWriter) {
+    this.#storage = storage
+    this.#deps = deps
+    this.#state = state
+    this.#final = final
+  }
+
+  /** For a response that runs, or whose rollback has to be repeated. */
+  setCheck(): Promise<void> {
+    return this.#set(CHECK_INTERVAL_MS)
+  }
+
+  /** For a response that has ended: the next try of what is pending, or else the end of its window. */
+  async setNext(): Promise<void> {
+    const { head } = this.#state
+    if (!head) return
+    const retries = head.pendingWrite || head.unsettled.length > 0
+    const left = this.#windowEnd(head) - this.#deps.clock()
+    await this.#set(retries ? this.#final.retryMilliseconds : Math.max(0, left))
+  }
+
+  /** Whether an ended response still has its events for readers, or its context for a connection. */
+  isWindowOpen(head: ResponseHead): boolean {
+    return this.#deps.clock() < this.#windowEnd(head)
+  }
+
+  #windowEnd({ endedAt, heldUntil }: ResponseHead): number {
+    return Math.max((endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS, heldUntil ?? 0)
+  }
+
+  #set(milliseconds: number): Promise<void> {
+    return this.#storage.setAlarm(this.#deps.clock() + milliseconds)
+  }
+}

@@ -1,0 +1,75 @@
+import { withinTime } from '../../lib/time-limit.ts'
+import type { EventLog } from '../log/event-log.ts'
+import type { FinalWriter } from './final-writer.ts'
+import type { ResponseAlarm } from './response-alarm.ts'
+import type { ResponseDeps } from './response-deps.ts'
+import type { ResponseFiles } from './response-files.ts'
+import type { ResponseState } from './response-state.ts'
+
+/** How long a refusal waits for its rollback. */
+const REFUSAL_LIMIT_MS = 500
+
+/** What a response consists of, in its object and outside. */
+interface RemovedParts {
+  storage: DurableObjectStorage
+  state: ResponseState
+  log: EventLog
+  final: FinalWriter
+  alarm: ResponseAlarm
+  files: ResponseFiles
+  /** Resolved when the response has ended, or does not exist any more. */
+  ended: PromiseWithResolvers<void>
+}
+
+/** Removes a response: everything that other stores have of it, then everything in its object. */
+export class ResponseRemoval {
+  readonly #deps: ResponseDeps
+  readonly #parts: RemovedParts
+  #rollingBack: Promise<void> | null = null
+
+  constructor(deps: ResponseDeps, parts: RemovedParts) {
+    this.#deps = deps
+    this.#parts = parts
+  }
+
+  /**
+   * Rolls the response back: its rows, the lock of its conversation, content, events and readers. What is not complete is
+   * repeated by an alarm. Runs once at a time.
+   */
+  rollBack(): Promise<void> {
+    this.#rollingBack ??= this.#rollBackOnce().finally(() => {
+      this.#rollingBack = null
+    })
+    return this.#rollingBack
+  }
+
+  /** Usually complete before the caller gets the error, so that it can repeat its request at once. */
+  async rollBackRefused(): Promise<void> {
+    const rolledBack = this.rollBack()
+    this.#deps.waitUntil(rolledBack)
+    await withinTime(rolledBack, REFUSAL_LIMIT_MS, 'rolling back a response').catch(() => {})
+  }
+
+  async #rollBackOnce(): Promise<void> {
+    const { state, log, final, alarm, files } = this.#parts
+    if (!state.head) return
+    // Stored first: the response is not visible any more, and a restart continues the rollback.
+    state.enter('removing')
+    log.endTails()
+    await state.settleCalls()
+    // Its rows first: what is left of its conversation decides about the files.
+    const isErased = await final.rollBack()
+    const hasNoFiles = await files.remove()
+    if (isErased && hasNoFiles && !state.head?.unsettled.length) await this.forget()
+    else await alarm.setCheck()
+  }
+
+  /** Deletes what the object has of the response, and ends its readers. */
+  async forget(): Promise<void> {
+    const { storage, state, log, ended } = this.#parts
+    state.reset()
+    log.endTails()
+    ended.resolve()
+    await storage.deleteAll()
+  }
+}

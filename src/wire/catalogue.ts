@@ -1,0 +1,126 @@
+import { z } from 'zod'
+import { LARGEST_INTEGER, slug, text, uuid } from './management-fields.ts'
+import { isPlainText } from './page-cursor.ts'
+
+/** Bodies of the management API for providers and models. */
+
+const credentialPart = z
+  .string()
+  .min(1, 'must not be empty')
+  .max(20_000, 'must have at most 20000 characters')
+  .refine(isPlainText, 'must be one line of text')
+
+const isPart = ([name, value]: [string, string]) =>
+  /^[a-z][a-z0-9_]{0,39}$/.test(name) && credentialPart.safeParse(value).success
+
+/**
+ * One secret, or named parts; which parts a kind of provider takes is its own matter. What does not fit is not quoted, the
+ * names neither: a secret may stand in the wrong place.
+ */
+const credential = z.union(
+  [
+    credentialPart,
+    z
+      .record(z.string(), z.string())
+      .refine(
+        (parts) => Object.entries(parts).every(isPart),
+        'must hold names of lowercase letters, digits and underscores, each with one line of text',
+      ),
+  ],
+  {
+    error: ({ input }) =>
+      input === undefined ? 'is required' : 'must be a text or an object of named texts',
+  },
+)
+
+const address = z
+  .string()
+  .min(1, 'must not be empty')
+  .max(2_000)
+  .refine(isPlainText, 'must be one line of text')
+
+/** Members of requests that pass to a provider although they select models, or belong to its state. */
+const allowedMembers = z
+  .array(z.string().regex(/^[A-Za-z_]{1,60}$/, 'must be names of members'))
+  .max(50, 'may have at most 50 names')
+
+export const providerCreation = z.strictObject({
+  name: slug,
+  kind: z.enum(['openai-compatible', 'anthropic']),
+  base_url: address,
+  credential,
+  organization_id: uuid.nullish(),
+  allowed_members: allowedMembers.optional(),
+  /** Whether calls may use what has no price; their audit records are flagged. */
+  allow_unpriced: z.boolean().optional(),
+})
+
+export const providerUpdate = z.strictObject({
+  allow_unpriced: z.boolean().optional(),
+  name: slug.optional(),
+  base_url: address.optional(),
+  credential: credential.optional(),
+  allowed_members: allowedMembers.optional(),
+  disabled: z.boolean().optional(),
+})
+
+const price = z
+  .int('must be a whole number of micro-credits per million tokens')
+  .min(0, 'must be at least 0')
+  .max(1_000_000_000_000, 'must be at most 1000000000000')
+
+const tokens = z.int('must be a whole number of tokens').min(1, 'must be at least 1').max(LARGEST_INTEGER)
+const percent = z.int('must be a whole number of percent').min(1, 'must be at least 1').max(100_000)
+const priceName = z
+  .string()
+  .regex(/^[a-z][a-z0-9_]{0,49}(=[A-Za-z0-9._-]{1,100})?$/, 'must be a unit, or a class as member=value')
+
+/** Classes left out are charged as plain input. */
+const prices = z
+  .strictObject({
+    input: price,
+    output: price,
+    cache_read: price.optional(),
+    cache_write_5_minutes: price.optional(),
+    cache_write_1_hour: price.optional(),
+    /** Per million units that are billed apart, by their name. */
+    units: z.record(priceName, price).optional(),
+    /** Percent of the token prices for a selected class, as `member=value`. */
+    classes: z.record(priceName, percent).optional(),
+    long_context: z
+      .strictObject({ above: tokens, input_percent: percent, output_percent: percent })
+      .optional(),
+  })
+  .transform(({ input, output, units, classes, long_context: long, ...cache }) => ({
+    input,
+    output,
+    cacheRead: cache.cache_read ?? input,
+    cacheWrite5Minutes: cache.cache_write_5_minutes ?? input,
+    cacheWrite1Hour: cache.cache_write_1_hour ?? input,
+    ...(units && { units }),
+    ...(classes && { classes }),
+    ...(long && {
+      longContext: {
+        above: long.above,
+        inputPercent: long.input_percent,
+        outputPercent: long.output_percent,
+      },
+    }),
+  }))
+
+/** The whole model: a PUT replaces every member. */
+export const modelReplacement = z.strictObject({
+  owned_by: text(100),
+  context_window: tokens,
+  max_output_tokens: tokens,
+  prices,
+  capabilities: z.array(text(50)).max(50, 'must hold at most 50 capabilities').default([]),
+  /** Best first. */
+  routes: z
+    .array(z.strictObject({ provider_id: uuid, upstream_model: text(300) }))
+    .min(1, 'must hold at least one route')
+    .max(20, 'must hold at most 20 routes'),
+  disabled: z.boolean().default(false),
+})
+
+export type ModelReplacement = z.infer<typeof modelReplacement>

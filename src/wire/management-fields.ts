@@ -1,0 +1,61 @@
+import { z } from 'zod'
+import { cursorParameter, isPlainText } from './page-cursor.ts'
+
+/**
+ * What bodies and queries of the management API share. Their objects are strict: a member that is not listed is an error
+ * that names it, so that a misspelt limit is never silently no limit. Members left out of an update keep their value.
+ */
+
+// Lower case only: an organization's id is also the name of its ledger, so it needs one spelling.
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const MODEL_ID = /^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}$/
+
+/** Postgres `integer`. */
+export const LARGEST_INTEGER = 2_147_483_647
+
+/** Whether text has the form of an id of an organization, user, group, grant or provider. */
+export const isUuid = (text: string) => UUID.test(text)
+export const isModelId = (text: string) => MODEL_ID.test(text) && !text.startsWith('agent/')
+
+/** Trimmed text that Postgres can store, up to so many characters. */
+export const text = (longest: number) =>
+  z
+    .string()
+    .trim()
+    .min(1, 'must not be empty')
+    .max(longest, `must have at most ${longest} characters`)
+    .refine(isPlainText, 'must not hold control characters')
+
+export const slug = z
+  .string()
+  .regex(
+    /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
+    'must be lowercase letters, digits and inner hyphens, up to 63',
+  )
+
+export const uuid = z.string().toLowerCase().regex(UUID, 'must be a UUID')
+
+export const modelId = z
+  .string()
+  .refine(isModelId, 'must be a model id: letters, digits and . _ : @ / -, not beginning with agent/')
+
+/** `2026-11-21` (midnight UTC) or `2026-11-21T10:00:00Z`. */
+export const instant = z
+  .union([z.iso.datetime({ offset: true }), z.iso.date()], 'must be a date or an ISO 8601 time with a zone')
+  .transform((value) => new Date(value))
+
+export const pageParameters = {
+  limit: z.coerce
+    .number('must be a number')
+    .int('must be a whole number')
+    .min(1, 'must be at least 1')
+    .max(200, 'must be at most 200')
+    .default(50),
+  cursor: cursorParameter.optional(),
+}
+
+export const period = { from: instant.optional(), to: instant.optional() }
+
+export const pageQuery = z.strictObject(pageParameters)
+
+export const noQuery = z.strictObject({})

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { LARGEST_INTEGER, pageParameters, period, text, uuid } from './management-fields.ts'
+import { jsonCursor } from './page-cursor.ts'
+
+/** Queries for audit records, their verification and export, and for usage. */
+
+export const auditQuery = z.strictObject({
+  ...pageParameters,
+  ...period,
+  user_id: text(100).optional(),
+  key_id: text(100).optional(),
+  model: text(200).optional(),
+  status: z.coerce.number('must be a number').int().min(0).max(999).optional(),
+  surface: text(50).optional(),
+})
+
+export const auditVerificationQuery = z.strictObject({
+  after_sequence: z.coerce.number('must be a number').int().min(0).max(Number.MAX_SAFE_INTEGER).default(0),
+  shard: z.coerce.number('must be a number').int().min(0).max(LARGEST_INTEGER).default(0),
+  limit: z.coerce.number('must be a number').int().min(1).max(1_000).default(500),
+})
+
+/** An organization, known or not: chains of one that was deleted must verify, too. */
+const ofOrganization = { organization_id: uuid.optional() }
+
+/** The deployment's own chain where no organization is named. */
+export const deploymentVerificationQuery = auditVerificationQuery.extend(ofOrganization)
+export const headsQuery = z.strictObject(ofOrganization)
+
+/** A name in a row that was tampered with: any text that Postgres has. */
+const storedName = z.string().refine((name) => !name.includes('\0'))
+
+const unrecordedCursor = z.discriminatedUnion('table', [
+  z.strictObject({ table: z.literal('usage_events'), after: storedName.nullable() }),
+  z.strictObject({
+    table: z.literal('credit_entries'),
+    after: z.strictObject({ organizationId: uuid, kind: storedName, id: storedName }).nullable(),
+  }),
+])
+
+/** Rows of usage and credits without a record. */
+export const unrecordedPageQuery = z.strictObject({
+  limit: z.coerce.number('must be a number').int().min(1).max(1_000).default(500),
+  cursor: jsonCursor(unrecordedCursor).default({ table: 'usage_events', after: null }),
+})
+
+/** Of all organizations where none is named. */
+export const unrecordedQuery = unrecordedPageQuery.extend(ofOrganization)
+
+/** Few at a time: each checkpoint holds the heads of all organizations. */
+export const checkpointPageQuery = z.strictObject({
+  limit: z.coerce.number('must be a number').int().min(1).max(100).default(20),
+  cursor: uuid.optional(),
+})
+
+export const checkpointQuery = checkpointPageQuery.extend(ofOrganization)
+
+export const exportQuery = z.strictObject({
+  shard: z.coerce.number('must be a number').int().min(-LARGEST_INTEGER).max(LARGEST_INTEGER).default(0),
+  after_sequence: z.coerce.number('must be a number').int().min(0).max(Number.MAX_SAFE_INTEGER).default(0),
+  to_sequence: z.coerce.number('must be a number').int().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
+  limit: z.coerce.number('must be a number').int().min(1).max(1_000).default(500),
+})
+
+export const USAGE_DIMENSIONS = ['model', 'key', 'user', 'day'] as const
+
+export const usageQuery = z.strictObject({
+  ...pageParameters,
+  ...period,
+  group_by: z.enum(USAGE_DIMENSIONS).default('model'),
+})
+
+export const usageEventQuery = z.strictObject({ ...pageParameters, ...period })
+
+export type AuditQuery = z.infer<typeof auditQuery>
+export type UnrecordedPosition = z.infer<typeof unrecordedCursor>
+export type UsageQuery = z.infer<typeof usageQuery>
