@@ -140,15 +140,17 @@ async function prepareCall(
   }
 }
 
-/** The tool that was found before, unless rights have changed since. */
+/**
+ * The tool that was found before. A response may have offered it long ago: a model that read one definition does not call
+ * another, even if that one is approved too.
+ */
 async function currentTool(
   deps: IntegrationCallDeps,
-  { tool, principal }: IntegrationCall,
+  { tool }: IntegrationCall,
   current: Principal,
 ): Promise<CatalogTool | ApiError> {
-  if (current.epoch === principal.epoch) return tool
   const found = await findTool(deps, current, tool.name)
-  if (found.kind === 'tool') return found.tool
+  if (found.kind === 'tool') return found.tool.hash === tool.hash ? found.tool : TOOL_UNKNOWN
   return found.kind === 'disabled' ? TOOL_DISABLED : TOOL_UNKNOWN
 }
 
