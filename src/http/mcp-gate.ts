@@ -2,6 +2,7 @@ import { mcpAccessError } from '../integrations/mcp-server/mcp-access.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { AppContext } from './context.ts'
 import { requireRoom } from './governed-body.ts'
+import { ownOrigin } from './own-origin.ts'
 
 /**
  * Refuses a request to the MCP endpoint by its caller and its headers, before its body is read.
@@ -39,18 +40,15 @@ function requireKnownOrigin(context: AppContext): void {
   const origin = context.req.header('origin')
   if (origin === undefined) return
   const { CORS_ORIGINS: allowed } = context.var.deps.configuration
-  if (origin === baseUrl(context) || origin === new URL(context.req.url).origin || allowed.includes(origin))
+  if (origin === ownOrigin(context) || origin === new URL(context.req.url).origin || allowed.includes(origin))
     return
   const message = 'Pages of this origin may not call the MCP endpoint.'
   throw new ApiError('forbidden', message, { code: 'origin_not_allowed' })
 }
 
-/** The address under which callers reach this service: BASE_URL, or that of the request. */
-export const baseUrl = (context: AppContext): string =>
-  context.var.deps.configuration.BASE_URL ?? new URL(context.req.url).origin
-
+/** Interface: MCP gateway. */
 export const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource'
 
 /** How a refused key is told where the endpoint describes itself (interface, Authentication 5; RFC 9728, 5.1). */
 export const mcpChallenge = (context: AppContext): string =>
-  `Bearer resource_metadata="${baseUrl(context)}${RESOURCE_METADATA_PATH}"`
+  `Bearer resource_metadata="${ownOrigin(context)}${RESOURCE_METADATA_PATH}"`

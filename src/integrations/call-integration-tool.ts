@@ -15,6 +15,7 @@ import {
   type ToolCallResult,
 } from './call-tool.ts'
 import { type CatalogDeps, findTool } from './catalog/tool-catalog.ts'
+import { connectHint } from './connections/connect-url.ts'
 import { type CredentialDeps, credentialOf, reportRefused } from './connections/credentials.ts'
 import { resolveConnection } from './connections/resolve-connection.ts'
 import { opaqueContent } from './opaque-content.ts'
@@ -24,6 +25,7 @@ import {
   type ConnectionChoice,
   type ConnectionResolution,
   CredentialsUnavailable,
+  type Integration,
   type UpstreamCredential,
   type UpstreamToolResult,
 } from './types.ts'
@@ -169,27 +171,24 @@ function resolutionError(
   { integration }: CatalogTool,
 ): ApiError {
   const { displayName } = integration
-  if (resolution.kind === 'unusable') return credentialsUnavailable(displayName)
+  if (resolution.kind === 'unusable') return credentialsUnavailable(integration, resolution.connection)
   if (resolution.kind === 'unknown') {
     const message = `The connection does not exist, or is none of ${displayName}.`
     return invalidRequest(message, 'connection_unknown')
   }
   if (resolution.kind === 'required') {
-    return invalidRequest(`You have no connection to ${displayName}.`, 'connection_required')
+    return invalidRequest(connectHint(integration, null), 'connection_required')
   }
   const message = `You have several connections to ${displayName}, and none is your default.`
   const { candidates } = resolution
   return new ApiError('invalid_request', message, { code: 'connection_ambiguous', details: { candidates } })
 }
 
-const credentialsUnavailable = (displayName: string) =>
-  new ApiError(
-    'upstream',
-    `The credentials of the connection to ${displayName} were revoked or have expired.`,
-    {
-      code: 'credentials_unavailable',
-    },
-  )
+function credentialsUnavailable(integration: Integration, connection: Connection | null): ApiError {
+  const message = `The credentials of the connection to ${integration.displayName} were revoked or have expired.`
+  const details = { hint: connectHint(integration, connection) }
+  return new ApiError('upstream', message, { code: 'credentials_unavailable', details })
+}
 
 /** Calls the upstream. A credential that it refuses is replaced once, if a newer one is there: nothing was executed then. */
 async function execute(
@@ -215,16 +214,20 @@ async function execute(
     }
   } catch (error) {
     if (!(error instanceof CredentialsUnavailable)) throw error
-    throw credentialsUnavailable(integration.displayName)
+    throw credentialsUnavailable(integration, connection)
   }
 }
 
 /** Members of `_meta` that are of this service, or of its exchange with an upstream: an upstream cannot set them. */
 const RESERVED_META = /^(service\.dev|io\.modelcontextprotocol)\//
 
+/** The result of an upstream, with a text of structured content that has none: models and older clients read texts. */
 function answerOf({ _meta: meta, ...result }: UpstreamToolResult): ToolAnswer {
   const own = Object.entries(meta ?? {}).filter(([key]) => !RESERVED_META.test(key))
-  const members = own.length > 0 ? { ...result, _meta: Object.fromEntries(own) } : result
+  const { structuredContent } = result
+  const lacksText = structuredContent !== undefined && result.content.length === 0
+  const content = lacksText ? [{ type: 'text', text: JSON.stringify(structuredContent) }] : result.content
+  const members = { ...result, content, ...(own.length > 0 && { _meta: Object.fromEntries(own) }) }
   return { status: result.isError === true ? 'failed' : 'completed', members }
 }
 
@@ -250,7 +253,7 @@ function errorAnswer(error: ApiError, { integration }: CatalogTool): Integration
     case 'dlp_blocked':
       return { kind: code, message }
     case 'credentials_unavailable':
-      return { kind: code, message, integrationId: integration.slug, hint: HINT }
+      return { kind: code, message, integrationId: integration.slug, hint: String(details?.hint) }
     case 'dlp_uninspectable_content':
       return { kind: 'uninspectable', message, contentKind: String(details?.contentKind) }
   }
@@ -258,5 +261,3 @@ function errorAnswer(error: ApiError, { integration }: CatalogTool): Integration
   const retryable = error instanceof UpstreamError && !error.mayBeExecuted
   return { kind: 'failed', message, code: code ?? 'internal_error', retryable }
 }
-
-const HINT = 'Connect the account again, then repeat the call.'

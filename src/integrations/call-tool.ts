@@ -11,7 +11,6 @@ import {
   admit,
   type CallIdentity,
   type CallRequest,
-  errorCodeOf,
   type GovernanceDeps,
   type GovernedCall,
   refuse,
@@ -23,16 +22,21 @@ import { MOST_ADMISSIONS, noLongerAllowed, renewRights } from '../governance/ren
 import type { CallTarget } from '../governance/target.ts'
 import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
-import { type JsonPath, JsonSyntaxError } from '../lib/json-visitor.ts'
+import { JsonSyntaxError } from '../lib/json-visitor.ts'
 import { errorText, logEvent } from '../lib/log.ts'
+import {
+  type Executed,
+  failed,
+  failedAnswer,
+  inspectedAnswer,
+  type OpaqueContent,
+  type ToolAnswer,
+  toolFailed,
+} from './tool-answer.ts'
+
+export type { OpaqueContent, ToolAnswer } from './tool-answer.ts'
 
 export type ToolCallDeps = GovernanceDeps & PolicyDeps & RenewDeps
-
-/** What a tool gives back: members that are JSON. */
-export interface ToolAnswer {
-  status: 'completed' | 'failed'
-  members: Record<string, unknown>
-}
 
 /** What is called, apart from the tool. */
 export interface ToolRequest {
@@ -66,14 +70,6 @@ export interface ToolExecution {
 
 export type ToolCall = ToolRequest & ToolExecution
 
-/** Content of a result that is not text, such as an image. */
-export interface OpaqueContent {
-  /** For the caller, such as `image`. */
-  kind: string
-  /** Its place in the result: a string that is not inspected if the content may pass; null for content without one. */
-  path: JsonPath | null
-}
-
 /** A tool that was found for the rights of a caller, or why it cannot be called. */
 export type Preparation = ToolExecution | { target: ToolTarget; error: ApiError }
 
@@ -90,9 +86,6 @@ export interface ToolCallResult {
   /** As the policies left them; null for a refused call. */
   arguments: string | null
 }
-
-/** Bytes of a result as JSON. */
-const MOST_RESULT_BYTES = 1024 * 1024
 
 /** After its time a call that was not settled is settled by the ledger. */
 const SETTLING_MS = 30_000
@@ -235,14 +228,6 @@ const NOT_JSON = invalidRequest('The arguments are not valid JSON.')
 
 const dlpOf = (policy: CallPolicy) => ({ policyVersion: policy.version, findings: policy.findings() })
 
-interface Executed {
-  answer: ToolAnswer
-  error: ApiError | null
-  /** A provider charges for an answer, whatever becomes of it, and possibly for a request that was given up. */
-  isCharged: boolean
-  outcome: Pick<CallOutcome, 'status' | 'errorCode' | 'response'>
-}
-
 async function executeTool(
   plan: ToolPlan,
   principal: Principal,
@@ -250,6 +235,7 @@ async function executeTool(
   signal: AbortSignal,
 ): Promise<Executed> {
   const { execution } = plan
+  const { longestResult, opaqueContent } = execution
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(), timeLimit)
   const stop = AbortSignal.any([signal, limit.signal])
@@ -258,7 +244,8 @@ async function executeTool(
     // A tool that ignores its signal is left behind.
     executing.catch(() => {})
     const answer = await Promise.race([executing, rejectionOf(stop)])
-    return { ...inspectedAnswer(plan, answer), isCharged: answer.status === 'completed' }
+    const rules = { tool: execution.target.id, longestResult, opaqueContent }
+    return { ...inspectedAnswer(plan.policy, rules, answer), isCharged: answer.status === 'completed' }
   } catch (error) {
     if (signal.aborted) return { ...failed(CALL_ABORTED, 499), isCharged: true }
     if (limit.signal.aborted) return { ...failed(timedOut(timeLimit)), isCharged: true }
@@ -269,8 +256,6 @@ async function executeTool(
     clearTimeout(timer)
   }
 }
-
-const toolFailed = (message: string, code: string) => new ApiError('internal', message, { code })
 
 const CALL_ABORTED = toolFailed('The call was aborted.', 'client_left')
 
@@ -287,81 +272,6 @@ const rejectionOf = (signal: AbortSignal): Promise<never> => {
   else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   return promise
 }
-
-/** The answer as the policies let it pass. What is blocked is withheld from the model and from the owner. */
-function inspectedAnswer({ execution, policy }: ToolPlan, { status, members }: ToolAnswer): InspectedAnswer {
-  const inspection = policy.responseInspection()
-  const source = encoder.encode(JSON.stringify(members))
-  const longest = execution.longestResult ?? MOST_RESULT_BYTES
-  if (source.length > longest) {
-    const message = `The tool was executed, but its result is longer than ${longest} bytes. Ask for less of it.`
-    return failed(toolFailed(message, 'tool_result_too_large'))
-  }
-  const opaque = execution.opaqueContent?.(members) ?? []
-  const [uninspectable] = policy.blocksUninspectable('tool_result') ? opaque : []
-  if (uninspectable) return withheld(uninspectableContent(uninspectable.kind), source.length)
-  try {
-    const { pieces } = inspectJson(inspection, source, 'tool_result', isAtOneOf(opaque))
-    const passed = JSON.parse(decoder.decode(joinBytes(pieces))) as ToolAnswer['members']
-    const code = status === 'failed' ? 'tool_failed' : null
-    return {
-      answer: { status, members: passed },
-      error: null,
-      outcome: { status: 200, errorCode: code, response: inspection.counts },
-    }
-  } catch (error) {
-    if (error instanceof ApiError && error.kind !== 'internal') return withheld(error, source.length)
-    logEvent('error', 'dlp_failed', { tool: execution.target.id, error: errorText(error) })
-    return withheld(POLICY_NOT_APPLIED, source.length)
-  }
-}
-
-type InspectedAnswer = Omit<Executed, 'isCharged'>
-
-/** Interface, Errors, MCP gateway. */
-const POLICY_NOT_APPLIED = toolFailed(
-  'The data-loss prevention policy could not be applied to the result.',
-  'dlp_unavailable',
-)
-
-/** Interface, Errors, MCP gateway. */
-const uninspectableContent = (contentKind: string) =>
-  new ApiError('forbidden', `It has content that cannot be inspected (${contentKind}).`, {
-    code: 'dlp_uninspectable_content',
-    details: { contentKind },
-  })
-
-/** Whether a place of the result is that of content which is not text. */
-function isAtOneOf(opaque: readonly OpaqueContent[]): (path: JsonPath) => boolean {
-  if (opaque.length === 0) return () => false
-  const places = new Set(opaque.map(({ path }) => JSON.stringify(path)))
-  return (path) => places.has(JSON.stringify(path))
-}
-
-function withheld(error: ApiError, bytes: number): InspectedAnswer {
-  const { outcome } = failed(error)
-  return {
-    answer: failedAnswer(`The result was withheld. ${error.message}`),
-    error,
-    outcome: { ...outcome, response: withheldBytes(bytes) },
-  }
-}
-
-const withheldBytes = (bytes: number): InspectionCounts => ({
-  inspected: bytes,
-  uninspected: 0,
-  released: 0,
-  withheld: bytes,
-})
-
-const failedAnswer = (error: string): ToolAnswer => ({ status: 'failed', members: { error } })
-
-const failed = (error: ApiError, status: number = error.status): Executed => ({
-  answer: failedAnswer(error.message),
-  error,
-  isCharged: false,
-  outcome: { status, errorCode: errorCodeOf(error), response: null },
-})
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })

@@ -4,6 +4,7 @@ import { mayUse } from '../../governance/access.ts'
 import { errorCodeOf, settle } from '../../governance/governed-call.ts'
 import type { Principal } from '../../governance/principal.ts'
 import { modelTarget } from '../../governance/target.ts'
+import { connectOwnAccount } from '../../integrations/connections/connect/connect-own-account.ts'
 import { setDefaultConnection } from '../../integrations/connections/default-connection.ts'
 import { answerRequest, inEra, TOOL_CALL } from '../../integrations/mcp-server/answer-request.ts'
 import { callFoundTool } from '../../integrations/mcp-server/call-tool-request.ts'
@@ -22,7 +23,8 @@ import type { AppContext, AppEnv } from '../context.ts'
 import { readGovernedBody, requireRoom } from '../governed-body.ts'
 import { requireMcpAccess, requireMcpRequest } from '../mcp-gate.ts'
 import { admitRead, settleRead } from '../middleware/admission.ts'
-import { ownChange } from '../own-change.ts'
+import { changeBy } from '../own-change.ts'
+import { ownOrigin } from '../own-origin.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
 import { requestIdHeaders } from '../surfaces.ts'
 
@@ -94,7 +96,8 @@ async function callAnswer(context: AppContext, message: Message): Promise<Respon
   if (found.kind === 'absent') return readAnswer(context, message, async () => found.reply)
   const { principal } = context.var.rights
   const { identity } = context.var.caller
-  const called = await callFoundTool(deps, found, { identity, principal }, context.req.raw.signal)
+  const { signal } = context.req.raw
+  const called = await callFoundTool(deps, found, { identity, principal }, signal)
   context.set('isRecorded', true)
   context.set('rateLimit', called.rateLimit ?? null)
   const { closing, reply } = called
@@ -125,11 +128,15 @@ function answerHeaders(context: AppContext): Record<string, string> {
 }
 
 function mcpDeps(context: AppContext): McpDeps {
-  const { deps } = context.var
+  const { deps, caller } = context.var
+  // A change that a tool of the platform makes is the caller's own.
+  const change = () => changeBy(context, caller.organizationId, caller.identity.actor)
   return {
     ...deps,
     usableModels: (principal) => usableModels(deps, principal),
-    setDefaultConnection: (...choice) => setDefaultConnection(ownChange(context), ...choice),
+    setDefaultConnection: (...choice) => setDefaultConnection(change(), ...choice),
+    connectAccount: (principal, integration) =>
+      connectOwnAccount(change(), deps, { principal, integration, origin: ownOrigin(context) }),
   }
 }
 

@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import type { AppContext, AppEnv } from '../context.ts'
-import { baseUrl, RESOURCE_METADATA_PATH } from '../mcp-gate.ts'
+import { RESOURCE_METADATA_PATH } from '../mcp-gate.ts'
+import { ownOrigin } from '../own-origin.ts'
 
 /**
  * The metadata of the MCP endpoint (RFC 9728; interface: MCP gateway), public. Every other path below `/.well-known` is not
@@ -11,7 +12,7 @@ export const wellKnownRoutes = new Hono<AppEnv>()
   .get(`${RESOURCE_METADATA_PATH}/v1/mcp`, protectedResource)
 
 function protectedResource(context: AppContext): Response {
-  const base = baseUrl(context)
+  const base = ownOrigin(context)
   return context.json({
     resource: `${base}/v1/mcp`,
     bearer_methods_supported: ['header'],

@@ -52,13 +52,23 @@ const unknownMethod = (method: string, status: number): Reply =>
 const SERVER = { [SERVER_INFORMATION_KEY]: SERVER_INFORMATION }
 const SERVER_TEXT = `"resultType":"complete","_meta":${JSON.stringify(SERVER)}`
 
-/** The reply with the members that its era gives every result. */
+/** The reply with the members that its era gives every result, and without those that it does not have. */
 export function inEra(reply: Reply, era: Era): Reply {
-  if (reply.kind === 'error' || era === 'legacy') return reply
+  if (reply.kind === 'error') return reply
   const { result } = reply
+  if (era === 'legacy') {
+    return result instanceof JsonMembers ? reply : resultOf(withObjectOnly(result))
+  }
   if (result instanceof JsonMembers) {
     return { kind: 'result', result: new JsonMembers(`${result.text},${SERVER_TEXT}`) }
   }
   const meta = { ...(result._meta as Record<string, unknown> | undefined), ...SERVER }
-  return { kind: 'result', result: { ...result, resultType: 'complete', _meta: meta } }
+  return resultOf({ ...result, resultType: 'complete', _meta: meta })
+}
+
+/** Before 2026-07-28 structured content is an object; the text of the result has the same content. */
+function withObjectOnly(result: Record<string, unknown>): Record<string, unknown> {
+  const { structuredContent, ...rest } = result
+  const isObject = typeof structuredContent === 'object' && structuredContent !== null
+  return structuredContent === undefined || (isObject && !Array.isArray(structuredContent)) ? result : rest
 }

@@ -45,11 +45,11 @@ export function readMessage(body: Uint8Array, headers: Headers): ReadMessage {
   if (found.kind === 'legacy') {
     const version = headers.get('mcp-protocol-version')?.trim()
     const isKnown = version === undefined || LEGACY_VERSIONS.includes(version)
-    if (!isKnown && !isInitializeRequest(value)) return unsupported(id, version)
+    if (!isKnown && !isInitializeRequest(value)) return unsupported(id, version, LEGACY_VERSIONS)
     return { kind: 'message', message: { era: 'legacy', id, method, params } }
   }
   const { revision } = found.classification
-  if (revision !== MODERN_VERSION) return unsupported(id, revision ?? 'unknown')
+  if (revision !== MODERN_VERSION) return unsupported(id, revision ?? 'unknown', [MODERN_VERSION])
   const mismatch = found.messageKind === 'request' ? missingHeader(method, params, headers) : null
   if (mismatch !== null) return refused(id, 400, CODES.headerMismatch, mismatch)
   return { kind: 'message', message: { era: 'modern', id, method, params } }
@@ -106,10 +106,11 @@ function decodedName(header: string): string | null {
   return Buffer.from(encoded, 'base64').toString('utf8')
 }
 
-function unsupported(id: RequestId | null, requested: string): ReadMessage {
-  const supported = [MODERN_VERSION, ...LEGACY_VERSIONS]
-  const message = `The protocol version ${requested.slice(0, 40)} is not supported.`
-  return refused(id, 400, CODES.unsupportedVersion, message, { supported, requested: requested.slice(0, 40) })
+/** @param supported of the era of the message. */
+function unsupported(id: RequestId | null, requested: string, supported: readonly string[]): ReadMessage {
+  const named = requested.slice(0, 40)
+  const message = `The protocol version ${named} is not supported.`
+  return refused(id, 400, CODES.unsupportedVersion, message, { supported, requested: named })
 }
 
 function refused(

@@ -6,7 +6,14 @@ import { encodeJsonCursor, jsonCursor } from '../../wire/page-cursor.ts'
 import { type CatalogDeps, listIntegrations, listTools } from '../catalog/tool-catalog.ts'
 import { type PreferredConnection, visibleConnections } from '../connections/visible-connections.ts'
 import type { Integration } from '../types.ts'
-import { output, type PlatformErrorCode, platformError, platformTool, READS } from './platform-tool.ts'
+import {
+  output,
+  type PlatformAnswer,
+  type PlatformErrorCode,
+  platformError,
+  platformTool,
+  READS,
+} from './platform-tool.ts'
 
 export type ConnectionToolDeps = CatalogDeps & {
   database: Database
@@ -16,6 +23,11 @@ export type ConnectionToolDeps = CatalogDeps & {
     slug: string,
     connectionId: string,
   ) => Promise<{ integration_config_id: string; connection_id: string }>
+  /** Begins to connect an account of the caller, which a person finishes at `url`. @throws ApiError */
+  connectAccount: (
+    principal: Principal,
+    integration: Integration,
+  ) => Promise<{ url: string; expiresAt: Date }>
 }
 
 const slug = z.string().min(1).max(100)
@@ -156,21 +168,47 @@ const setDefaultTool = platformTool<ConnectionToolDeps, typeof defaultInput>({
   output: z.object({ integration_config_id: z.string(), connection_id: z.string() }),
   hints: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   async run(deps, principal, { integration_id: integration, connection_id: connectionId }) {
-    try {
-      return output(await deps.setDefaultConnection(principal, integration, connectionId))
-    } catch (error) {
-      const code = error instanceof ApiError ? CODES[error.kind] : undefined
-      if (code === undefined || !(error instanceof ApiError)) throw error
-      return platformError(code, error.message)
-    }
+    return outputOrError(deps.setDefaultConnection(principal, integration, connectionId))
   },
 })
+
+const connectInput = z.strictObject({ integration_id: slug })
+
+const connectTool = platformTool<ConnectionToolDeps, typeof connectInput>({
+  name: 'platform_connect_integration',
+  title: 'Connect an account',
+  description:
+    'Returns a link at which a person connects an account to an integration. No password or key belongs into the chat.',
+  input: connectInput,
+  output: z.object({ url: z.string(), expires_at: z.string() }),
+  hints: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
+  async run(deps, principal, { integration_id: wanted }) {
+    const integrations = await listIntegrations(deps, principal)
+    const integration = integrations.find(({ slug: of }) => of === wanted)
+    if (!integration) return platformError('not_found', `There is no integration named ${wanted}.`)
+    const connecting = deps.connectAccount(principal, integration)
+    return outputOrError(
+      connecting.then(({ url, expiresAt }) => ({ url, expires_at: expiresAt.toISOString() })),
+    )
+  },
+})
+
+async function outputOrError(work: Promise<Record<string, unknown>>): Promise<PlatformAnswer> {
+  try {
+    return output(await work)
+  } catch (error) {
+    const code = error instanceof ApiError ? CODES[error.kind] : undefined
+    if (code === undefined || !(error instanceof ApiError)) throw error
+    return platformError(code, error.message)
+  }
+}
 
 const CODES: Partial<Record<ApiError['kind'], PlatformErrorCode>> = {
   invalid_request: 'invalid_input',
   forbidden: 'permission_denied',
   not_found: 'not_found',
   unprocessable: 'conflict',
+  upstream: 'unavailable',
 }
 
-export const connectionTools = [listIntegrationsTool, listConnectionsTool, setDefaultTool]
+export const connectionTools = [listIntegrationsTool, listConnectionsTool, setDefaultTool, connectTool]

@@ -27,16 +27,18 @@ export interface ClaudeCodeTask {
   variable?: string
   /** The tools it has, all of them allowed: with more, the model's own choice would start agents that start agents. */
   tools?: readonly string[]
+  /** More of its command line. */
+  options?: readonly string[]
 }
 
 /** Has Claude Code do something. @returns what it prints at its end as JSON. @throws when it fails */
 export async function askClaudeCode(bench: Bench, task: ClaudeCodeTask): Promise<Record<string, unknown>> {
-  const { prompt, model, variable = 'ANTHROPIC_AUTH_TOKEN', tools = ['Read'] } = task
+  const { prompt, model, variable = 'ANTHROPIC_AUTH_TOKEN', tools = ['Read'], options = [] } = task
   const { stdout } = await runClient({
     program: 'program' in client ? client.program : '',
     arguments: [
       ...['-p', prompt, '--model', model, '--output-format', 'json'],
-      ...['--tools', tools.join(','), '--allowedTools', tools.join(',')],
+      ...['--tools', tools.join(','), '--allowedTools', tools.join(','), ...options],
     ],
     environment: {
       ...bench.environment,
