@@ -4,18 +4,23 @@ import { buildScripts, TOOLS_CONFIGURATION } from './build.ts'
 import { StartError } from './local/children.ts'
 import { startEdge } from './local/edge.ts'
 import { type LocalWorker, runLocalWorker } from './local/local-worker.ts'
+import { startSchedule } from './local/schedule.ts'
 import { type RunningTools, startTools } from './local/tools.ts'
 import { type RunningWorkerd, startWorkerd } from './local/workerd.ts'
-import { readRuntimeSettings } from './local/wrangler-settings.ts'
+import { readCrons, readRuntimeSettings } from './local/wrangler-settings.ts'
 import { type LocalSystem, runLocalSystem, shownPath } from './local-system.ts'
 import { LOCAL_FOLDER, SERVICES_FOLDER } from './script-environment.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
+/** Set while the system starts. */
+let gatewayWorker: LocalWorker | undefined
+
 async function startGateway(system: LocalSystem): Promise<void> {
   const { port, workerPort, cleanUps } = system
   const worker = await startWorker(system)
   cleanUps.push(() => worker.stop())
+  gatewayWorker = worker
   const edge = await startEdge(`http://127.0.0.1:${workerPort}`, port)
   cleanUps.push(edge.close)
 }
@@ -40,6 +45,7 @@ function startWorker(system: LocalSystem): Promise<LocalWorker> {
         buckets: { CONTENT: urls.contentStore },
         services: { TOOLS: `http://127.0.0.1:${toolsPort}` },
         logFile: join(folder, 'logs/worker.log'),
+        scheduled: true,
         onCrash,
       })
       return reloadedTogether(gateway, tools)
@@ -81,9 +87,22 @@ async function checkGateway(system: LocalSystem): Promise<void> {
     signal: AbortSignal.timeout(20_000),
   }).catch(() => null)
   await response?.body?.cancel()
-  if (response?.ok) return
+  if (response?.ok) {
+    system.cleanUps.push(startTriggers())
+    return
+  }
   const answer = response === null ? 'does not answer' : `answers ${response.status} to`
   throw new StartError(`the gateway ${answer} GET /v1/models; see ${shownPath(system, 'logs/worker.log')}`)
+}
+
+/** Triggers of wrangler.toml; the catalogues of integrations are listed at once, so that their tools are soon there. */
+function startTriggers(): () => void {
+  const crons = readCrons(join(ROOT, 'wrangler.toml'))
+  return startSchedule(crons, {
+    run: async (cron) => gatewayWorker?.runScheduled(cron),
+    report: (line) => process.stderr.write(`headgate: ${line}\n`),
+    atOnce: crons.filter((cron) => cron.startsWith('*/')),
+  })
 }
 
 runLocalSystem({

@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 import { parseConfiguration } from '../src/env.ts'
 import { type WantedProvider, wantedProviders } from './demo-catalogue.ts'
 import { readPort, stackPlan } from './dev-plan.ts'
-import { Children, StartError } from './local/children.ts'
+import { Children, type StandInCommand, StartError } from './local/children.ts'
 import { claimPath } from './local/folder-claim.ts'
 import { startHostForwarder } from './local/host-forwarder.ts'
 import { watchLauncher } from './local/launcher-watch.ts'
@@ -16,6 +16,7 @@ import { type LocalSecrets, loadLocalSecrets } from './local-secrets.ts'
 import { migrateDatabase } from './migrate.ts'
 import { loadDotEnv } from './script-environment.ts'
 import { type SeedReport, seedDatabase } from './seed.ts'
+import type { DemoUpstreams } from './seed-integrations.ts'
 import { workerVariables } from './worker-variables.ts'
 
 export interface LocalSystemOptions {
@@ -52,6 +53,7 @@ export interface LocalSystem {
   variables: Record<string, string>
   secrets: LocalSecrets
   urls: ReturnType<typeof stackUrls>
+  upstreams: DemoUpstreams
   /** What ends parts of the system, called in reverse order. */
   cleanUps: Array<() => unknown>
   /** Ends everything with one line on stderr and exit code 1. */
@@ -161,10 +163,13 @@ async function readSettings(folder: string, port: number) {
     contentStore = 0,
     workerPort = 0,
     toolsPort = 0,
-  ] = await freePorts(7)
+    integrationsPort = 0,
+  ] = await freePorts(8)
   const ports = { postgres, redis, qstash, modelUpstream, contentStore }
   const urls = stackUrls(plan, ports)
-  const variables = workerVariables(process.env, secrets, { baseUrl: `http://127.0.0.1:${port}`, ...urls })
+  const integrations = `http://127.0.0.1:${integrationsPort}`
+  const services = { baseUrl: `http://127.0.0.1:${port}`, ...urls, integrations }
+  const variables = workerVariables(process.env, secrets, services)
   wantedProviders(process.env, urls.modelUpstream)
   writePrivateFile(join(folder, 'worker.json'), `${JSON.stringify(variables, null, 2)}\n`)
   return {
@@ -175,6 +180,7 @@ async function readSettings(folder: string, port: number) {
     secrets,
     variables,
     urls,
+    upstreams: { url: integrations, ...DEMO_SECRETS },
     commands: stackCommands(plan, ports),
   }
 }
@@ -197,13 +203,27 @@ async function startAll(
   const [report] = await Promise.all([
     seeded,
     ...Object.values(others).map((command) => children.startStandIn(command)),
+    children.startStandIn(upstreamsCommand(system)),
     forwarder,
     options.startGateway(system),
   ])
   return report
 }
 
-async function seed({ variables, secrets, urls }: LocalSystem): Promise<SeedReport> {
+/** Requirements of the demo upstreams, which listen on loopback only. */
+const DEMO_SECRETS = { memoryToken: 'demo-token-of-the-memory', ticketKey: 'demo-key-of-the-tickets' }
+
+function upstreamsCommand({ folder, upstreams }: LocalSystem): StandInCommand {
+  const { url, memoryToken, ticketKey } = upstreams
+  return {
+    name: 'integration-upstreams',
+    port: Number(new URL(url).port),
+    arguments: ['--data', join(folder, 'integrations')],
+    environment: { MEMORY_TOKEN: memoryToken, TICKET_KEY: ticketKey },
+  }
+}
+
+async function seed({ variables, secrets, urls, upstreams }: LocalSystem): Promise<SeedReport> {
   const { DATABASE_URL, DATABASE_FETCH_ENDPOINT, KEY_PEPPERS, VAULT_KEYS } = parseConfiguration(variables)
   await migrateDatabase({ DATABASE_URL, DATABASE_FETCH_ENDPOINT })
   return seedDatabase({
@@ -213,6 +233,7 @@ async function seed({ variables, secrets, urls }: LocalSystem): Promise<SeedRepo
     vaultKeys: VAULT_KEYS,
     keys: secrets.keys,
     providers: wantedProviders(process.env, urls.modelUpstream),
+    upstreams,
     disableOthers: true,
   })
 }

@@ -11,6 +11,7 @@ import { organizationId, userId } from './demo-organizations.ts'
 import { type DemoKeys, loadLocalSecrets } from './local-secrets.ts'
 import { LOCAL_FOLDER, scriptEnvironment } from './script-environment.ts'
 import { seedCatalogue } from './seed-catalogue.ts'
+import { type DemoUpstreams, seedIntegrations } from './seed-integrations.ts'
 import { seedOrganizations } from './seed-organizations.ts'
 
 export interface SeedOptions {
@@ -21,6 +22,8 @@ export interface SeedOptions {
   /** The demo callers' keys; only their digests are stored. */
   keys: DemoKeys
   providers: WantedProvider[]
+  /** The upstreams of the demo integrations; without them none are added. */
+  upstreams?: DemoUpstreams | undefined
   /** Whether providers that an earlier run registered and that are not named now are disabled. */
   disableOthers: boolean
 }
@@ -44,6 +47,7 @@ export async function seedDatabase(options: SeedOptions): Promise<SeedReport> {
   try {
     await seedCatalogue(database, options.vaultKeys, options.providers, options.disableOthers)
     await seedOrganizations(database, options.keyPeppers, options.keys)
+    if (options.upstreams) await seedIntegrations(database, options.vaultKeys, options.upstreams)
     const callable = await database
       .select({ id: models.id })
       .from(models)

@@ -9,6 +9,8 @@ export interface LocalServices {
   redis: string | null
   qstash: string | null
   modelUpstream: string | null
+  /** The upstreams of the demo integrations. */
+  integrations?: string
 }
 
 /** The host that the forwarder on PORT + 1 stands for when LLM_HOST names none. */
@@ -42,7 +44,7 @@ export function workerVariables(
     LLM_HOST: DEFAULT_LLM_HOST,
     ...standInVariables(secrets, services),
     ...given,
-    EGRESS_ALLOW: egressAllow(environment, services.modelUpstream),
+    EGRESS_ALLOW: egressAllow(environment, services),
     ...nativeStreamHosts(environment, services.modelUpstream),
   }
   parseConfiguration(variables)
@@ -71,12 +73,14 @@ function standInVariables(secrets: LocalSecrets, services: LocalServices): Recor
 }
 
 /** What the guarded fetch has to let through: our own upstream, and what the environment put on loopback. */
-function egressAllow(environment: NodeJS.ProcessEnv, modelUpstream: string | null): string {
+function egressAllow(environment: NodeJS.ProcessEnv, { modelUpstream, integrations }: LocalServices): string {
   const urls = [
     modelUpstream,
+    integrations,
     environment.OPENAI_BASE_URL,
     environment.ANTHROPIC_BASE_URL,
     environment.SEARCH_URL,
+    environment.NANGO_URL,
   ]
   const hosts = urls.flatMap((url) => (url ? loopbackHost(url) : []))
   const given = (environment.EGRESS_ALLOW ?? '').split(',').map((part) => part.trim())

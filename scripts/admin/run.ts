@@ -3,6 +3,7 @@ import { accessCommands } from './access-commands.ts'
 import { catalogueCommands } from './catalogue-commands.ts'
 import { type Command, Options } from './command.ts'
 import { AdminError, type Connection, connect, usageError } from './connection.ts'
+import { connectionsAndVault } from './connection-commands.ts'
 import { dlpCommands } from './dlp-commands.ts'
 import { integrationCommands } from './integration-commands.ts'
 import { commandHelp, formatOutcome, outcomeJson, overallHelp } from './output.ts'
@@ -16,6 +17,7 @@ const commands: readonly Command[] = [
   ...dlpCommands,
   ...toolCommands,
   ...integrationCommands,
+  ...connectionsAndVault,
   ...recordCommands,
   ...catalogueCommands,
 ]

@@ -15,6 +15,8 @@ export interface LocalWorkerOptions {
 
 /** The Worker of a local system, which stays the same thing over restarts and rebuilds. */
 export interface LocalWorker {
+  /** Calls the handler of scheduled events, as a trigger of wrangler.toml would. */
+  runScheduled(cron: string): Promise<void>
   stop(): Promise<void>
 }
 
@@ -49,6 +51,11 @@ class WatchedWorker implements LocalWorker {
 
   constructor(options: LocalWorkerOptions) {
     this.#options = options
+  }
+
+  /** Calls the handler of scheduled events. */
+  async runScheduled(cron: string): Promise<void> {
+    await this.#workerd?.runScheduled(cron)
   }
 
   async begin(): Promise<void> {

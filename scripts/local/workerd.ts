@@ -6,7 +6,6 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
-  readdirSync,
   readFileSync,
   rmSync,
 } from 'node:fs'
@@ -20,6 +19,7 @@ import { inheritedEnvironment, StartError } from './children.ts'
 import { watchGroup } from './group-watch.ts'
 import { writePrivateFile } from './private-file.ts'
 import { endGroup } from './process-group.ts'
+import { configOf, entryOf } from './workerd-config.ts'
 
 export interface WorkerdOptions {
   /** Folder that `npm run build` wrote. */
@@ -44,6 +44,8 @@ export interface WorkerdOptions {
   network?: Array<'public' | 'private'>
   /** Whether `caches.default` works; true by default. Off, using it throws. */
   cache?: boolean
+  /** Whether `runScheduled` works: the runtime has no triggers by time of its own, so a Worker beside it calls the handler. */
+  scheduled?: boolean
   /** Port on 127.0.0.1 for the runtime's inspector (profiles, heap); off when left out. */
   inspectorPort?: number
   /** Where the configuration and the copy of the bundle go, removed by `stop`; a temporary folder when left out. */
@@ -61,6 +63,8 @@ export interface RunningWorkerd {
   /** Process id of the current workerd. */
   readonly pid: number
   readonly storageDirectory: string
+  /** Calls the handler of scheduled events, as a trigger of wrangler.toml would. @throws if it fails */
+  runScheduled(cron: string): Promise<void>
   /** Ends the process with a signal and waits until it is gone; storage stays. SIGKILL is a crash. */
   kill(signal?: NodeJS.Signals): Promise<void>
   /** Starts it again on the same port and storage, other bindings on request. Ends it first if it runs. */
@@ -72,13 +76,6 @@ export interface RunningWorkerd {
 }
 
 const START_LIMIT_MS = 15_000
-
-const GATEWAY_OBJECTS = {
-  LEDGER: 'Ledger',
-  RESPONSE_STREAMS: 'ResponseStream',
-  RESPONSE_SOCKETS: 'ResponseSockets',
-  CONNECTION_CREDENTIALS: 'ConnectionCredentials',
-}
 
 /**
  * Runs the built bundle in the open-source runtime, without wrangler in between: this is what tests and the bench
@@ -103,7 +100,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
   const configFile = join(folder, 'config.capnp')
   let port = options.port ?? 0
   let bindings = options.bindings
-  let current: { process: ChildProcess; port: number } | null = null
+  let current: Launched | null = null
 
   const start = async (): Promise<void> => {
     writePrivateFile(configFile, configOf(options, bindings, storageDirectory, port, cache?.port ?? null))
@@ -144,6 +141,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
     get pid() {
       return current?.process.pid ?? 0
     },
+    runScheduled: (cron) => runScheduled(current?.schedulePort ?? null, cron),
     kill,
     restart: async (changed) => {
       await kill('SIGKILL')
@@ -162,11 +160,32 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
   }
 }
 
-async function launch(configFile: string, bindings: Record<string, string>, options: WorkerdOptions) {
+interface Launched {
+  process: ChildProcess
+  port: number
+  /** Of the Worker that calls the handler of scheduled events. */
+  schedulePort: number | null
+}
+
+async function runScheduled(port: number | null, cron: string): Promise<void> {
+  if (port === null) throw new Error('this runtime was started without scheduled events')
+  const answer = await fetch(`http://127.0.0.1:${port}/?cron=${encodeURIComponent(cron)}`)
+  const { outcome } = (await answer.json()) as { outcome: string }
+  if (outcome !== 'ok') throw new Error(`the scheduled event ended as ${outcome}`)
+}
+
+async function launch(
+  configFile: string,
+  bindings: Record<string, string>,
+  options: WorkerdOptions,
+): Promise<Launched> {
   const { logFile, inspectorPort } = options
   const inspector = inspectorPort === undefined ? [] : [`--inspector-addr=127.0.0.1:${inspectorPort}`]
   const log = logFile === undefined ? null : openSync(logFile, 'a', 0o600)
-  const process = spawn(workerdBinary(), ['serve', configFile, '--control-fd=3', ...inspector], {
+  // Only the flag of the Worker beside ours is experimental.
+  const experimental = options.scheduled ? ['--experimental'] : []
+  const words = ['serve', configFile, '--control-fd=3', ...experimental, ...inspector]
+  const process = spawn(workerdBinary(), words, {
     detached: true,
     stdio: ['ignore', log ?? 'ignore', log ?? 'pipe', 'pipe'],
     env: { ...inheritedEnvironment(), ...bindings },
@@ -179,7 +198,9 @@ async function launch(configFile: string, bindings: Record<string, string>, opti
     complaint = (complaint + text.toString()).slice(-4_000)
   })
   try {
-    return { process, port: await listeningPort(process) }
+    const sockets = options.scheduled ? ['http', 'schedule'] : ['http']
+    const ports = await listeningPorts(process, sockets)
+    return { process, port: ports.get('http') ?? 0, schedulePort: ports.get('schedule') ?? null }
   } catch (error) {
     if (process.pid !== undefined) await endGroup(process.pid, 500)
     const text = logFile === undefined ? complaint : readFileSync(logFile, 'utf8').slice(-4_000)
@@ -188,9 +209,10 @@ async function launch(configFile: string, bindings: Record<string, string>, opti
   }
 }
 
-/** Resolves with the port from the control messages, which come once the runtime has accepted the bundle. */
-function listeningPort(process: ChildProcess): Promise<number> {
-  return new Promise((resolvePort, reject) => {
+/** Resolves with the port of each socket from the control messages, which come once the runtime has accepted the bundle. */
+function listeningPorts(process: ChildProcess, sockets: readonly string[]): Promise<Map<string, number>> {
+  const ports = new Map<string, number>()
+  return new Promise((resolvePorts, reject) => {
     const timer = setTimeout(() => reject(new Error('was not ready in time')), START_LIMIT_MS)
     process.once('error', (error) => reject(new Error(`cannot run (${error.message})`)))
     process.once('exit', () => {
@@ -200,11 +222,12 @@ function listeningPort(process: ChildProcess): Promise<number> {
     const control = process.stdio[3] as Readable | null
     if (control === null) return
     createInterface({ input: control }).on('line', (line) => {
-      const message = JSON.parse(line) as { event?: string; port?: number }
-      if (message.event !== 'listen' || message.port === undefined) return
-      if ((message as { socket?: string }).socket !== 'http') return
+      const message = JSON.parse(line) as { event?: string; port?: number; socket?: string }
+      if (message.event !== 'listen' || message.port === undefined || message.socket === undefined) return
+      ports.set(message.socket, message.port)
+      if (!sockets.every((socket) => ports.has(socket))) return
       clearTimeout(timer)
-      resolvePort(message.port)
+      resolvePorts(ports)
     })
   })
 }
@@ -221,81 +244,4 @@ function workerdBinary(): string {
     if (existsSync(binary)) return binary
   }
   throw new StartError(`there is no workerd for ${process.platform} ${process.arch}; run npm install`)
-}
-
-function configOf(
-  options: WorkerdOptions,
-  bindings: Record<string, string>,
-  storage: string,
-  port: number,
-  cachePort: number | null,
-): string {
-  const objects = Object.entries(options.durableObjects ?? GATEWAY_OBJECTS)
-  const buckets = Object.entries(options.buckets ?? {})
-  const services = Object.entries(options.services ?? {})
-  const network = options.network ?? ['public', 'private']
-  const text = (value: string) => JSON.stringify(value)
-  const list = (values: string[]) => `[${values.join(', ')}]`
-  const variables = Object.keys(bindings).map(
-    (name) => `(name = ${text(name)}, fromEnvironment = ${text(name)})`,
-  )
-  const reached = objects.map(
-    ([name, type]) => `(name = ${text(name)}, durableObjectNamespace = ${text(type)})`,
-  )
-  const stores = buckets.map(([name]) => `(name = ${text(name)}, r2Bucket = ${text(`bucket-${name}`)})`)
-  const bound = services.map(([name]) => `(name = ${text(name)}, service = ${text(`service-${name}`)})`)
-  const external = (name: string, url: string) =>
-    `(name = ${text(name)}, external = (address = ${text(new URL(url).host)}, http = ())),`
-  const externals = [
-    ...buckets.map(([name, url]) => external(`bucket-${name}`, url)),
-    ...services.map(([name, url]) => external(`service-${name}`, url)),
-  ]
-  const namespaces = objects.map(
-    ([, type]) => `(className = ${text(type)}, uniqueKey = ${text(`headgate-${type}`)}, enableSql = true)`,
-  )
-  return `using Workerd = import "/workerd/workerd.capnp";
-const config :Workerd.Config = (
-  services = [
-    (name = "main", worker = (
-      modules = ${list(modulesOf(options))},
-      compatibilityDate = ${text(options.compatibilityDate)},
-      compatibilityFlags = ${list(options.flags.map(text))},
-      bindings = ${list([...variables, ...reached, ...stores, ...bound, PUBLIC_WEB])},
-      durableObjectNamespaces = ${list(namespaces)},
-      durableObjectStorage = (localDisk = "storage"),
-      ${cachePort === null ? '' : 'cacheApiOutbound = "cache",'}
-    )),
-    (name = "storage", disk = (path = ${text(storage)}, writable = true)),
-    (name = "internet", network = (allow = ${list(network.map(text))}, tlsOptions = (trustBrowserCas = true))),
-    (name = "public-web", network = (allow = ["public"], tlsOptions = (trustBrowserCas = true))),
-    ${externals.join('\n    ')}
-    ${cachePort === null ? '' : `(name = "cache", external = (address = "127.0.0.1:${cachePort}", http = ())),`}
-  ],
-  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
-);
-`
-}
-
-/** For pages, and for commands of the shell: a network that connects to no private address, whatever a name resolves to. */
-const PUBLIC_WEB = '(name = "PUBLIC_WEB", service = "public-web")'
-
-const entryOf = (options: WorkerdOptions): string => options.entry ?? 'gateway.js'
-
-/** The entry module first, since workerd runs the first one, then what the bundler put beside it. */
-function modulesOf(options: WorkerdOptions): string[] {
-  const entry = entryOf(options)
-  const kinds: Record<string, string> = {
-    js: 'esModule',
-    mjs: 'esModule',
-    wasm: 'wasm',
-    txt: 'text',
-    html: 'text',
-  }
-  const others = readdirSync(options.bundleDirectory).filter((name) => name !== entry && name !== 'README.md')
-  return [entry, ...others].flatMap((name) => {
-    const kind = kinds[name.slice(name.lastIndexOf('.') + 1)]
-    return kind === undefined
-      ? []
-      : [`(name = ${JSON.stringify(name)}, ${kind} = embed ${JSON.stringify(`bundle/${name}`)})`]
-  })
 }

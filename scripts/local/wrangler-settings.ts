@@ -6,6 +6,12 @@ export interface RuntimeSettings {
   flags: string[]
 }
 
+/** The triggers by time of a wrangler.toml, as cron expressions in UTC. */
+export function readCrons(path: string): string[] {
+  const crons = /^crons\s*=\s*\[([^\]]*)\]/m.exec(readFileSync(path, 'utf8'))?.[1] ?? ''
+  return [...crons.matchAll(/"([^"]+)"/g)].map(([, cron = '']) => cron)
+}
+
 /**
  * Reads the runtime settings of a wrangler.toml, so that tests run what is deployed. Only the two members it needs
  * are understood, in the form our own file writes them.

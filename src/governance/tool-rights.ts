@@ -22,6 +22,13 @@ export type ToolSubject =
   | { subject_type: 'organization' }
   | { subject_type: 'group' | 'user' | 'key'; subject_id: string }
 
+/** Which calls of an integration need the caller's approval in responses: those that may change something, or all. */
+export interface ApprovalRule {
+  /** The public id of the integration, or `*`. */
+  integration: string
+  calls: 'effects' | 'all'
+}
+
 /** The rules of an organization for its tools, as its administrators write them (`docs/tools.md`). */
 export interface ToolSettings {
   off: ReadonlyArray<ToolSubject & { tools: readonly ToolFamily[] }>
@@ -29,14 +36,17 @@ export interface ToolSettings {
   web: EgressRules
   /** Of network commands in the shell. */
   shell: EgressRules
+  /** None if left out. */
+  approvals?: readonly ApprovalRule[]
 }
 
 /** Every tool, the public web for pages, no network for the shell. */
-export const DEFAULT_TOOL_SETTINGS: ToolSettings = {
+export const DEFAULT_TOOL_SETTINGS = {
   off: [],
   web: { allow: ['*'], deny: [] },
   shell: { allow: [], deny: [] },
-}
+  approvals: [],
+} as const satisfies ToolSettings
 
 /** What the tools of one caller may do. */
 export interface ToolRights {
@@ -44,11 +54,12 @@ export interface ToolRights {
   off: readonly ToolFamily[]
   web: EgressRules
   shell: EgressRules
+  approvals: readonly ApprovalRule[]
 }
 
 /** The rights of one caller. What any rule switches off is off. */
 export function toolRightsOf(
-  { off, web, shell }: ToolSettings,
+  { off, web, shell, approvals = [] }: ToolSettings,
   caller: Pick<Principal, 'groupIds' | 'userId' | 'credential'>,
 ): ToolRights {
   const subjects = { user: caller.userId, key: keyIdOf(caller) }
@@ -58,7 +69,7 @@ export function toolRightsOf(
     return subjects[subject.subject_type] === subject.subject_id
   }
   const switchedOff = off.filter(concerns).flatMap(({ tools }) => tools)
-  return { off: TOOL_FAMILIES.filter((family) => switchedOff.includes(family)), web, shell }
+  return { off: TOOL_FAMILIES.filter((family) => switchedOff.includes(family)), web, shell, approvals }
 }
 
 /** @param host in lower case, without a trailing dot. */

@@ -18,3 +18,9 @@ export function changeBy(
     propagationDelayed: () => {},
   }
 }
+
+/** A change that the caller of a request makes to what is its own. */
+export const ownChange = (context: AppContext): Administration => {
+  const { organizationId, identity } = context.var.caller
+  return changeBy(context, organizationId, identity.actor)
+}

@@ -155,6 +155,18 @@ export interface HostedCallItem {
   server_label?: string
 }
 
+/** A call of an integration's tool that waits for the caller's approval. Its arguments are complete from its end on. */
+export interface McpApprovalRequestItem {
+  id: string
+  type: 'mcp_approval_request'
+  status: ItemStatus
+  call_id?: string
+  name: string
+  server_label: string
+  /** JSON. */
+  arguments: string
+}
+
 /** A call of web search, with an action of the official types. Results and sources are present if `include` has them. */
 export interface WebSearchCallItem {
   id: string
@@ -184,6 +196,7 @@ export type OutputItem =
   | ReasoningItem
   | HostedCallItem
   | WebSearchCallItem
+  | McpApprovalRequestItem
   | CompactionItem
 
 export interface ResponseUsage {

@@ -48,6 +48,15 @@ export const toolSettings = z.strictObject({
     .default([]),
   web: egress.default({ allow: ['*'], deny: [] }),
   shell: egress.default({ allow: [], deny: [] }),
+  approvals: z
+    .array(
+      z.strictObject({
+        integration: z.string().regex(/^(\*|[a-z0-9-]{1,100})$/, 'must be an integration id or *'),
+        calls: z.enum(['effects', 'all']),
+      }),
+    )
+    .max(LONGEST_LIST)
+    .default([]),
 })
 
 export type ToolSettingsBody = z.infer<typeof toolSettings>

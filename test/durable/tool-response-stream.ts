@@ -19,7 +19,7 @@ export const toolRuns: { all: ToolRun[]; answer: (run: ToolRun) => void } = { al
 
 /** Tools of this side: `hosted_read` may be run again where it is not known whether it ran, `hosted_write` may not. */
 const tool = (name: string, repeatable: boolean): HostedTool => ({
-  purpose: repeatable ? 'hosted' : 'integration',
+  purpose: 'hosted',
   family: repeatable ? 'browser' : 'shell',
   definition: { type: 'function', name, parameters: { type: 'object' } },
   itemType: 'mcp_call',

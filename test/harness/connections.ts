@@ -1,4 +1,4 @@
-import { query } from './gateway.ts'
+import { createIntegration } from './integrations.ts'
 import type { GatewayAddress } from './start-gateway.ts'
 import { administrator, type Tenant, uniqueName } from './tenant.ts'
 
@@ -19,28 +19,14 @@ export interface ManagedConnection {
   [member: string]: unknown
 }
 
-/** An integration row, and a grant on all of its tools to the organization. @returns its public id. */
-export async function createIntegrationRow(
+/** An integration whose catalogue is not read. @returns its public id. */
+export async function createUnreadIntegration(
   address: GatewayAddress,
   tenant: Tenant,
   { url = 'https://mcp.example.com/mcp', authorization = { kind: 'bearer' } as Json, granted = true } = {},
 ): Promise<string> {
-  const slug = uniqueName('service')
-  await query(
-    address,
-    `insert into integrations (id, organization_id, slug, display_name, kind, url, "authorization")
-     values ($1, $2, $3, $3, 'mcp', $4, $5)`,
-    [crypto.randomUUID(), tenant.organizationId, slug, url, JSON.stringify(authorization)],
-  )
-  if (granted) {
-    await query(
-      address,
-      `insert into integration_grants (id, organization_id, subject_type, subject_id, integration)
-       values ($1, $2, 'organization', $3, $4)`,
-      [crypto.randomUUID(), tenant.organizationId, tenant.organizationId, slug],
-    )
-  }
-  return slug
+  const body = { url, authorization, grant: granted, refresh: false }
+  return (await createIntegration(address, tenant, body)).slug
 }
 
 /** Creates a connection with a bearer token through the management API; of the organization without a `user_id`. */

@@ -149,6 +149,7 @@ async function start(
     buckets: { CONTENT: urls.contentStore },
     services: { TOOLS: `http://127.0.0.1:${toolsPort}` },
     logFile: join(folder, 'logs/workerd.log'),
+    scheduled: options.worker === undefined,
     ...readRuntimeSettings(WRANGLER_FILE),
     ...options.worker,
   })

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import {
   createConnection,
-  createIntegrationRow,
+  createUnreadIntegration,
   grantPersonalAccess,
   type ManagedConnection,
 } from '../harness/connections.ts'
@@ -16,7 +16,7 @@ async function createWorld() {
   const address = gateway()
   const tenant = await createTenant(address, { credits: 0, models: [] })
   await grantPersonalAccess(address, tenant)
-  return { tenant, slug: await createIntegrationRow(address, tenant) }
+  return { tenant, slug: await createUnreadIntegration(address, tenant) }
 }
 
 const list = async (key: string) => {
@@ -131,7 +131,7 @@ describe.concurrent('the default-setter', () => {
   it('answers 400 for a body without the id, or with one of another integration', async () => {
     const { tenant, slug } = await createWorld()
     const address = gateway()
-    const other = await createIntegrationRow(address, tenant)
+    const other = await createUnreadIntegration(address, tenant)
     const connection = await createConnection(address, tenant, slug)
     for (const body of [{}, { connection_id: 5 }, { connection_id: '' }, '[]', '{']) {
       const answer = await setDefault(tenant.key, slug, body)
@@ -163,7 +163,7 @@ describe.concurrent('the default-setter', () => {
   it('answers 403 for a visible connection that may not be used, or must be connected again', async () => {
     const { tenant, slug } = await createWorld()
     const address = gateway()
-    const denied = await createIntegrationRow(address, tenant, { granted: false })
+    const denied = await createUnreadIntegration(address, tenant, { granted: false })
     const connection = await createConnection(address, tenant, denied)
     const forbidden = await setDefault(tenant.key, denied, { connection_id: connection.id })
     expect([forbidden.status, jsonOf(forbidden)]).toEqual(refused(403, 'Forbidden'))
@@ -206,9 +206,9 @@ describe.concurrent('administration of connections', () => {
     const { call } = administrator(address)
     const create = (integration: string, more: object) =>
       call('POST', `${tenant.base}/connections`, { integration, display_name: 'Account', ...more })
-    const basic = await createIntegrationRow(address, tenant, { authorization: { kind: 'basic' } })
-    const oauth = await createIntegrationRow(address, tenant, { authorization: { kind: 'oauth' } })
-    const none = await createIntegrationRow(address, tenant, { authorization: { kind: 'none' } })
+    const basic = await createUnreadIntegration(address, tenant, { authorization: { kind: 'basic' } })
+    const oauth = await createUnreadIntegration(address, tenant, { authorization: { kind: 'oauth' } })
+    const none = await createUnreadIntegration(address, tenant, { authorization: { kind: 'none' } })
     const cases: Array<[string, object, number]> = [
       [slug, {}, 400],
       [slug, { credential: { username: 'anna', password: 'hunter2-secret' } }, 400],

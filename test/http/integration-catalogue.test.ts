@@ -94,4 +94,21 @@ describe('an MCP server without authorization', () => {
     await ask('POST', `${path}/approve`, { tools: ['echo'] })
     expect(await namesOf(tenant)).toEqual([`${slug}_add`, `${slug}_echo`])
   })
+
+  it('with 2,000 tools is listed from memory, as long as nothing changes', async () => {
+    const tenant = await createTenant(gateway())
+    const server = await startMcpServer(gateway(), { generated: 2_000, pageSize: 500 })
+    const integration = await createIntegration(gateway(), tenant, { url: server.url })
+    expect(await namesOf(tenant)).toHaveLength(2_000)
+    const principal = await principalOf(gateway(), tenant)
+    const withoutDatabase = { database: null as unknown as ReturnType<typeof deps>['database'] }
+    const begun = process.cpuUsage()
+    for (let lists = 0; lists < 20; lists++) {
+      expect(await listTools(withoutDatabase, principal, null)).toHaveLength(2_000)
+    }
+    const { user, system } = process.cpuUsage(begun)
+    expect((user + system) / 20 / 1_000).toBeLessThan(20)
+    const last = await findTool(withoutDatabase, principal, `${integration.slug}_generated_1999`)
+    expect(last).toMatchObject({ kind: 'tool', tool: { definition: { name: 'generated_1999' } } })
+  })
 })

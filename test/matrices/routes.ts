@@ -166,6 +166,7 @@ const PARAMETERS: Record<string, string> = {
   itemId: 'msg_0000000000000000000000',
   path: 'notes.txt',
   connectionId: 'conn_0000000000000000000000',
+  secret: 'no-such-link',
 }
 
 const OPEN = new Map([
@@ -208,6 +209,10 @@ export function routeExamples(): RouteExample[] {
       const example = { method, pattern, path, surface: 'connections', hosts: ['base'] } as const
       // The connection of the body does not exist.
       return method === 'GET' ? example : { ...example, body: { connection_id: 'conn_0' }, letIn: [404] }
+    }
+    // Pages of links that do not exist, or are opened by another site.
+    if (pattern.startsWith('/connect/')) {
+      return { method, pattern, path, surface: 'open', hosts: ['base'], letIn: [400, 403, 404] }
     }
     if (pattern.startsWith('/api/')) {
       const body = method === 'POST' || method === 'PUT' ? { body: {} } : {}

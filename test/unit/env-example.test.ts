@@ -18,6 +18,7 @@ const SCRIPT_VARIABLES = [
   'HEADGATE_URL',
   'HEADGATE_ORGANIZATION',
   'PROVIDER_CREDENTIAL',
+  'CONNECTION_CREDENTIAL',
 ]
 
 const workerVariables = Object.keys(configurationSchema.shape)

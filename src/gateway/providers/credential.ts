@@ -70,3 +70,13 @@ function openParts(ring: KeyRing, providerId: string, sealed: string): Credentia
     return null
   }
 }
+
+/** Seals a credential anew under the current key of the ring. @returns null for one that does not open. */
+export function resealCredential(ring: KeyRing, providerId: string, sealed: string): string | null {
+  for (const context of [partsContext(providerId), plainContext(providerId)]) {
+    try {
+      return seal(ring, unseal(ring, sealed, context), context)
+    } catch {}
+  }
+  return null
+}

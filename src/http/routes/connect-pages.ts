@@ -15,8 +15,9 @@ import type { AppContext, AppEnv } from '../context.ts'
 import { changeBy } from '../own-change.ts'
 import { ownOrigin } from '../own-origin.ts'
 
-/** Requests a minute of one address; people make a handful. */
+/** Requests a minute of one address, where people make a handful, and of all whose address is unknown. */
 const PAGES = { name: 'connect-pages', perMinute: 60 }
+const PAGES_FROM_ANYWHERE = { name: 'connect-pages', perMinute: 1_200 }
 
 /**
  * The pages on which a person connects an account. They work without a script, and without signing in: the link names the
@@ -142,8 +143,9 @@ function refuseOtherSites(context: AppContext): void {
 }
 
 async function limitPages(context: AppContext): Promise<void> {
-  const address = callerAddress(context) ?? 'unknown'
-  const { allowed, retryAfterSeconds } = await countShared(context.var.deps, PAGES, address)
+  const address = callerAddress(context)
+  const limit = address === null ? PAGES_FROM_ANYWHERE : PAGES
+  const { allowed, retryAfterSeconds } = await countShared(context.var.deps, limit, address ?? 'unknown')
   if (!allowed)
     throw new ApiError('rate_limited', 'Too many requests. Try again soon.', { retryAfterSeconds })
 }

@@ -6,7 +6,7 @@ import {
 } from '../../integrations/connections/visible-connections.ts'
 import { defaultSetting } from '../../wire/connections.ts'
 import type { AppEnv } from '../context.ts'
-import { changeBy } from '../own-change.ts'
+import { ownChange } from '../own-change.ts'
 import { jsonBody } from '../validated-request.ts'
 
 const CONNECTIONS = '/v1/integrations/connections'
@@ -30,11 +30,7 @@ export const connectionRoutes = new Hono<AppEnv>()
   })
   .post(`${CONNECTIONS}/:integrationId/default`, jsonBody(defaultSetting), async (context) => {
     const { connection_id: connectionId } = context.req.valid('json')
-    const {
-      rights: { principal },
-      caller,
-    } = context.var
+    const { principal } = context.var.rights
     const slug = context.req.param('integrationId')
-    const change = changeBy(context, caller.organizationId, caller.identity.actor)
-    return context.json(await setDefaultConnection(change, principal, slug, connectionId))
+    return context.json(await setDefaultConnection(ownChange(context), principal, slug, connectionId))
   })

@@ -100,14 +100,11 @@ export type IntegrationChange = Partial<
   >
 > & { disabled?: boolean | undefined }
 
-/**
- * @param at address and authorization that the row must still have. With `sendsElsewhere` it must have no connection, so
- * that no credential is sent where it was not meant for. @returns null when the row is another one.
- */
+/** @param at address and authorization that the row must still have. @returns null when they are others. */
 export async function updateIntegration(
   scope: OrganizationScope,
   id: string,
-  at: Pick<IntegrationRow, 'url' | 'authorization'> & { sendsElsewhere: boolean },
+  at: Pick<IntegrationRow, 'url' | 'authorization'>,
   { disabled, ...values }: IntegrationChange,
 ): Promise<EpochChange<void> | null> {
   const { result, epoch } = await raisingEpoch(
@@ -125,9 +122,6 @@ export async function updateIntegration(
           isIntegration(scope, id),
           eq(integrations.url, at.url),
           sql`${integrations.authorization} = ${JSON.stringify(at.authorization)}::jsonb`,
-          at.sendsElsewhere
-            ? sql`not exists (select 1 from ${connections} where ${connections.integrationId} = ${integrations.id})`
-            : undefined,
         ),
       )
       .returning({ id: integrations.id }),

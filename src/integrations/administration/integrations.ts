@@ -77,10 +77,10 @@ export async function readIntegration(administration: Administration, id: string
 }
 
 /**
- * Changes an integration. Another host, or another way to authorize, is only for an integration without connections: their
- * credentials would be sent to an address that they were not given for.
- * @throws ApiError `not_found`; `invalid_request` for an address that may not be called; `unprocessable` where connections
- * would be sent elsewhere.
+ * Changes an integration. After a change of its host or authorization, its connections must be connected again: their
+ * credentials are not sent to where they were not given for (`upstreamCredential`).
+ * @throws ApiError `not_found`; `invalid_request` for an address that may not be called and for a document that cannot be
+ * used; `unprocessable` if something else changed it meanwhile.
  */
 export async function changeIntegration(
   deps: RefreshDeps,
@@ -102,30 +102,23 @@ export async function changeIntegration(
   }
   const action = disabled === true ? 'integration.disabled' : 'integration.updated'
   await changeRights(administration, { action, resource: `integrations/${id}`, detail }, async () => {
-    const sendsElsewhere =
-      authorization !== undefined || (url !== undefined && new URL(url).origin !== new URL(before.url).origin)
-    const raised = await updateIntegration(
-      administration,
-      id,
-      { ...before, sendsElsewhere },
-      {
-        ...(displayName !== undefined && { displayName }),
-        ...(description !== undefined && { description }),
-        ...(url !== undefined && { url }),
-        ...(document !== undefined && { document }),
-        ...(approval !== undefined && { approval }),
-        ...(price !== undefined && { price }),
-        ...(authorization && {
-          authorization: { ...authorization.method },
-          sealedClientSecret:
-            authorization.clientSecret === null
-              ? null
-              : sealClientSecret(administration.vaultRing, id, authorization.clientSecret),
-        }),
-        disabled,
-      },
-    )
-    if (raised === null) throw conflict(sendsElsewhere ? ELSEWHERE : CHANGED_MEANWHILE)
+    const raised = await updateIntegration(administration, id, before, {
+      ...(displayName !== undefined && { displayName }),
+      ...(description !== undefined && { description }),
+      ...(url !== undefined && { url }),
+      ...(document !== undefined && { document }),
+      ...(approval !== undefined && { approval }),
+      ...(price !== undefined && { price }),
+      ...(authorization && {
+        authorization: { ...authorization.method },
+        sealedClientSecret:
+          authorization.clientSecret === null
+            ? null
+            : sealClientSecret(administration.vaultRing, id, authorization.clientSecret),
+      }),
+      disabled,
+    })
+    if (raised === null) throw conflict(CHANGED_MEANWHILE)
     return raised
   })
   if (document !== undefined) await refreshDocument(deps, administration, id)
@@ -133,8 +126,6 @@ export async function changeIntegration(
 }
 
 const CHANGED_MEANWHILE = 'The integration was changed at the same time; look at it again.'
-const ELSEWHERE =
-  'Another host or authorization needs an integration without connections, whose credentials would be sent there. Delete its connections first, or add another integration.'
 
 /** Deletes an integration with its connections and grants. @throws ApiError `not_found`. */
 export async function removeIntegration(administration: Administration, id: string): Promise<void> {

@@ -19,12 +19,13 @@ const MOST_BYTES = 256 * 1024
 /**
  * Makes a fetch for authorization servers and brokers. Each address is checked, since metadata of an upstream can name any;
  * redirects are refused, since requests carry credentials; and the answer is read here, within a time and a size.
- * @param allow `host:port` exceptions (configuration EGRESS_ALLOW). @throws BrokerError
+ * @param allow `host:port` exceptions (configuration EGRESS_ALLOW). @param timeLimit in milliseconds, until the answer is read.
+ * The fetch throws BrokerError.
  */
-export function brokerFetch(allow: readonly string[]) {
+export function brokerFetch(allow: readonly string[], timeLimit = TIME_LIMIT_MS) {
   return async (address: string | URL, init: RequestInit = {}): Promise<Response> => {
     const url = String(address)
-    const stop = AbortSignal.timeout(TIME_LIMIT_MS)
+    const stop = AbortSignal.timeout(timeLimit)
     try {
       const signal = init.signal ? AbortSignal.any([stop, init.signal]) : stop
       const response = await safeFetch(url, { ...init, signal, allow })

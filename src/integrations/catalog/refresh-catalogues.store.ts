@@ -57,13 +57,15 @@ export async function reconcileCatalogues(database: Database, now: Date): Promis
       FROM integrations i LEFT JOIN connections c
         ON c.integration_id = i.id AND c.organization_id = i.organization_id AND c.status = 'active'
       WHERE i.kind = 'mcp' AND i.deleted_at IS NULL AND (i.authorization->>'kind' = 'none') = (c.id IS NULL)
+      UNION ALL SELECT id, '', organization_id, ${now.toISOString()}::timestamptz
+      FROM integrations WHERE kind = 'openapi' AND deleted_at IS NULL
       ON CONFLICT (integration_id, connection_id) DO NOTHING`),
   ])
 }
 
 /**
  * Leases catalogues that are due, longest due first: a second job at the same time gets others. Deployment-wide. Catalogues
- * of disabled integrations and of connections that are not active rest.
+ * of disabled integrations and of connections that are not active rest; those of documents change only with them.
  */
 export async function leaseDueCatalogues(
   database: Database,
@@ -77,8 +79,10 @@ export async function leaseDueCatalogues(
       JOIN integrations i ON i.id = t.integration_id
       LEFT JOIN connections c ON c.id = t.connection_id
       WHERE t.next_refresh_at <= ${at} AND (t.leased_until IS NULL OR t.leased_until <= ${at})
-        AND i.kind = 'mcp' AND i.deleted_at IS NULL AND i.disabled_at IS NULL
-        AND (CASE WHEN t.connection_id = '' THEN i.authorization->>'kind' = 'none' ELSE c.status = 'active' END)
+        AND i.deleted_at IS NULL AND i.disabled_at IS NULL AND (CASE
+          WHEN i.kind = 'openapi' THEN t.refreshed_at IS NULL
+          WHEN t.connection_id = '' THEN i.authorization->>'kind' = 'none'
+          ELSE c.status = 'active' END)
       ORDER BY t.next_refresh_at LIMIT ${most} FOR UPDATE OF t SKIP LOCKED)
     RETURNING ${leasedColumns}`)
   return rows.map(leasedCatalogue)
@@ -153,10 +157,7 @@ export async function updateUnchanged(
 /** Definitions for each statement: a request to the database has a limit of size. */
 const DEFINITIONS_OF_STATEMENT = 200
 
-/**
- * Stores a changed catalogue with its new definitions, in one transaction. The first definitions of an integration are
- * approved if `approvesFirst`, as long as it has none when they are stored.
- */
+/** Stores a changed catalogue with its new definitions, in one transaction. */
 export function storeChanged(
   scope: OrganizationScope,
   lease: LeasedCatalogue,

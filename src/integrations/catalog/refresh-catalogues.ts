@@ -1,4 +1,3 @@
-import type { Database } from '../../../schema/database.ts'
 import { type Administration, changeRights } from '../../governance/administration/administration.ts'
 import type { LedgerOf } from '../../governance/ledger/contract.ts'
 import { ApiError, notFound } from '../../lib/api-error.ts'
@@ -6,16 +5,9 @@ import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { type CredentialDeps, credentialOf, reportRefused } from '../connections/credentials.ts'
-import {
-  CredentialsUnavailable,
-  type Integration,
-  type OperationBinding,
-  type UpstreamProtocol,
-} from '../types.ts'
-import { type ListDeps, listUpstreamTools } from '../upstream/list-upstream-tools.ts'
-import { type PinnedDefinition, pinnedDefinition } from './clean-definition.ts'
-import { operationTools } from './openapi/operation-tools.ts'
+import { CredentialsUnavailable, type Integration } from '../types.ts'
+import type { PinnedDefinition } from './clean-definition.ts'
+import { type ListedTools, type ListedToolsDeps, listedTools } from './listed-tools.ts'
 import {
   type CatalogueKey,
   type LeasedCatalogue,
@@ -23,19 +15,17 @@ import {
   leaseDueCatalogues,
   type RefreshedCatalogue,
   reconcileCatalogues,
-  selectCatalogueConnection,
   selectKnownDefinitions,
   storeChanged,
   updateFailed,
   updateUnchanged,
 } from './refresh-catalogues.store.ts'
-import { selectApproval, selectDocument, selectIntegration } from './tool-catalog.store.ts'
+import { selectApproval, selectIntegration } from './tool-catalog.store.ts'
 
-export interface RefreshDeps extends ListDeps, CredentialDeps {
-  database: Database
+export interface RefreshDeps extends ListedToolsDeps {
   clock: Clock
   ledgerOf: LedgerOf
-  configuration: ListDeps['configuration'] & CredentialDeps['configuration'] & { KEY_PEPPERS: KeyRing }
+  configuration: ListedToolsDeps['configuration'] & { KEY_PEPPERS: KeyRing }
 }
 
 /** What a refresh did, for the administrator who requested it. */
@@ -49,8 +39,8 @@ const REFRESH_MS = 10 * 60_000
 /** After the first failure; doubled by each one that follows it. */
 const FIRST_RETRY_MS = 60_000
 const LONGEST_RETRY_MS = 60 * 60_000
-/** Longer than the slowest refresh. */
-const LEASE_MS = 60_000
+/** What a lease has beside the time of the list: for the credential, and to store what was listed. */
+const STORING_MS = 60_000
 /** Upstreams at a time: an invocation has six connections. */
 const AT_A_TIME = 5
 /** A run ends before the next one begins. */
@@ -85,9 +75,12 @@ export async function refreshCatalogue(
   return lease ? refreshLeased(deps, lease, by) : { kind: 'busy' }
 }
 
-function leaseTimes({ clock }: RefreshDeps) {
+function leaseTimes({ clock, configuration }: RefreshDeps) {
   const now = clock()
-  return { now: new Date(now), leasedUntil: new Date(now + LEASE_MS) }
+  return {
+    now: new Date(now),
+    leasedUntil: new Date(now + configuration.INTEGRATION_LIST_TIMEOUT_MS + STORING_MS),
+  }
 }
 
 /** The job acts on its own: its changes are audited without a person. */
@@ -138,70 +131,6 @@ function reasonOf(error: unknown): string {
   return error instanceof ApiError && error.kind !== 'internal'
     ? error.message
     : 'The catalogue could not be stored.'
-}
-
-/** The tools that can be offered, each name once. */
-interface ListedTools {
-  definitions: PinnedDefinition[]
-  protocol: UpstreamProtocol | null
-  /** Why others are not offered; null if all are. */
-  warning: string | null
-}
-
-/** Reads the tools from the upstream, or from the document of an API. */
-async function listedTools(
-  deps: RefreshDeps,
-  integration: Integration,
-  lease: LeasedCatalogue,
-): Promise<ListedTools> {
-  if (integration.kind === 'mcp') return listedByServer(deps, integration, lease)
-  const document = await selectDocument(deps.database, lease)
-  if (document === null) throw new ApiError('invalid_request', 'The integration has no document.')
-  const { operations, left } = operationTools(document)
-  return { ...pinnedDefinitions(operations, left), protocol: null }
-}
-
-async function listedByServer(
-  deps: RefreshDeps,
-  integration: Integration,
-  lease: LeasedCatalogue,
-): Promise<ListedTools> {
-  const connection = await selectCatalogueConnection(deps.database, lease)
-  const credential = await credentialOf(deps, integration, connection)
-  try {
-    const { tools, protocol } = await listUpstreamTools(deps, integration.url, credential)
-    return {
-      ...pinnedDefinitions(
-        tools.map((tool) => ({ tool, binding: null })),
-        [],
-      ),
-      protocol,
-    }
-  } catch (error) {
-    if (error instanceof CredentialsUnavailable && connection) {
-      await reportRefused(deps, integration, connection, credential)
-    }
-    throw error
-  }
-}
-
-const MOST_REASONS = 5
-
-function pinnedDefinitions(
-  tools: ReadonlyArray<{ tool: unknown; binding: OperationBinding | null }>,
-  alreadyLeft: readonly string[],
-): Pick<ListedTools, 'definitions' | 'warning'> {
-  const byName = new Map<string, PinnedDefinition>()
-  const left = [...alreadyLeft]
-  tools.forEach(({ tool, binding }, index) => {
-    const pinned = pinnedDefinition(tool, binding)
-    if ('reason' in pinned) left.push(`tool ${index}: ${pinned.reason}`)
-    else if (byName.has(pinned.definition.name)) left.push(`tool ${index}: its name is taken`)
-    else byName.set(pinned.definition.name, pinned)
-  })
-  const more = left.length > MOST_REASONS ? `; and ${left.length - MOST_REASONS} more` : ''
-  const warning = left.length === 0 ? null : `Not offered: ${left.slice(0, MOST_REASONS).join('; ')}${more}.`
-  return { definitions: [...byName.values()], warning }
 }
 
 async function storeRefreshed(

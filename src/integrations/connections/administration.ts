@@ -28,6 +28,7 @@ import {
   updateConnection,
   upsertShare,
 } from './administration.store.ts'
+import { expireSessions } from './connect/connect-sessions.store.ts'
 import { selectCredential } from './connections.store.ts'
 
 export type { ConnectionRow } from './administration.store.ts'
@@ -115,6 +116,10 @@ export async function changeConnection(
   const action = status === 'revoked' ? 'connection.revoked' : 'connection.updated'
   await changeRights(administration, { action, resource: `connections/${id}`, detail }, async () => {
     const changes = { displayName, ownerUserId, status, credential }
+    // An open link would make a connection active again, or give the new owner the account of the former one.
+    if (status === 'revoked' || ownerUserId !== undefined) {
+      await expireSessions(administration.database, administration.organizationId, id)
+    }
     const updated = await updateConnection(administration, id, before, changes)
     if (updated.result.length > 0) return updated
     throw conflict('Something changed the connection at the same time; look at it again.')
@@ -172,13 +177,14 @@ export async function shareConnection(
   return readConnection(administration, id)
 }
 
-/** Ends a share. Repeating it changes nothing. @throws ApiError not_found */
+/** Ends a share. Repeating it changes nothing. @throws ApiError not_found for either. */
 export async function unshareConnection(
   administration: Administration,
   id: string,
   groupId: string,
 ): Promise<ConnectionRow> {
   await readConnection(administration, id)
+  await readGroup(administration, groupId)
   const detail = { group_id: groupId }
   await changeRights(
     administration,

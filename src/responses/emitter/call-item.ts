@@ -76,6 +76,6 @@ export class CallItem implements ToolCall {
     const text = this.#textOf?.(this.#arguments)
     if (text) this.item?.append(text)
     if (isServerSide(this.purpose) && !this.#cut) this.item?.endText()
-    else this.item?.close(status)
+    else this.item?.close(status, this.purpose === 'approval' ? { arguments: this.arguments } : {})
   }
 }

@@ -1,6 +1,6 @@
 import type { ToolFamily } from '../../governance/tool-rights.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
-import type { HostedTool } from '../tools/hosted-tool.ts'
+import type { ServerTool } from '../tools/hosted-tool.ts'
 
 type ToolChoice = ResponseSettings['tool_choice']
 type ToolEntry = { type: string; name?: unknown; [member: string]: unknown }
@@ -29,7 +29,7 @@ const familiesOf = (type: unknown): readonly ToolFamily[] =>
  * The active tools: the entries of the caller without those for tools of this service that are off, and one for each further
  * tool of this service.
  */
-export function shownTools(listed: readonly ToolEntry[], hosted: Iterable<HostedTool>): ToolEntry[] {
+export function shownTools(listed: readonly ToolEntry[], hosted: Iterable<ServerTool>): ToolEntry[] {
   const active = new Set([...hosted].map(({ family }) => family))
   const shown = listed.filter(({ type }) => {
     const [family] = familiesOf(type)
@@ -44,13 +44,17 @@ export function shownTools(listed: readonly ToolEntry[], hosted: Iterable<Hosted
 }
 
 /** Whether an entry of `tool_choice` names a tool of this service: by its type, or as a function by its name. */
-function isNamed({ type, name }: ToolEntry, { family, definition }: HostedTool): boolean {
+function isNamed({ type, name, server_label: label }: ToolEntry, tool: ServerTool): boolean {
+  const { definition } = tool
   if (type === 'function') return name === definition.name
-  return family !== null && familiesOf(type).includes(family)
+  if (type !== 'mcp') return tool.family !== null && familiesOf(type).includes(tool.family)
+  if (tool.purpose === 'search') return tool.scope.entries.some((entry) => entry.label === label)
+  if (tool.purpose !== 'integration' || tool.members.server_label !== label) return false
+  return name === undefined || name === null || name === tool.members.name || name === definition.name
 }
 
 /** Whether a choice allows a tool of this service. */
-export function allowsHosted(choice: ToolChoice, tool: HostedTool): boolean {
+export function allowsHosted(choice: ToolChoice, tool: ServerTool): boolean {
   if (choice === 'none') return false
   if (typeof choice !== 'object' || choice === null) return true
   return entriesOf(choice).some((entry) => isNamed(entry, tool))
@@ -62,7 +66,7 @@ const entriesOf = (choice: ToolEntry): ToolEntry[] => {
 }
 
 /** The choice with the functions under which a model gets the tools of this service. */
-export function modelChoice(choice: ToolChoice, hosted: readonly HostedTool[]): ToolChoice {
+export function modelChoice(choice: ToolChoice, hosted: readonly ServerTool[]): ToolChoice {
   if (typeof choice !== 'object' || choice === null || hosted.length === 0) return choice
   const functionsOf = (entry: ToolEntry): ToolEntry[] => {
     if (entry.type === 'function') return [entry]

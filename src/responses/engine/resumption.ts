@@ -3,6 +3,7 @@ import { resumedEmitter } from '../emitter/create-emitter.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
 import type { ResponseState } from '../object/response-state.ts'
+import { approvedNames, storedTools } from '../tools/integrations/requested-tools.ts'
 import { ResponseEngine, type RunningResponse } from './engine.ts'
 import { toolRules } from './tool-rules.ts'
 
@@ -35,9 +36,12 @@ function resumed(deps: ResponseDeps, state: ResponseState, log: EventLog): Runni
   const { owner } = head
   const { settings } = request
   const offered = new Set(request.hostedTools)
+  const hosted = deps.hostedTools.filter(({ definition }) => offered.has(definition.name))
+  const { integrations } = request
   const tools = toolRules(
     settings,
-    deps.hostedTools.filter(({ definition }) => offered.has(definition.name)),
+    [...hosted, ...(integrations ? storedTools(integrations) : [])],
+    approvedNames(integrations),
   )
   const emitter = resumedEmitter(deps, head, settings, tools, log, state.turns.flat())
   const run = { owner, state, log, request, tools, emitter, ready: null, context: null, generates: true }

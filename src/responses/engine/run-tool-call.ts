@@ -1,7 +1,13 @@
 import type { CallIdentity } from '../../governance/governed-call.ts'
-import type { Principal } from '../../governance/principal.ts'
-import { callTool, type ToolCallDeps, type ToolCallResult } from '../../integrations/call-tool.ts'
-import type { HostedTool, ToolResult } from '../tools/hosted-tool.ts'
+import { hasScope, type Principal } from '../../governance/principal.ts'
+import { callIntegrationTool, type IntegrationCallDeps } from '../../integrations/call-integration-tool.ts'
+import { callTool, type ToolCallResult } from '../../integrations/call-tool.ts'
+import { ApiError } from '../../lib/api-error.ts'
+import type { HostedTool, IntegrationTool, ServerTool, ToolResult, ToolSearch } from '../tools/hosted-tool.ts'
+import { isRequired } from '../tools/integrations/approvals.ts'
+import type { OfferedTool } from '../tools/integrations/offered-tools.ts'
+import { toolResultOf } from '../tools/integrations/tool-output.ts'
+import { searchTools } from '../tools/integrations/tool-search.ts'
 import type { Owner } from '../types.ts'
 
 /** A call as it is stored: before it is dispatched, while it runs, and with its result. */
@@ -25,6 +31,17 @@ export interface ToolCaller {
 /** A call that was made: its result, and what its caller has to store. */
 export interface ToolRun extends Pick<ToolCallResult, 'principal' | 'closing'> {
   result: ToolResult
+  /** Tools that the model may call from the next turn on. */
+  found?: readonly OfferedTool[]
+}
+
+/** One call to run. */
+export interface CallToRun {
+  call: StoredToolCall
+  identity: CallIdentity
+  caller: ToolCaller
+  /** Whether the caller has approved it. */
+  isApproved: boolean
 }
 
 /**
@@ -32,36 +49,98 @@ export interface ToolRun extends Pick<ToolCallResult, 'principal' | 'closing'> {
  * @param tool undefined for one that does not exist any more. @throws as `callTool`.
  */
 export async function runToolCall(
-  deps: ToolCallDeps,
-  tool: HostedTool | undefined,
-  call: StoredToolCall,
-  identity: CallIdentity,
-  { owner, principal, workspaceId, responseId }: ToolCaller,
+  deps: IntegrationCallDeps,
+  tool: ServerTool | undefined,
+  run: CallToRun,
   signal: AbortSignal,
 ): Promise<ToolRun> {
   signal.throwIfAborted()
+  const { principal } = run.caller
   if (!tool) return { result: failedResult('The tool is not available any more.'), principal, closing: null }
-  const { definition, family, price = 0, timeLimit } = tool
-  const {
-    answer,
-    arguments: inspected,
-    ...rest
-  } = await callTool(
+  if (tool.purpose === 'search') return runSearch(deps, tool, run, signal)
+  return tool.purpose === 'hosted'
+    ? runHosted(deps, tool, run, signal)
+    : runIntegration(deps, tool, run, signal)
+}
+
+async function runHosted(
+  deps: IntegrationCallDeps,
+  { definition, family, price = 0, timeLimit, membersOf, run }: HostedTool,
+  { call, identity, caller }: CallToRun,
+  signal: AbortSignal,
+): Promise<ToolRun> {
+  const { principal, ...place } = caller
+  const made = await callTool(
     deps,
     {
       ...{ identity, principal, price, timeLimit, arguments: call.arguments },
-      target: family
-        ? { kind: 'tool', id: definition.name, family }
-        : { kind: 'integration', id: definition.name, slug: '', tool: definition.name, connectionId: null },
+      target: { kind: 'tool', id: definition.name, family },
       execute: (json, { tools: rights }, stop) =>
-        tool.run({ owner, workspaceId, responseId, callId: call.callId, arguments: json, rights }, stop),
+        run({ ...place, callId: call.callId, arguments: json, rights }, stop),
     },
     signal,
   )
-  const { status, members } = answer
-  if (status === 'completed' || inspected === null) return { result: answer, ...rest }
+  const { answer, arguments: inspected, principal: current, closing } = made
+  const ended = { principal: current, closing }
+  if (answer.status === 'completed' || inspected === null) return { result: answer, ...ended }
   // A failed call shows as well what was to be executed.
-  return { result: { status, members: { ...tool.membersOf?.(inspected), ...members } }, ...rest }
+  const members = { ...membersOf?.(inspected), ...answer.members }
+  return { result: { status: answer.status, members }, ...ended }
 }
+
+const SEARCH_TIME_LIMIT_MS = 30_000
+
+async function runSearch(
+  deps: IntegrationCallDeps,
+  { definition, family, scope }: ToolSearch,
+  { call, identity, caller: { principal } }: CallToRun,
+  signal: AbortSignal,
+): Promise<ToolRun> {
+  let found: readonly OfferedTool[] = []
+  const made = await callTool(
+    deps,
+    {
+      ...{ identity, principal, price: 0, timeLimit: SEARCH_TIME_LIMIT_MS, arguments: call.arguments },
+      target: { kind: 'tool', id: definition.name, family },
+      async execute(json, current) {
+        const search = await searchTools(deps, current, scope, json)
+        found = search.found
+        return search.answer
+      },
+    },
+    signal,
+  )
+  const { answer, principal: current, closing } = made
+  return { result: answer, principal: current, closing, found: answer.status === 'completed' ? found : [] }
+}
+
+async function runIntegration(
+  deps: IntegrationCallDeps,
+  { offered }: IntegrationTool,
+  { call, identity, caller: { principal }, isApproved }: CallToRun,
+  signal: AbortSignal,
+): Promise<ToolRun> {
+  const { tool, connectionId, needsApproval } = offered
+  const accessError = (current: Principal): ApiError | null => {
+    if (!hasScope(current, 'mcp')) return SCOPE_MISSING
+    // The rules may have changed since the tool was offered.
+    return !isApproved && (needsApproval || isRequired(current.tools.approvals, tool)) ? NOT_APPROVED : null
+  }
+  const made = await callIntegrationTool(
+    deps,
+    { identity, principal, tool, connectionId, arguments: call.arguments, accessError },
+    signal,
+  )
+  const { answer, principal: current, closing } = made
+  return { result: toolResultOf(answer), principal: current, closing }
+}
+
+const NOT_APPROVED = new ApiError(
+  'forbidden',
+  'The call was not made: it needs an approval of the user, who has approved no call with these arguments.',
+  { code: 'approval_required' },
+)
+
+const SCOPE_MISSING = new ApiError('forbidden', 'This API key does not have the scope mcp.')
 
 export const failedResult = (error: string): ToolResult => ({ status: 'failed', members: { error } })

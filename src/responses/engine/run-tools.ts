@@ -2,6 +2,8 @@ import type { Principal } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
+import { canonicalArguments } from '../tools/integrations/approvals.ts'
+import { integrationTool, type OfferedTool } from '../tools/integrations/offered-tools.ts'
 import type { EngineRun } from './engine.ts'
 import {
   failedResult,
@@ -13,6 +15,8 @@ import {
 
 /** Calls that run at the same time. */
 const MOST_TOGETHER = 6
+/** Tools of integrations that a response can offer; OpenAI takes 128 functions. */
+const MOST_OFFERED = 96
 /** Bytes of the results of one turn as JSON, which are held in memory and sent to the model. */
 const MOST_RESULT_BYTES = 4 * 1024 * 1024
 
@@ -75,16 +79,20 @@ function dispatch({ state, tools }: EngineRun, calls: StoredToolCall[], index: n
 /** @returns the caller with the rights of this moment. */
 async function execute(
   deps: ResponseDeps,
-  { state, request, tools, emitter }: EngineRun,
+  run: EngineRun,
   calls: StoredToolCall[],
   index: number,
   caller: ToolCaller,
   signal: AbortSignal,
 ): Promise<Principal> {
+  const { state, request, tools, emitter } = run
   const call = calls[index] as StoredToolCall
   const identity = { ...request.identity, callId: newId('call'), at: deps.clock() }
-  const made = await runToolCall(deps, tools.hosted.get(call.upstreamName), call, identity, caller, signal)
+  const tool = tools.hosted.get(call.upstreamName)
+  const isApproved = takeApproval(run, call)
+  const made = await runToolCall(deps, tool, { call, identity, caller, isApproved }, signal)
   storeClosing(deps, state, made)
+  offer(run, made.found ?? [])
   // Of an aborted call only the record is kept: its response ends, and the item as incomplete.
   signal.throwIfAborted()
   const result = withinTurn(calls, made)
@@ -92,6 +100,32 @@ async function execute(
   state.storeToolCall(index, calls[index])
   emitter.addResult(call.callId, result)
   return made.principal
+}
+
+/** An approval is used before its call is made: after a restart, none is made twice. */
+function takeApproval(
+  { state, request }: EngineRun,
+  { upstreamName, arguments: json }: StoredToolCall,
+): boolean {
+  const approved = request.integrations?.approved ?? []
+  const text = canonicalArguments(json)
+  const index = approved.findIndex((each) => each.name === upstreamName && each.arguments === text)
+  if (index < 0) return false
+  approved.splice(index, 1)
+  state.storeRequest(request)
+  return true
+}
+
+/** Offers tools that a search has found. They are stored before its result: a model that reads of a tool can call it. */
+function offer({ state, request, tools }: EngineRun, found: readonly OfferedTool[]): void {
+  const { integrations } = request
+  if (!integrations) return
+  const added = found.filter(({ tool }) => !tools.has(tool.name))
+  for (const offered of added.slice(0, MOST_OFFERED - integrations.offered.length)) {
+    integrations.offered.push(offered)
+    tools.offer(integrationTool(offered))
+  }
+  if (added.length > 0) state.storeRequest(request)
 }
 
 /** The outcome is stored before the ledger gets it: a lost close is repeated. */

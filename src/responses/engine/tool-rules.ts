@@ -1,14 +1,15 @@
 import { type NamedTool, upstreamTools } from '../../gateway/translation/requests/responses-tools.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { CalledTool } from '../emitter/call-item.ts'
-import type { HostedTool } from '../tools/hosted-tool.ts'
+import type { ServerTool } from '../tools/hosted-tool.ts'
 import { allowsHosted, shownTools } from './hosted-choice.ts'
 
 /**
- * Where a model's call is executed: by the caller (`client`), by a tool of the gateway (`hosted`), or by a tool of a
- * connected service (`integration`). A call is `refused` if there is no such tool, or `tool_choice` does not allow it.
+ * Where a model's call is executed: by the caller (`client`), by a tool of the gateway (`hosted`, `search`), or by a tool of
+ * a connected service (`integration`), for which the caller may have to approve the call first (`approval`). A call is
+ * `refused` if there is no such tool, or `tool_choice` does not allow it.
  */
-export type CallPurpose = 'client' | 'hosted' | 'integration' | 'refused'
+export type CallPurpose = 'client' | ServerTool['purpose'] | 'approval' | 'refused'
 
 /** The tools of a request, by the names under which the model calls them. */
 export interface ToolRules {
@@ -16,7 +17,9 @@ export interface ToolRules {
   nameOf: (upstreamName: string) => CalledTool
   /** Whether there is a tool of this name, allowed or not. */
   has: (upstreamName: string) => boolean
-  hosted: ReadonlyMap<string, HostedTool>
+  hosted: ReadonlyMap<string, ServerTool>
+  /** Adds a tool for the turns that follow. One with the name of another is left out. */
+  offer: (tool: ServerTool) => void
   /** The active tools, as a response shows them. */
   shown: ReadonlyArray<Record<string, unknown>>
 }
@@ -25,31 +28,47 @@ export interface ToolRules {
  * The rules for the calls of a request. `allowed_tools`, `none` and the choice of one tool do not change `tools`, which keeps
  * the prompt cache valid. A model can therefore call a tool that is not allowed (interface: Responses, tool_choice).
  * @param hosted server-side tools that the request includes. A tool of the caller hides one of the same name.
+ * @param approved names of tools of which the caller has approved a call.
  * @throws ApiError invalid_request for an invalid tool, and for two tools of one name.
  */
-export function toolRules(settings: ResponseSettings, hosted: readonly HostedTool[]): ToolRules {
+export function toolRules(
+  settings: ResponseSettings,
+  hosted: readonly ServerTool[],
+  approved: ReadonlySet<string> = new Set(),
+): ToolRules {
   const tools = upstreamTools(settings.tools)
   const visible = hosted.filter(({ definition }) => !tools.has(definition.name))
-  const hostedByName = new Map(visible.map((tool) => [tool.definition.name, tool]))
+  const hostedByName = new Map<string, ServerTool>(visible.map((tool) => [tool.definition.name, tool]))
+  const awaitsApproval = (tool: ServerTool): boolean =>
+    tool.purpose === 'integration' && tool.offered.needsApproval && !approved.has(tool.definition.name)
   const mayCall = allowedBy(settings.tool_choice)
   return {
     hosted: hostedByName,
     shown: shownTools(settings.tools ?? [], visible),
+    offer(tool) {
+      const { name } = tool.definition
+      if (!tools.has(name) && !hostedByName.has(name)) hostedByName.set(name, tool)
+    },
     has: (upstreamName) => tools.has(upstreamName) || hostedByName.has(upstreamName),
-    nameOf: (upstreamName) =>
-      hostedByName.get(upstreamName) ?? calledTool(tools.get(upstreamName) ?? unknownTool(upstreamName)),
+    nameOf(upstreamName) {
+      const running = hostedByName.get(upstreamName)
+      if (!running) return calledTool(tools.get(upstreamName) ?? unknownTool(upstreamName))
+      const { itemType, members } = running
+      return { itemType: awaitsApproval(running) ? 'mcp_approval_request' : itemType, members }
+    },
     purposeOf(upstreamName) {
       const tool = tools.get(upstreamName)
       if (tool) return mayCall(tool) ? 'client' : 'refused'
       const running = hostedByName.get(upstreamName)
-      return running && allowsHosted(settings.tool_choice, running) ? running.purpose : 'refused'
+      if (!running || !allowsHosted(settings.tool_choice, running)) return 'refused'
+      return awaitsApproval(running) ? 'approval' : running.purpose
     },
   }
 }
 
 /** Whether a call is executed by this service. */
 export const isServerSide = (purpose: CallPurpose): boolean =>
-  purpose === 'hosted' || purpose === 'integration'
+  purpose === 'hosted' || purpose === 'integration' || purpose === 'search'
 
 const unknownTool = (name: string): NamedTool => ({ name, namespace: null, kind: 'function' })
 

@@ -35,7 +35,7 @@ export function decideTurn(turn: TurnEnd, progress: Progress, limits: TurnLimits
   // A call cannot be executed without the rest of its arguments.
   if (allowed.some(({ cut }) => cut)) return ending(endOfStop(turn.stop))
   const calls = allowed.filter(({ purpose }) => isServerSide(purpose))
-  const forClient = calls.length < allowed.length
+  const forClient = allowed.some(({ purpose }) => purpose === 'client')
   const end = endOfCalls(forClient, turn, progress, limits)
   if (calls.length > 0) return { kind: 'run_tools', calls, end }
   return end ? ending(end) : { kind: 'next_turn' }
@@ -50,6 +50,8 @@ function endOfCalls(
 ): ResponseEnd | null {
   // The caller executes the call, so that the response ends (interface: Response status).
   if (forClient) return compatibility === 'open_responses' ? { status: 'completed' } : incomplete('tool_use')
+  // The caller decides, and continues the conversation with its decision.
+  if (calls.some(({ purpose }) => purpose === 'approval')) return { status: 'completed' }
   if (calls.length === 0 || isCut(stop)) return endOfStop(stop)
   const { turns, refusedTurns } = progress
   if (turns >= mostTurns || refusedTurns >= MOST_REFUSED_TURNS) return incomplete('max_turns')

@@ -1,3 +1,4 @@
+import { toolName } from '../../integrations/tool-name.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import type { JsonKind } from '../../lib/json-visitor.ts'
@@ -43,15 +44,21 @@ export const shellCall: ItemType = {
  */
 function answeredCall({ callId, bytes }: ContextItem): ModelItems {
   const members = stringMembers(bytes)
-  const { name, arguments: json, server_label: server } = members
+  const { name: given, arguments: json, server_label: server } = members
+  const name = given && server ? integrationToolName(server, given) : given
   const output = members.output ? markedOutput(name, members.output) : members.error
   if (callId === null || !name || !json || !output) return { items: [], results: [] }
   const id = encoder.encode(JSON.stringify(callId))
-  const namespace = server ? [encoder.encode(',"namespace":'), server] : []
   return {
-    items: [joinBytes([CALL, id, NAME, name, ...namespace, ARGUMENTS, json, END])],
+    items: [joinBytes([CALL, id, NAME, name, ARGUMENTS, json, END])],
     results: [joinBytes([OUTPUT, id, RESULT, output, END])],
   }
+}
+
+/** The function under which models know a tool of an integration, as JSON. */
+const integrationToolName = (server: Uint8Array, name: Uint8Array): Uint8Array => {
+  const [label, tool] = [server, name].map((json) => String(JSON.parse(decoder.decode(json))))
+  return encoder.encode(JSON.stringify(toolName(label as string, tool as string)))
 }
 
 /** What a tool returned is not trusted. Images are parts in a list, and stay as they are. */

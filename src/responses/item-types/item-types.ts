@@ -6,6 +6,7 @@ import { mcpCall, serviceCall, shellCall } from './hosted-calls.ts'
 import { hostedDirection } from './hosted-direction.ts'
 import { uncheckedItem } from './input-item.ts'
 import type { CallAnswer, ItemType } from './item-type.ts'
+import { mcpApprovalRequest, mcpApprovalResponse } from './mcp-approvals.ts'
 import { message } from './message.ts'
 import { reasoning } from './reasoning.ts'
 import { webSearchCall } from './web-search-call.ts'
@@ -52,8 +53,8 @@ export const ITEM_TYPES: ReadonlyMap<string, ItemType> = new Map(
     image_generation_call: call,
     local_shell_call: call,
     local_shell_call_output: result,
-    mcp_approval_request: call,
-    mcp_approval_response: setting,
+    mcp_approval_request: mcpApprovalRequest,
+    mcp_approval_response: mcpApprovalResponse,
     mcp_list_tools: result,
     program: setting,
     program_output: result,

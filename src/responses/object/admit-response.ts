@@ -18,6 +18,7 @@ import { loadStartContext, type PassedFiles } from '../context/connection-contex
 import { conversationLocked, fittingItems, type ResponseContext } from '../context/load-context.ts'
 import { loadRequest, type ResponseRequest } from '../context/load-request.ts'
 import { newEmitter } from '../emitter/create-emitter.ts'
+import { currentPrincipal } from '../engine/current-principal.ts'
 import { ResponseEngine, type RunningResponse } from '../engine/engine.ts'
 import { turnRequest, withHosted } from '../engine/model-request.ts'
 import type { ReadyTurn } from '../engine/next-turn.ts'
@@ -25,6 +26,9 @@ import type { Phase } from '../engine/phases.ts'
 import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { beginResponse } from '../store/begin-response.store.ts'
+import { approvedCalls } from '../tools/integrations/approvals.ts'
+import { mcpEntries } from '../tools/integrations/mcp-entries.ts'
+import { approvedNames, requestedTools, storedForm } from '../tools/integrations/requested-tools.ts'
 import type { ContextItem, Owner, StartRequest, StartTrace } from '../types.ts'
 import { fromPostgres } from './postgres-away.ts'
 import type { ResponseDeps } from './response-deps.ts'
@@ -160,8 +164,8 @@ async function loadFirstTurn(
   const { settings } = loaded
   const owner = ownerOf(start)
   const { off } = start.principal.tools
-  const hosted = deps.hostedTools.filter(({ family }) => family === null || !off.includes(family))
-  const tools = toolRules(settings, hosted)
+  const hosted = deps.hostedTools.filter(({ family }) => !off.includes(family))
+  const requested = await integrationTools(deps, start, settings)
   const { generates = true } = loaded
   const { context, historyIds, isWhole, files } = await loadStartContext(
     deps,
@@ -170,6 +174,8 @@ async function loadFirstTurn(
     start.connection,
   )
   const compacted = compactedItems(deps, owner, context)
+  const integrations = storedForm(requested, approvedCalls(compacted, context.input))
+  const tools = toolRules(settings, [...hosted, ...requested], approvedNames(integrations))
   const isTriggered = endsWithTrigger(context.input)
   const modelSettings = withHosted(settings, tools.hosted)
   const plan = generates
@@ -183,12 +189,21 @@ async function loadFirstTurn(
     credential: start.principal.credential,
     // Those that route a conversation. Others may have secrets, which must not be stored.
     headers: start.headers.filter(([name]) => SESSION_HEADERS.includes(name)),
-    hostedTools: [...tools.hosted.keys()],
+    hostedTools: hosted.map(({ definition }) => definition.name).filter(tools.hosted.has, tools.hosted),
+    ...(integrations && { integrations }),
     historyIds,
   }
   const heldUntil = settings.store === false ? (start.connection?.until ?? null) : null
   const isLarge = bytes > MOST_HELD_BYTES
   return { owner, settings, request, tools, context, items, plan, isLarge, heldUntil, files, generates }
+}
+
+/** By the rights of this moment: those of the request may be some seconds old, and its admission comes later. */
+async function integrationTools(deps: ResponseDeps, { principal }: StartRequest, settings: ResponseSettings) {
+  const entries = mcpEntries(settings.tools)
+  if (entries.length === 0) return []
+  const current = await currentPrincipal(deps, principal, principal, null)
+  return requestedTools(deps, current, entries)
 }
 
 /** Stores the input, writes the row and locks the conversation. @throws ApiError if the conversation is locked or gone. */

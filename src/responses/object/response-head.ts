@@ -7,6 +7,7 @@ import type { Compatibility } from '../../wire/compatibility.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { Phase } from '../engine/phases.ts'
 import type { ResponseEnd } from '../engine/response-end.ts'
+import type { StoredTools } from '../tools/integrations/requested-tools.ts'
 import type { Owner, StartRequest } from '../types.ts'
 
 /** Why a running response is interrupted. */
@@ -82,6 +83,8 @@ export interface StoredRequest {
   headers: Array<[name: string, value: string]>
   /** Names of the server-side tools that are offered to the model. */
   hostedTools: string[]
+  /** Tools of integrations; absent if the request names no integration. */
+  integrations?: StoredTools
   /** Ids of the history. Items that others add to the conversation meanwhile are not part of the context. */
   historyIds: string[]
 }

@@ -1,23 +1,14 @@
 import type { ToolFamily, ToolRights } from '../../governance/tool-rights.ts'
 import type { Members } from '../item-types/item-type.ts'
 import type { Owner } from '../types.ts'
+import type { OfferedTool, SearchScope } from './integrations/offered-tools.ts'
 
 /** A server-side tool: this service executes its calls, and not the caller. */
-export interface HostedTool {
-  /** `hosted`: of the gateway itself; `integration`: of a connected service, called over a connection of the user. */
-  purpose: 'hosted' | 'integration'
-  /** Null for a tool of an integration, which has grants of its own. */
-  family: ToolFamily | null
-  /** The function under which models call it. `parameters` is a JSON schema. */
-  definition: { type: 'function'; name: string; [member: string]: unknown }
-  /** Type of the items of its calls. */
-  itemType: string
-  /** Members of these items from their beginning, such as `name`. */
-  members: Members
+export interface HostedTool extends ServerToolForm {
+  purpose: 'hosted'
+  family: ToolFamily
   /** Members that describe what a call was to do, for one that failed before its tool answered. Never throws. */
   membersOf?: (arguments_: string) => Members
-  /** Whether a call that may have been executed may be repeated after a restart, because the tool only reads. */
-  repeatable: boolean
   /** Micro-credits that a completed call costs; none if left out. */
   price?: number
   /** Milliseconds that one call may take; it is aborted then. */
@@ -27,6 +18,36 @@ export interface HostedTool {
    * reported without details.
    */
   run(call: HostedCall, signal: AbortSignal): Promise<ToolResult>
+}
+
+/** A tool of a connected service, called over a connection of the caller. */
+export interface IntegrationTool extends ServerToolForm {
+  purpose: 'integration'
+  /** It has grants of its own. */
+  family: null
+  itemType: 'mcp_call'
+  offered: OfferedTool
+}
+
+/** The search for tools that are not listed to the model. What it finds is offered from the next turn on. */
+export interface ToolSearch extends ServerToolForm {
+  purpose: 'search'
+  family: 'platform'
+  scope: SearchScope
+}
+
+/** What this service executes: a model calls it as a function. */
+export type ServerTool = HostedTool | IntegrationTool | ToolSearch
+
+interface ServerToolForm {
+  /** The function under which models call it. `parameters` is a JSON schema. */
+  definition: { type: 'function'; name: string; [member: string]: unknown }
+  /** Type of the items of its calls. */
+  itemType: string
+  /** Members of these items from their beginning, such as `name`. */
+  members: Members
+  /** Whether a call that may have been executed may be repeated after a restart, because the tool only reads. */
+  repeatable: boolean
 }
 
 /** A call that is allowed: its arguments have passed the policies, its tool is switched on. */

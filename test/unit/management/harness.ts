@@ -39,6 +39,7 @@ export interface Harness {
   request: Request
   /** Requests to an API of another configuration, over the same Postgres and Redis. */
   configured(values: Record<string, unknown>): Request
+  configuredApp(values: Record<string, unknown>): Hono<AppEnv>
   close(): Promise<void>
 }
 
@@ -78,6 +79,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
   return {
     app,
     configured: (more) => requestTo(configured(more)),
+    configuredApp: configured,
     database: postgres.database,
     redisForwarder,
     postgresForwarder,
@@ -185,7 +187,24 @@ export async function seedTenant(harness: Harness) {
     model_id: '*',
   })
   const policy = await create(harness, `${base}/dlp/policies`, somePolicy({ enabled: false }))
-  return { organization, base, user, group, key, grant, policy }
+  const integration = await create(harness, `${base}/integrations`, {
+    kind: 'mcp',
+    slug: uniqueName('service'),
+    url: 'https://mcp.example.com/mcp',
+    authorization: { kind: 'bearer' },
+  })
+  const integrationGrant = await create(harness, `${base}/integration-grants`, {
+    subject_type: 'user',
+    subject_id: user.id,
+    integration: integration.slug,
+  })
+  const connection = await create(harness, `${base}/connections`, {
+    integration: integration.slug,
+    display_name: 'Account',
+    credential: { secret: `secret-of-the-account-${crypto.randomUUID()}` },
+  })
+  const all = { organization, base, user, group, key, grant, policy }
+  return { ...all, integration, integrationGrant, connection }
 }
 
 export type Tenant = Awaited<ReturnType<typeof seedTenant>>

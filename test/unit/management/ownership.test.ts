@@ -31,6 +31,8 @@ const identifiers: Record<string, (tenant: Tenant) => string> = {
   groupId: (tenant) => tenant.group.id,
   keyId: (tenant) => tenant.key.id,
   grantId: (tenant) => tenant.grant.id,
+  integrationId: (tenant) => tenant.integration.id,
+  connectionId: (tenant) => tenant.connection.id,
   policyId: (tenant) => tenant.policy.id,
   version: () => '1',
   name: () => 'personal_api_key_access',
@@ -48,6 +50,29 @@ const bodies: Record<string, (tenant: Tenant) => unknown> = {
   'POST /organizations/:organizationId/keys': (tenant) => ({ user_id: tenant.user.id, label: 'New' }),
   'PUT /organizations/:organizationId/keys/:keyId': () => ({ compatibility: 'open_responses' }),
   'POST /organizations/:organizationId/grants': () => ({ subject_type: 'organization', model_id: '*' }),
+  'POST /organizations/:organizationId/integrations': () => ({
+    kind: 'mcp',
+    slug: 'new-service',
+    url: 'https://mcp.example.com/mcp',
+  }),
+  'PUT /organizations/:organizationId/integrations/:integrationId': () => ({ display_name: 'Changed' }),
+  'POST /organizations/:organizationId/integrations/:integrationId/refresh': () => ({}),
+  'POST /organizations/:organizationId/integrations/:integrationId/tools/approve': () => ({}),
+  'POST /organizations/:organizationId/integrations/:integrationId/tools/reject': () => ({}),
+  'POST /organizations/:organizationId/integrations/:integrationId/tools/disable': () => ({ tools: ['x'] }),
+  'POST /organizations/:organizationId/integrations/:integrationId/tools/enable': () => ({ tools: ['x'] }),
+  'POST /organizations/:organizationId/integration-grants': () => ({
+    subject_type: 'organization',
+    integration: '*',
+  }),
+  'POST /organizations/:organizationId/connections': (tenant) => ({
+    integration: tenant.integration.slug,
+    display_name: 'New',
+    credential: { secret: 'secret' },
+  }),
+  'PUT /organizations/:organizationId/connections/:connectionId': () => ({ display_name: 'Changed' }),
+  'POST /organizations/:organizationId/connections/:connectionId/connect': () => ({}),
+  'PUT /organizations/:organizationId/connections/:connectionId/shares/:groupId': () => ({}),
   'POST /organizations/:organizationId/credits': () => ({ amount: 1, reason: 'test' }),
   'POST /organizations/:organizationId/dlp/policies': () => somePolicy(),
   'PUT /organizations/:organizationId/dlp/policies/:policyId': () => ({ version: 1, enabled: true }),
@@ -151,6 +176,8 @@ describe('lists', () => {
       theirs.key.id,
       theirs.grant.id,
       theirs.policy.id,
+      theirs.integration.id,
+      theirs.connection.id,
     ]) {
       expect(answer.text).not.toContain(id)
     }

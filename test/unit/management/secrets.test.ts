@@ -81,6 +81,8 @@ it('a key is told once, and is found nowhere afterwards; neither is a credential
     groupId: tenant.group.id,
     keyId: tenant.key.id,
     policyId: tenant.policy.id,
+    integrationId: tenant.integration.id,
+    connectionId: tenant.connection.id,
     version: '1',
     providerId: provider.id,
     modelId,

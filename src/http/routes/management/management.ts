@@ -21,6 +21,7 @@ import { organizationScope } from './request.ts'
 import { toolSettingsRoutes } from './tool-settings.ts'
 import { usageRoutes } from './usage.ts'
 import { userRoutes } from './users.ts'
+import { vaultRoutes } from './vault.ts'
 
 /** For bodies that do not declare their length. */
 const limitLength = bodyLimit({
@@ -47,6 +48,7 @@ export const managementRoutes = new Hono<AppEnv>()
   .route('/', integrationRoutes)
   .route('/', integrationToolRoutes)
   .route('/', integrationGrantRoutes)
+  .route('/', vaultRoutes)
   .route('/', connectionManagementRoutes)
   .route('/', creditRoutes)
   .route('/', usageRoutes)

@@ -196,6 +196,9 @@ async function storeConnected(
   const { organizationId, vaultRing } = administration
   const before = await selectConnection(administration, connectionId)
   if (before === null) throw conflict('The connection was removed meanwhile.')
+  if (before.ownerUserId !== null && before.ownerUserId !== userId) {
+    throw conflict('The connection has another owner now.')
+  }
   const { sealed, vaultKeyId } = sealCredential(vaultRing, { organizationId, connectionId }, credential)
   const columns = { sealedCredential: sealed, vaultKeyId, hint: null }
   const detail = { user_id: userId, integration: slug }

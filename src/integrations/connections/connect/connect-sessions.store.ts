@@ -93,6 +93,19 @@ export async function selectLastSession(
 /** How long an ended session is kept, so that its outcome can be polled. */
 const KEPT = sql`interval '7 days'`
 
+/** Ends the pending sessions of a connection: their links do not work any more. */
+export const expireSessions = (database: Database, organizationId: string, connectionId: string) =>
+  database
+    .update(connectSessions)
+    .set({ status: 'expired', sealedState: null })
+    .where(
+      and(
+        eq(connectSessions.organizationId, organizationId),
+        eq(connectSessions.connectionId, connectionId),
+        eq(connectSessions.status, 'pending'),
+      ),
+    )
+
 /** Inserts a session in place of the pending ones of its connection: only the newest link works. */
 export async function insertSession(
   database: Database,
@@ -107,10 +120,7 @@ export async function insertSession(
     eq(connectSessions.connectionId, connectionId),
   )
   await database.batch([
-    database
-      .update(connectSessions)
-      .set({ status: 'expired', sealedState: null })
-      .where(and(ofConnection, eq(connectSessions.status, 'pending'))),
+    expireSessions(database, organizationId, connectionId),
     database
       .delete(connectSessions)
       .where(and(ofConnection, lte(connectSessions.expiresAt, sql`now() - ${KEPT}`))),

@@ -1,0 +1,60 @@
+import { Hono } from 'hono'
+import { rotateProviderCredentials } from '../../../gateway/administration/rotate-credentials.ts'
+import { type Administration, audited } from '../../../governance/administration/administration.ts'
+import { rotateClientSecrets, rotateConnections } from '../../../integrations/vault/rotate-vault.ts'
+import { currentKey } from '../../../lib/crypto.ts'
+import type { RotatedPage } from '../../../lib/rotated-page.ts'
+import { noQuery } from '../../../wire/management.ts'
+import { encodeJsonCursor } from '../../../wire/page-cursor.ts'
+import {
+  ROTATED_TABLES,
+  type RotatedTable,
+  type RotationPosition,
+  vaultRotation,
+} from '../../../wire/vault.ts'
+import type { AppEnv } from '../../context.ts'
+import { jsonBody, query } from '../../validated-request.ts'
+import { administrationOf, deploymentScope } from './request.ts'
+
+type Rotate = (administration: Administration, after: string | null, limit: number) => Promise<RotatedPage>
+
+const ROTATIONS: Record<RotatedTable, Rotate> = {
+  connections: rotateConnections,
+  client_secrets: rotateClientSecrets,
+  providers: rotateProviderCredentials,
+}
+
+/**
+ * Rotation of the vault, a page of one kind of secrets at a time. It can be repeated from the beginning: what is sealed under
+ * the current key is passed over.
+ */
+export const vaultRoutes = new Hono<AppEnv>()
+  .use('/vault/*', deploymentScope())
+  .post('/vault/rotate', query(noQuery), jsonBody(vaultRotation), async (context) => {
+    const { limit, cursor: position } = context.req.valid('json')
+    const administration = administrationOf(context)
+    const { id: keyId } = currentKey(administration.vaultRing)
+    const page = await audited(
+      administration,
+      {
+        action: 'vault.rotated',
+        resource: `vault/${position.table}`,
+        detail: { key_id: keyId, after: position.after, limit },
+      },
+      () => ROTATIONS[position.table](administration, position.after, limit),
+    )
+    const next = nextPosition(position.table, page.next)
+    return context.json({
+      key_id: keyId,
+      kind: position.table,
+      resealed: page.resealed,
+      failed: page.failed,
+      next_cursor: next && encodeJsonCursor(next),
+    })
+  })
+
+function nextPosition(table: RotatedTable, after: string | null): RotationPosition | null {
+  if (after !== null) return { table, after }
+  const next = ROTATED_TABLES[ROTATED_TABLES.indexOf(table) + 1]
+  return next === undefined ? null : { table: next, after: null }
+}

@@ -1,0 +1,55 @@
+import type { Principal } from '../../../governance/principal.ts'
+import type { CatalogTool } from '../../../integrations/types.ts'
+import type { IntegrationTool } from '../hosted-tool.ts'
+import { needsApproval } from './approvals.ts'
+import { isAllowed, type McpEntry } from './mcp-entries.ts'
+
+/** A tool of an integration that a response offers to its model. Plain data, stored with the request. */
+export interface OfferedTool {
+  tool: CatalogTool
+  /** The connection that the request names; null to resolve one. */
+  connectionId: string | null
+  /** Whether a call ends the response with a request for approval. */
+  needsApproval: boolean
+}
+
+/** The integrations in which a search finds tools, as the request names them. */
+export interface SearchScope {
+  entries: readonly McpEntry[]
+}
+
+/** A tool of an entry that allows it; null for another one. */
+export function offeredFrom(
+  principal: Principal,
+  tool: CatalogTool,
+  { entries }: SearchScope,
+): OfferedTool | null {
+  const entry = entries.find(({ label }) => label === tool.integration.slug)
+  return entry && isAllowed(entry, tool) ? offeredTool(principal, tool, entry) : null
+}
+
+export const offeredTool = (principal: Principal, tool: CatalogTool, entry: McpEntry): OfferedTool => ({
+  tool,
+  connectionId: entry.connectionId,
+  needsApproval: needsApproval(principal.tools.approvals, entry.approval, tool),
+})
+
+/** A tool as a model gets it. */
+export const integrationTool = (offered: OfferedTool): IntegrationTool => {
+  const { name, definition, integration } = offered.tool
+  return {
+    purpose: 'integration',
+    family: null,
+    definition: {
+      type: 'function',
+      name,
+      ...(definition.description !== undefined && { description: definition.description }),
+      parameters: definition.inputSchema,
+    },
+    itemType: 'mcp_call',
+    members: { name: definition.name, server_label: integration.slug },
+    // The definition is pinned by its hash: a server cannot change the hint without an approval.
+    repeatable: definition.annotations?.readOnlyHint === true,
+    offered,
+  }
+}

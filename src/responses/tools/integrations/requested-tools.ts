@@ -1,0 +1,95 @@
+import { hasScope, type Principal } from '../../../governance/principal.ts'
+import { type CatalogDeps, listIntegrations, listTools } from '../../../integrations/catalog/tool-catalog.ts'
+import type { CatalogTool } from '../../../integrations/types.ts'
+import { ApiError, invalidRequest } from '../../../lib/api-error.ts'
+import type { IntegrationTool, ToolSearch } from '../hosted-tool.ts'
+import type { ApprovedCall } from './approvals.ts'
+import { isAllowed, type McpEntry } from './mcp-entries.ts'
+import { integrationTool, type OfferedTool, offeredTool, type SearchScope } from './offered-tools.ts'
+import { toolSearch } from './tool-search.ts'
+
+/** More tools than this, or longer definitions, are searched instead of listed: models choose badly among many. */
+const MOST_LISTED = 64
+const MOST_LISTED_BYTES = 64 * 1024
+
+/**
+ * The tools of the integrations that a request names (`{type: mcp, server_label}`), for the rights of its caller.
+ * @throws ApiError invalid_request for an entry that names an integration without tools for this caller; forbidden for a key without the scope of integrations.
+ */
+export async function requestedTools(
+  deps: CatalogDeps,
+  principal: Principal,
+  entries: readonly McpEntry[],
+): Promise<Array<IntegrationTool | ToolSearch>> {
+  if (!hasScope(principal, 'mcp')) {
+    throw new ApiError('forbidden', 'This API key does not have the scope mcp.', { code: 'tool_not_allowed' })
+  }
+  const tools = await toolsOf(deps, principal, entries)
+  const listed = tools.filter(({ entry }) => !entry.isDeferred)
+  const isShort = listed.length <= MOST_LISTED && bytesOf(listed.map(({ tool }) => tool)) <= MOST_LISTED_BYTES
+  const searched = entries.filter(({ isDeferred }) => isDeferred || !isShort)
+  const offered = isShort ? listed : []
+  return [
+    ...offered.map(({ tool, entry }) => integrationTool(offeredTool(principal, tool, entry))),
+    ...(searched.length > 0 ? [toolSearch({ entries: searched })] : []),
+  ]
+}
+
+/** What is stored of the tools of integrations with a request. */
+export interface StoredTools {
+  offered: OfferedTool[]
+  search: SearchScope | null
+  /** Approved calls that were not made yet. */
+  approved: ApprovedCall[]
+}
+
+/** The tools of a request that continues after a restart. */
+export const storedTools = ({ offered, search }: StoredTools): Array<IntegrationTool | ToolSearch> => [
+  ...offered.map(integrationTool),
+  ...(search ? [toolSearch(search)] : []),
+]
+
+/** What is stored of the tools of a request; undefined if it names no integration. */
+export function storedForm(
+  requested: ReadonlyArray<IntegrationTool | ToolSearch>,
+  approved: ApprovedCall[],
+): StoredTools | undefined {
+  if (requested.length === 0) return undefined
+  const search = requested.find((tool) => tool.purpose === 'search')
+  return {
+    offered: requested.flatMap((tool) => (tool.purpose === 'integration' ? [tool.offered] : [])),
+    search: search?.scope ?? null,
+    approved,
+  }
+}
+
+/** Names of the tools of which calls are approved. */
+export const approvedNames = (stored: StoredTools | undefined): ReadonlySet<string> =>
+  new Set(stored?.approved.map(({ name }) => name))
+
+async function toolsOf(deps: CatalogDeps, principal: Principal, entries: readonly McpEntry[]) {
+  const labels = entries.map(({ label }) => label)
+  const tools = await listTools(deps, principal, labels)
+  const found = entries.flatMap((entry) =>
+    tools
+      .filter((tool) => tool.integration.slug === entry.label && isAllowed(entry, tool))
+      .map((tool) => ({ entry, tool })),
+  )
+  const missing = entries.find(({ label }) => !tools.some(({ integration }) => integration.slug === label))
+  if (missing) throw await unusable(deps, principal, missing)
+  return found
+}
+
+async function unusable(deps: CatalogDeps, principal: Principal, { label, place }: McpEntry) {
+  const integrations = await listIntegrations(deps, principal)
+  const isGranted = integrations.some(({ slug }) => slug === label)
+  return invalidRequest(
+    isGranted
+      ? `${place}.server_label: you have no connection to the integration ${label} that has tools. Connect an account first.`
+      : `${place}.server_label: you can use no integration ${JSON.stringify(label.slice(0, 100))}.`,
+    isGranted ? 'connection_required' : 'invalid_body',
+  )
+}
+
+const bytesOf = (tools: readonly CatalogTool[]): number =>
+  tools.reduce((sum, { definition }) => sum + JSON.stringify(definition).length, 0)
