@@ -23,7 +23,7 @@ import type { AppContext, AppEnv } from '../context.ts'
 import { readGovernedBody, requireRoom } from '../governed-body.ts'
 import { requireMcpAccess, requireMcpRequest } from '../mcp-gate.ts'
 import { admitRead, settleRead } from '../middleware/admission.ts'
-import { ownChange } from '../own-change.ts'
+import { changeBy } from '../own-change.ts'
 import { ownOrigin } from '../own-origin.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
 import { requestIdHeaders } from '../surfaces.ts'
@@ -128,13 +128,15 @@ function answerHeaders(context: AppContext): Record<string, string> {
 }
 
 function mcpDeps(context: AppContext): McpDeps {
-  const { deps } = context.var
+  const { deps, caller } = context.var
+  // A change that a tool of the platform makes is the caller's own.
+  const change = () => changeBy(context, caller.organizationId, caller.identity.actor)
   return {
     ...deps,
     usableModels: (principal) => usableModels(deps, principal),
-    setDefaultConnection: (...choice) => setDefaultConnection(ownChange(context), ...choice),
+    setDefaultConnection: (...choice) => setDefaultConnection(change(), ...choice),
     connectAccount: (principal, integration) =>
-      connectOwnAccount(ownChange(context), deps, { principal, integration, origin: ownOrigin(context) }),
+      connectOwnAccount(change(), deps, { principal, integration, origin: ownOrigin(context) }),
   }
 }
 

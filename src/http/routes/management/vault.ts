@@ -4,7 +4,7 @@ import { type Administration, audited } from '../../../governance/administration
 import { rotateClientSecrets, rotateConnections } from '../../../integrations/vault/rotate-vault.ts'
 import { currentKey } from '../../../lib/crypto.ts'
 import type { RotatedPage } from '../../../lib/rotated-page.ts'
-import { noQuery } from '../../../wire/management.ts'
+import { noQuery } from '../../../wire/management-fields.ts'
 import { encodeJsonCursor } from '../../../wire/page-cursor.ts'
 import {
   ROTATED_TABLES,
