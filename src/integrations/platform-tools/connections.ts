@@ -4,6 +4,7 @@ import type { Principal } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { encodeJsonCursor, jsonCursor } from '../../wire/page-cursor.ts'
 import { type CatalogDeps, listIntegrations, listTools } from '../catalog/tool-catalog.ts'
+import { connectHint } from '../connections/connect-url.ts'
 import { type PreferredConnection, visibleConnections } from '../connections/visible-connections.ts'
 import type { Integration } from '../types.ts'
 import {
@@ -186,6 +187,9 @@ const connectTool = platformTool<ConnectionToolDeps, typeof connectInput>({
     const integrations = await listIntegrations(deps, principal)
     const integration = integrations.find(({ slug: of }) => of === wanted)
     if (!integration) return platformError('not_found', `There is no integration named ${wanted}.`)
+    // Other credentials are given by an administrator; there is no link at which a person could enter them.
+    if (integration.authorization.kind !== 'oauth')
+      return platformError('conflict', connectHint(integration, null))
     const connecting = deps.connectAccount(principal, integration)
     return outputOrError(
       connecting.then(({ url, expiresAt }) => ({ url, expires_at: expiresAt.toISOString() })),
