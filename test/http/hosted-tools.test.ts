@@ -213,6 +213,7 @@ describe('rules for tools', () => {
       off: [],
       web: { allow: ['*'], deny: [] },
       shell: { allow: [], deny: [] },
+      approvals: [],
     })
     const rules = {
       off: [{ subject_type: 'organization', tools: ['shell', 'files'] }],
@@ -222,6 +223,7 @@ describe('rules for tools', () => {
       off: rules.off,
       web: { allow: ['*.example.com'], deny: [] },
       shell: { allow: [], deny: [] },
+      approvals: [],
     })
     const asked = await script(WAY.upstream, [
       [shell('echo one'), callTool('open_page', { url: `http://${web.hosts[0]}/page` })],

@@ -200,7 +200,7 @@ export function routeExamples(): RouteExample[] {
     if (/^\/v1\/(responses|conversations)(\/|$)/.test(pattern)) {
       const example = { method, pattern, path, surface: 'responses', hosts: ['base'] } as const
       // The upgrade to a WebSocket, without its header.
-      if (method === 'GET' && pattern === RESPONSES_ROUTE.path) return { ...example, letIn: [400] }
+      if (method === 'GET' && pattern === RESPONSES_ROUTE.path) return { ...example, letIn: [404] }
       const creates = pattern === RESPONSES_ROUTE.path
       const hasBody = creates || pattern === COMPACT_ROUTE.path
       return hasBody ? { ...example, body: RESPONSES_ROUTE.request('Hello') } : { ...example, letIn: [404] }
