@@ -3,6 +3,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
+import { RecentMap } from '../../lib/recent-map.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import {
   type CallerCredential,
@@ -66,6 +67,14 @@ interface CachedIdentity {
 /** A look-up reads one row. A response that cannot be stored fails after about the same time (`responses/object/postgres-away`). */
 const LOOK_UP_LIMIT_MS = 3_000
 
+/** How long the digest of a key is remembered after its last use. */
+const DIGESTS_MS = 30_000
+
+/**
+ * Digests by the keys that callers presented and that were valid, with the peppers that made them: a digest takes as long
+ * as all other checks of a key. The text of a key does not stay here for longer than two periods in which it is not used.
+ */
+const digests = new RecentMap<string, { peppers: KeyRing; digest: string }>(DIGESTS_MS, 2_500)
 /** Key ids by digest. */
 const keyIds = new BoundedMap<string, string>(5_000)
 /** By key id, so that rights which were renewed by id also apply to the digest. */
@@ -87,11 +96,11 @@ export async function identify(
   presentedKey: string,
   address: string | null,
 ): Promise<Identification> {
-  if (parseApiKey(presentedKey) === null) return { kind: 'refused', reason: 'malformed', owner: null }
   const peppers = deps.configuration.KEY_PEPPERS
-  const { digest } = digestApiKey(peppers, presentedKey)
-  const cached = identities.get(keyIds.get(digest) ?? '')
   const now = deps.clock()
+  const digest = digestOf(peppers, presentedKey, now)
+  if (digest === null) return { kind: 'refused', reason: 'malformed', owner: null }
+  const cached = identities.get(keyIds.get(digest) ?? '')
   if (cached && now - cached.readAt < deps.configuration.IDENTITY_CACHE_MS) {
     return judgeExpiry(cached.principal, now)
   }
@@ -99,15 +108,25 @@ export async function identify(
   if (!cached && !(await mayLookUp(deps, address))) {
     return { kind: 'refused', reason: 'unchecked', owner: null }
   }
-  const digests = digestsFor(peppers, presentedKey).map((each) => each.digest)
-  const rights = await lookUp(findKeyRights(deps.database, digests))
+  const allDigests = digestsFor(peppers, presentedKey).map((each) => each.digest)
+  const rights = await lookUp(findKeyRights(deps.database, allDigests))
   const identification = identificationOf(deps, rights, now)
-  if (identification.kind === 'known' && rights) keyIds.set(digest, rights.keyId)
-  else if (identification.kind === 'refused' && identification.reason !== 'expired') {
+  if (identification.kind === 'known' && rights) {
+    keyIds.set(digest, rights.keyId)
+    digests.set(presentedKey, { peppers, digest }, now)
+  } else if (identification.kind === 'refused' && identification.reason !== 'expired') {
+    digests.delete(presentedKey)
     keyIds.delete(digest)
     await noteRefusal(deps, address)
   }
   return identification
+}
+
+/** The digest of a presented key under the current pepper; null for a text that is no key. */
+function digestOf(peppers: KeyRing, presentedKey: string, now: number): string | null {
+  const known = digests.get(presentedKey, now)
+  if (known?.peppers === peppers) return known.digest
+  return parseApiKey(presentedKey) === null ? null : digestApiKey(peppers, presentedKey).digest
 }
 
 /** The rights of a key, in time for its caller to get the error. @throws ApiError internal */
