@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import { createDeps } from './deps.ts'
 import type { AppEnv } from './http/context.ts'
 import { renderError } from './http/errors.ts'
+import { withKnownCallers } from './http/known-callers.ts'
 import { admission } from './http/middleware/admission.ts'
 import { audit } from './http/middleware/audit.ts'
 import { authenticate } from './http/middleware/authenticate.ts'
@@ -63,3 +64,6 @@ for (const routes of SERVED) {
   }
   app.route('/', routes)
 }
+
+/** The API, with the short path of calls of models. */
+export const entry = withKnownCallers(app, createDeps)

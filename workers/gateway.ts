@@ -1,5 +1,5 @@
 /** The Worker: every request, what is done every hour, and the Durable Objects of this script. */
-import { app } from '../src/app.ts'
+import { entry } from '../src/app.ts'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import { writeCheckpoint } from '../src/governance/ledger/records/checkpoint.ts'
@@ -11,7 +11,7 @@ export { ResponseSockets } from './response-sockets.ts'
 export { ResponseStream } from './response-stream.ts'
 
 export default {
-  fetch: app.fetch,
+  fetch: entry.fetch,
   async scheduled(_event, environment, context) {
     const deps = createDeps(environment, context)
     // Neither keeps the other from running; the run fails when one of them does.

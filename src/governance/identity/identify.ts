@@ -101,9 +101,7 @@ export async function identify(
   const digest = digestOf(peppers, presentedKey, now)
   if (digest === null) return { kind: 'refused', reason: 'malformed', owner: null }
   const cached = identities.get(keyIds.get(digest) ?? '')
-  if (cached && now - cached.readAt < deps.configuration.IDENTITY_CACHE_MS) {
-    return judgeExpiry(cached.principal, now)
-  }
+  if (cached && isFresh(deps, cached, now)) return judgeExpiry(cached.principal, now)
   // An entry that is too old stays: it shows that the key was valid.
   if (!cached && !(await mayLookUp(deps, address))) {
     return { kind: 'refused', reason: 'unchecked', owner: null }
@@ -121,6 +119,29 @@ export async function identify(
   }
   return identification
 }
+
+/**
+ * The principal behind a key that was presented a moment ago and is valid by what this isolate has cached, as `identify`
+ * would return it; null for any other key, which `identify` decides.
+ */
+export function knownPrincipal(
+  deps: Pick<IdentifyDeps, 'clock' | 'configuration'>,
+  presentedKey: string,
+): Principal | null {
+  const now = deps.clock()
+  const known = digests.get(presentedKey, now)
+  if (known?.peppers !== deps.configuration.KEY_PEPPERS) return null
+  const cached = identities.get(keyIds.get(known.digest) ?? '')
+  if (!cached || !isFresh(deps, cached, now)) return null
+  const identification = judgeExpiry(cached.principal, now)
+  return identification.kind === 'known' ? identification.principal : null
+}
+
+const isFresh = (
+  { configuration }: Pick<IdentifyDeps, 'configuration'>,
+  { readAt }: CachedIdentity,
+  now: number,
+): boolean => now - readAt < configuration.IDENTITY_CACHE_MS
 
 /** The digest of a presented key under the current pepper; null for a text that is no key. */
 function digestOf(peppers: KeyRing, presentedKey: string, now: number): string | null {
