@@ -3,7 +3,6 @@ import { ApiError } from '../../lib/api-error.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
-import { RecentMap } from '../../lib/recent-map.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import {
   type CallerCredential,
@@ -67,15 +66,7 @@ interface CachedIdentity {
 /** A look-up reads one row. A response that cannot be stored fails after about the same time (`responses/object/postgres-away`). */
 const LOOK_UP_LIMIT_MS = 3_000
 
-/** How long the digest of a key is remembered after its last use. */
-const DIGESTS_MS = 30_000
-
-/**
- * Digests by the keys that callers presented and that were valid, with the peppers that made them: a digest takes as long
- * as all other checks of a key. The text of a key does not stay here for longer than two periods in which it is not used.
- */
-const digests = new RecentMap<string, { peppers: KeyRing; digest: string }>(DIGESTS_MS, 2_500)
-/** Key ids by digest. */
+/** Key ids by digest: the text of a key is not kept. */
 const keyIds = new BoundedMap<string, string>(5_000)
 /** By key id, so that rights which were renewed by id also apply to the digest. */
 const identities = new BoundedMap<string, CachedIdentity>(5_000)
@@ -98,7 +89,7 @@ export async function identify(
 ): Promise<Identification> {
   const peppers = deps.configuration.KEY_PEPPERS
   const now = deps.clock()
-  const digest = digestOf(peppers, presentedKey, now)
+  const digest = digestOf(peppers, presentedKey)
   if (digest === null) return { kind: 'refused', reason: 'malformed', owner: null }
   const cached = identities.get(keyIds.get(digest) ?? '')
   if (cached && isFresh(deps, cached, now)) return judgeExpiry(cached.principal, now)
@@ -111,9 +102,7 @@ export async function identify(
   const identification = identificationOf(deps, rights, now)
   if (identification.kind === 'known' && rights) {
     keyIds.set(digest, rights.keyId)
-    digests.set(presentedKey, { peppers, digest }, now)
   } else if (identification.kind === 'refused' && identification.reason !== 'expired') {
-    digests.delete(presentedKey)
     keyIds.delete(digest)
     await noteRefusal(deps, address)
   }
@@ -121,7 +110,7 @@ export async function identify(
 }
 
 /**
- * The principal behind a key that was presented a moment ago and is valid by what this isolate has cached, as `identify`
+ * The principal behind a key that is valid by what this isolate has cached, as `identify`
  * would return it; null for any other key, which `identify` decides.
  */
 export function knownPrincipal(
@@ -129,9 +118,8 @@ export function knownPrincipal(
   presentedKey: string,
 ): Principal | null {
   const now = deps.clock()
-  const known = digests.get(presentedKey, now)
-  if (known?.peppers !== deps.configuration.KEY_PEPPERS) return null
-  const cached = identities.get(keyIds.get(known.digest) ?? '')
+  const digest = digestOf(deps.configuration.KEY_PEPPERS, presentedKey)
+  const cached = digest === null ? undefined : identities.get(keyIds.get(digest) ?? '')
   if (!cached || !isFresh(deps, cached, now)) return null
   const identification = judgeExpiry(cached.principal, now)
   return identification.kind === 'known' ? identification.principal : null
@@ -144,9 +132,7 @@ const isFresh = (
 ): boolean => now - readAt < configuration.IDENTITY_CACHE_MS
 
 /** The digest of a presented key under the current pepper; null for a text that is no key. */
-function digestOf(peppers: KeyRing, presentedKey: string, now: number): string | null {
-  const known = digests.get(presentedKey, now)
-  if (known?.peppers === peppers) return known.digest
+function digestOf(peppers: KeyRing, presentedKey: string): string | null {
   return parseApiKey(presentedKey) === null ? null : digestApiKey(peppers, presentedKey).digest
 }
 
