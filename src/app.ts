@@ -2,6 +2,7 @@ import { Hono, type MiddlewareHandler } from 'hono'
 import { createDeps } from './deps.ts'
 import type { AppEnv } from './http/context.ts'
 import { renderError } from './http/errors.ts'
+import { withKnownCallers } from './http/known-callers.ts'
 import { admission } from './http/middleware/admission.ts'
 import { audit } from './http/middleware/audit.ts'
 import { authenticate } from './http/middleware/authenticate.ts'
@@ -78,3 +79,6 @@ function mount(routes: Hono<AppEnv>, afterKey: MiddlewareHandler<AppEnv>[]): voi
   }
   app.route('/', routes)
 }
+
+/** The API, with the short path of calls of models. */
+export const entry = withKnownCallers(app, createDeps)

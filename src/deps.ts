@@ -125,13 +125,14 @@ function createRedis(configuration: Configuration): Redis {
 /** @param ledgers whose calls to a ledger are committed together; all requests of this isolate if left out. */
 export function createDeps(environment: Bindings, context: ExecutionContext, ledgers?: SharedLedgers): Deps {
   const { configuration, database, redis, contentStore, workspaceOf, hostedTools } = sharedOf(environment)
+  const waitUntil = oneWaitUntil(context)
   return {
     configuration,
     clock: systemClock,
     database,
     redis,
     ledgerOf: (organizationId, shard) =>
-      ledgerClient(environment.LEDGER, organizationId, (work) => context.waitUntil(work), { shard, ledgers }),
+      ledgerClient(environment.LEDGER, organizationId, waitUntil, { shard, ledgers }),
     contentStore,
     responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
     workspaceOf,
@@ -142,6 +143,27 @@ export function createDeps(environment: Bindings, context: ExecutionContext, led
       countRejectedCall(environment.LEDGER, call).catch((error) =>
         logEvent('warn', 'rejected_call_not_counted', { error: errorText(error) }),
       ),
-    waitUntil: (work) => context.waitUntil(work),
+    waitUntil,
+  }
+}
+
+/**
+ * `waitUntil` of a context, called once for all work that is pending at a time: the runtime's own costs as much as a timer.
+ */
+function oneWaitUntil(context: Pick<ExecutionContext, 'waitUntil'>): Deps['waitUntil'] {
+  let pending = 0
+  let allEnded = () => {}
+  const ended = () => {
+    pending -= 1
+    if (pending === 0) allEnded()
+  }
+  return (work) => {
+    if (pending === 0) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      allEnded = resolve
+      context.waitUntil(promise)
+    }
+    pending += 1
+    work.then(ended, ended)
   }
 }

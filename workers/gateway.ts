@@ -1,5 +1,5 @@
 /** The Worker: every request, what is done every hour and every five minutes, and the Durable Objects of this script. */
-import { app } from '../src/app.ts'
+import { entry } from '../src/app.ts'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import { writeCheckpoint } from '../src/governance/ledger/records/checkpoint.ts'
@@ -16,7 +16,7 @@ export { ResponseStream } from './response-stream.ts'
 const FREQUENT = '*/5 * * * *'
 
 export default {
-  fetch: app.fetch,
+  fetch: entry.fetch,
   async scheduled(event, environment, context) {
     const deps = createDeps(environment, context)
     // None keeps the others from running; the run fails when one of them does.

@@ -51,6 +51,7 @@ export function surfaceOf(path: string): Surface {
 
 /** @param hosts lowercase `host[:port]` values of the LLM host (configuration LLM_HOST). */
 export function hostKind(host: string | undefined, hosts: readonly string[]): HostKind {
+  if (hosts.length === 0) return 'base'
   return host !== undefined && hosts.map(plainHost).includes(plainHost(host)) ? 'llm' : 'base'
 }
 

@@ -24,6 +24,38 @@ export function decodeString(bytes: Uint8Array, start: number, end: number, esca
   return text
 }
 
+/** Entries of the table of names: a power of two. */
+const NAMES = 1_024
+const LONGEST_NAME_BYTES = 40
+/** By a hash of the bytes: the last name with that hash, its bytes and its text. */
+const nameBytes: Array<Uint8Array | undefined> = Array(NAMES).fill(undefined)
+const nameTexts: string[] = Array(NAMES).fill('')
+
+/**
+ * As `decodeString`, for a string without escapes that many texts have, such as the name of a member: usually the text that
+ * was made for the same bytes before. A new text is slow as a key, because the engine has to find the equal one first.
+ */
+export function decodeName(bytes: Uint8Array, start: number, end: number): string {
+  const length = end - start
+  if (length > LONGEST_NAME_BYTES) return decodeString(bytes, start, end, false)
+  let hash = length
+  for (let at = start; at < end; at++) hash = (hash * 31 + (bytes[at] as number)) | 0
+  const place = hash & (NAMES - 1)
+  const known = nameBytes[place]
+  if (known !== undefined && known.length === length && standsAt(known, bytes, start)) {
+    return nameTexts[place] as string
+  }
+  const text = decodeString(bytes, start, end, false)
+  nameBytes[place] = bytes.slice(start, end)
+  nameTexts[place] = text
+  return text
+}
+
+function standsAt(name: Uint8Array, bytes: Uint8Array, start: number): boolean {
+  for (let at = 0; at < name.length; at++) if (name[at] !== bytes[start + at]) return false
+  return true
+}
+
 function decodeLong(contents: Uint8Array, escaped: boolean): string {
   if (escaped && contents.includes(BACKSLASH)) {
     return JSON.parse(`"${decoder.decode(contents)}"`) as string

@@ -1,4 +1,4 @@
-import { decodeString } from './json-string.ts'
+import { decodeName, decodeString } from './json-string.ts'
 import { JsonSyntaxError } from './json-visitor.ts'
 
 /**
@@ -26,8 +26,8 @@ const isDigit = (byte: number) => byte >= 0x30 && byte <= 0x39
 const isHexDigit = (byte: number) => isDigit(byte) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66)
 const isSpace = (byte: number) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
-/** Bytes of a string that stand for themselves. */
-const PLAIN = tableOf((byte) => byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH)
+/** By byte: 1 for those of a string that stand for themselves. */
+export const PLAIN = tableOf((byte) => byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH)
 const DIGITS = tableOf(isDigit)
 const SPACES = tableOf(isSpace)
 
@@ -92,7 +92,8 @@ export class JsonTokens {
     }
     const offset = start - this.#windowStart
     if (offset < 0) return decodeString(this.#bytes, start, end, this.isEscaped)
-    return decodeString(this.#window, offset, end - this.#windowStart, this.isEscaped)
+    const decode = this.isEscaped ? decodeString : decodeName
+    return decode(this.#window, offset, end - this.#windowStart)
   }
 
   number(): void {

@@ -24,6 +24,15 @@ describe('state of an object', () => {
     expect(read).toEqual(values)
   })
 
+  it('is what a later instance put, though it was longer before', async () => {
+    const read = await inObject(({ sql }) => {
+      new StoredValues(sql).put('value', 'x'.repeat(1_200_000))
+      new StoredValues(sql).put('value', 'y')
+      return new StoredValues(sql).get('value')
+    })
+    expect(read).toBe('y')
+  })
+
   it('keeps pairs of surrogates together wherever a row ends', async () => {
     const texts = Array.from({ length: 6 }, (_, shift) => 'a'.repeat(499_995 + shift) + '🦉'.repeat(10))
     const read = await inObject(({ sql }) => {

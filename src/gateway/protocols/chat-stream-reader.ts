@@ -7,6 +7,7 @@ import { isOverload } from '../translation/upstream-errors.ts'
 import { ChunkScan } from './chunk-scan.ts'
 import { ChunkTexts } from './chunk-texts.ts'
 import { editedJson, moveToFrame, scanFrame } from './frame-json.ts'
+import { FrameTemplate } from './frame-template.ts'
 import {
   type AnswerContext,
   type FrameVerdict,
@@ -36,6 +37,8 @@ export class ChatStreamReader implements StreamReader {
   readonly #texts: ChunkTexts
   /** The last chunk, whose head our own chunks repeat; kept only where texts are inspected. */
   #lastChunk: Uint8Array | null = null
+  /** Of the last chunk that was scanned and had nothing but text; null before it, and under a policy. */
+  #template: FrameTemplate | null = null
 
   constructor(context: AnswerContext) {
     this.#context = context
@@ -55,10 +58,23 @@ export class ChatStreamReader implements StreamReader {
       const before = this.#held(null)
       return { kind: 'forward', edits: exactDone(frame.data, frame.dataStart), started: false, before }
     }
-    return this.#readChunk(frame, frame.data)
+    return this.#readAlike(frame, frame.data) ?? this.#readChunk(frame, frame.data)
+  }
+
+  /** Reads a chunk that differs from the last in its text alone; null for any other. */
+  #readAlike(frame: SseFrame, data: Uint8Array): FrameVerdict | null {
+    const effects = frame.event === null ? this.#template?.effectsOf(data) : null
+    if (!effects) return null
+    const { inspection } = this.#context
+    inspection.count(effects.inspected)
+    inspection.endUnit(frame.bytes.length)
+    this.textBytes += effects.textBytes
+    moveToFrame(effects.edits, frame)
+    return { kind: 'forward', edits: effects.edits, started: true }
   }
 
   #readChunk(frame: SseFrame, data: Uint8Array): FrameVerdict {
+    const { inspected } = this.#context.inspection.counts
     const scan = new ChunkScan(data, this.#context, true)
     const before: HeldFrame[] = []
     const failure = scanFrame(frame, this.#context.inspection, () => {
@@ -84,7 +100,17 @@ export class ChatStreamReader implements StreamReader {
       this.#usageIsLast = this.#isComplete
     }
     for (const position of scan.finished) before.push(...this.#held(scan.choices[position] ?? position))
-    return this.#editUsage(scan, frame, before)
+    const verdict = this.#editUsage(scan, before)
+    const isOnlyText = verdict.kind === 'forward' && !usage && scan.finished.size === 0
+    if (isOnlyText && frame.event === null && scan.changing.length > 0) this.#learn(data, scan, inspected)
+    moveToFrame(scan.edits, frame)
+    return verdict
+  }
+
+  /** @param before how many bytes had been inspected before the chunk. */
+  #learn(data: Uint8Array, { changing, edits, textBytes }: ChunkScan, before: number): void {
+    const inspected = this.#context.inspection.counts.inspected - before
+    this.#template = new FrameTemplate(data, changing, { edits, textBytes, inspected })
   }
 
   /** Frames with the held-back text of a choice, or of all choices. */
@@ -100,7 +126,7 @@ export class ChatStreamReader implements StreamReader {
   }
 
   /** Interface, chat completion object: usage is omitted from intermediate chunks, and sent only on request. */
-  #editUsage(scan: ChunkScan, frame: SseFrame, before: HeldFrame[]): FrameVerdict {
+  #editUsage(scan: ChunkScan, before: HeldFrame[]): FrameVerdict {
     this.#mayHaveUsage ||= scan.usage !== null || scan.choices.length === 0
     if (scan.usage) {
       const unasked = scan.usage.kind === 'object' && !this.#context.usageRequested
@@ -108,7 +134,6 @@ export class ChatStreamReader implements StreamReader {
       const intermediate = scan.choices.length > 0 && scan.finished.size === 0
       if (unasked || intermediate || scan.usage.kind === 'null') scan.removeUsage()
     }
-    moveToFrame(scan.edits, frame)
     return { kind: 'forward', edits: scan.edits, started: true, before }
   }
 

@@ -3,6 +3,7 @@ import { scanJson } from '../../lib/json-scan.ts'
 import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'
 import { chunkTextKind, elementKey } from './chunk-texts.ts'
 import { jsonAt } from './frame-json.ts'
+import { type ChangingString, changingString } from './frame-template.ts'
 import type { AnswerContext } from './protocol.ts'
 import { outsideOf, removalEdits } from './request-edits.ts'
 import type { TopMember } from './request-outline.ts'
@@ -34,6 +35,8 @@ export class ChunkScan {
   reasons = false
   /** Texts that are inspected after the whole chunk has been scanned; null when each is inspected at once. */
   readonly strings: FrameString[] | null
+  /** Strings of a chunk under no policy that its `FrameTemplate` leaves open. */
+  readonly changing: ChangingString[] = []
   /** The `index` members of tool calls, by the path of the call. */
   readonly indexes = new Map<string, number>()
   /** Moonshot reports usage within the choice: https://platform.moonshot.ai/docs/api/chat */
@@ -56,6 +59,10 @@ export class ChunkScan {
   string(path: JsonPath, start: number, end: number): void {
     if (this.#active && isUnreadable(path, this.#bytes, start, end))
       this.#context.inspection.uninspectable(chunkTextKind(path).kind)
+    if (this.#partial && !this.#active) {
+      const changing = changingString(path, path[0] === 'choices' && path[2] === 'delta', start, end)
+      if (changing) this.changing.push(changing)
+    }
     if (!isText(path, this.#bytes, start, end)) return
     if (path[2] === 'delta' && REASONING.has(path[3])) this.reasons ||= end > start
     const isLogprob = path[0] === 'choices' && path[2] === 'logprobs'

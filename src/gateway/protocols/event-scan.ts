@@ -2,6 +2,7 @@ import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import { eventDirection, fieldOf } from './event-texts.ts'
 import { editedJson, jsonAt } from './frame-json.ts'
+import { type ChangingString, changingString } from './frame-template.ts'
 import { type AnswerContext, keepsSignatures } from './protocol.ts'
 import { SourceData } from './source-data.ts'
 import { type FrameString, inspectOwnValue } from './streamed-texts.ts'
@@ -18,6 +19,9 @@ export class EventScan {
   textBytes = 0
   /** Texts that are inspected after the whole event has been scanned; null when each is inspected at once. */
   readonly strings: FrameString[] | null
+  /** Strings of an event under no policy that its `FrameTemplate` leaves open. */
+  readonly changing: ChangingString[] = []
+  readonly #partial: boolean
   readonly #bytes: Uint8Array
   readonly #context: AnswerContext
   /** Whether a policy inspects texts. */
@@ -30,6 +34,7 @@ export class EventScan {
   constructor(bytes: Uint8Array, context: AnswerContext, partial: boolean) {
     this.#bytes = bytes
     this.#context = context
+    this.#partial = partial
     this.#active = !context.inspection.engine.passive
     this.strings = partial && this.#active ? [] : null
     this.valueDepth = this.#active ? MAXIMUM_DEPTH : 2
@@ -41,6 +46,10 @@ export class EventScan {
     const { inspection } = this.#context
     if (this.#active && isUnreadable(path, this.#bytes, start, end))
       inspection.uninspectable(eventDirection(path))
+    if (this.#partial && !this.#active) {
+      const changing = changingString(path, path[0] === 'delta', start, end)
+      if (changing) this.changing.push(changing)
+    }
     if (isText(path, this.#bytes, start, end)) this.#text({ path, start, end })
     else this.#sources.string(path, this.#bytes, start, end, () => ({ path: [...path], start, end }))
   }

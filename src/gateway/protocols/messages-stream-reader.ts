@@ -5,6 +5,7 @@ import { objectOf, textOf } from '../translation/json.ts'
 import { EventScan } from './event-scan.ts'
 import { EventTexts, type TextEvent } from './event-texts.ts'
 import { moveToFrame, scanFrame } from './frame-json.ts'
+import { FrameTemplate } from './frame-template.ts'
 import {
   type AnswerContext,
   type FrameVerdict,
@@ -30,6 +31,8 @@ export class MessagesStreamReader implements StreamReader {
   /** Usage has come that counts output; `message_start` has only a placeholder for it. */
   #outputCounted = false
   readonly #context: AnswerContext
+  /** Of the last delta that was scanned; null before it, and under a policy. */
+  #template: { event: string | null; frame: FrameTemplate } | null = null
 
   constructor(context: AnswerContext) {
     this.#context = context
@@ -43,6 +46,25 @@ export class MessagesStreamReader implements StreamReader {
       inspection.endUnit(frame.bytes.length)
       return { kind: 'drop' }
     }
+    return this.#readAlike(frame, data) ?? this.#readEvent(frame, data)
+  }
+
+  /** Reads a delta that differs from the last in its text alone; null for any other event. */
+  #readAlike(frame: SseFrame, data: Uint8Array): FrameVerdict | null {
+    const template = this.#template
+    const effects = template?.event === frame.event ? template.frame.effectsOf(data) : null
+    if (!effects) return null
+    const { inspection } = this.#context
+    inspection.count(effects.inspected)
+    inspection.endUnit(frame.bytes.length)
+    this.textBytes += effects.textBytes
+    moveToFrame(effects.edits, frame)
+    return { kind: 'forward', edits: effects.edits, started: true }
+  }
+
+  #readEvent(frame: SseFrame, data: Uint8Array): FrameVerdict {
+    const { inspection } = this.#context
+    const { inspected: before } = inspection.counts
     const scan = new EventScan(data, this.#context, true)
     const failure = scanFrame(frame, inspection, () => {
       scanJson(data, scan)
@@ -52,6 +74,14 @@ export class MessagesStreamReader implements StreamReader {
     const type = typeOf(frame, scan)
     const handler = Object.hasOwn(EVENTS, type) ? EVENTS[type] : undefined
     const verdict = (handler ?? forward)(this, scan)
+    if (type === 'content_block_delta' && !scan.isSignature && scan.changing.length > 0) {
+      const { changing, edits, textBytes } = scan
+      const inspected = inspection.counts.inspected - before
+      this.#template = {
+        event: frame.event,
+        frame: new FrameTemplate(data, changing, { edits, textBytes, inspected }),
+      }
+    }
     moveToFrame(scan.edits, frame)
     return verdict
   }

@@ -132,7 +132,9 @@ export function* outlineRequest(body: Uint8Array, rules: OutlineRules): Slices<R
 }
 
 function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unknown> {
-  const [issue] = rules.schema.safeParse(scan.fields).error?.issues ?? []
+  const [issue] = isValid(scan.fields, rules.schema)
+    ? []
+    : (rules.schema.safeParse(scan.fields).error?.issues ?? [])
   if (issue) {
     const path = issue.path.join('.')
     const text = issue.message.startsWith(path) ? `${issue.message}.` : `${path}: ${issue.message}.`
@@ -150,6 +152,29 @@ function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unk
   if (rules.hasItems && input?.kind !== 'array')
     throw invalidRequest('input is required and must be an array.')
   return scan.fields
+}
+
+/** Members of a schema that a request has to have. */
+const requiredMembers = new WeakMap<z.ZodObject, readonly string[]>()
+
+function requiredOf(schema: z.ZodObject): readonly string[] {
+  const known = requiredMembers.get(schema)
+  if (known) return known
+  const required = Object.entries(schema.shape).flatMap(([name, member]) =>
+    (member as z.ZodType).safeParse(undefined).success ? [] : [name],
+  )
+  requiredMembers.set(schema, required)
+  return required
+}
+
+/** Whether a schema accepts the members: each that is there by itself, since most of a schema's members are not. */
+function isValid(fields: Record<string, unknown>, schema: z.ZodObject): boolean {
+  for (const name of requiredOf(schema)) if (fields[name] === undefined) return false
+  for (const name in fields) {
+    const member = schema.shape[name] as z.ZodType | undefined
+    if (member && !member.safeParse(fields[name]).success) return false
+  }
+  return true
 }
 
 /** The error for a body that the scanner refuses. Nesting is a limit of the gateway, not a fault of the JSON. */

@@ -5,14 +5,14 @@ import type { ProviderCredential } from '../providers/credential.ts'
  * Headers of an upstream that are forwarded. Cookies, hop-by-hop and infrastructure headers are not, nor are the
  * provider's rate limits, which all callers of the gateway share.
  */
-const FORWARDED = new Set([
+const FORWARDED = [
   'content-type',
   'retry-after',
   'retry-after-ms',
   'x-should-retry',
   'openai-processing-ms',
   'openai-version',
-])
+]
 
 /** The upstream's request id, for its support; forwarded under another name, because `x-request-id` is the gateway's. */
 const REQUEST_ID_SOURCES = ['request-id', 'x-request-id']
@@ -33,7 +33,6 @@ export function answerHeaders(
   credential: Pick<ProviderCredential, 'secrets'>,
 ): Record<string, string> {
   const headers: Record<string, string> = {}
-  const ids: Array<string | undefined> = []
   let room = MOST_BYTES
   const forward = (name: string, value: string) => {
     // With a colon, a space and a line end. A character of a value may become several bytes when it is sent.
@@ -42,12 +41,16 @@ export function answerHeaders(
     headers[name] = withoutCredential(value, credential)
     room -= length
   }
-  for (const [name, value] of upstream) {
-    if (FORWARDED.has(name)) forward(name, value)
-    else if (REQUEST_ID_SOURCES.includes(name)) ids[REQUEST_ID_SOURCES.indexOf(name)] = value
+  for (const name of FORWARDED) {
+    const value = upstream.get(name)
+    if (value !== null) forward(name, value)
   }
-  const id = ids.find((value) => value)
-  if (id) forward('x-upstream-request-id', id)
+  for (const name of REQUEST_ID_SOURCES) {
+    const id = upstream.get(name)
+    if (!id) continue
+    forward('x-upstream-request-id', id)
+    break
+  }
   return headers
 }
 

@@ -15,6 +15,8 @@ import type { Json } from '../translation/json.ts'
 /** Converts frames, after inspection and edits, into units for the caller: frames or events. */
 export interface FrameConverter<Unit> {
   convert(frame: SseFrame): Unit[]
+  /** The same for a converter that needs nothing but the bytes of a frame. */
+  pass?(bytes: Uint8Array): Unit[]
   /** The units that end the caller's stream. */
   finish(): Unit[]
   /** The units of a failure by an overload; absent where the caller's failures have no such type. */
@@ -168,22 +170,27 @@ export class StreamPipeline<Unit> {
     else {
       this.started ||= verdict.started
       for (const held of verdict.before ?? []) this.#release(held, units)
-      units.push(...this.#options.converter.convert(this.#edited(frame, verdict.edits)))
+      units.push(...this.#converted(frame, this.#edited(frame, verdict.edits)))
     }
   }
 
-  /** The frame as it is sent; its bytes are counted by the sink. */
-  #edited(frame: SseFrame, edits: ByteEdit[]): SseFrame {
+  /** The bytes of the frame as it is sent, counted by the sink. @returns the frame's own where nothing changes. */
+  #edited(frame: SseFrame, edits: ByteEdit[]): Uint8Array {
     const { pieces, released, withheld } = applyEdits(frame.bytes, edits)
     this.#options.inspection.sink(released, withheld)
-    return this.#withoutCredential(edits.length === 0 ? frame : parseFrame(joinBytes(pieces)))
+    return this.#withoutCredential(joinBytes(pieces))
   }
 
-  #withoutCredential(frame: SseFrame): SseFrame {
-    const bytes = this.#options.redactFrame(frame.bytes)
-    if (bytes === frame.bytes) return frame
-    this.#echoed = true
-    return parseFrame(bytes)
+  #withoutCredential(bytes: Uint8Array): Uint8Array {
+    const redacted = this.#options.redactFrame(bytes)
+    if (redacted !== bytes) this.#echoed = true
+    return redacted
+  }
+
+  /** @param bytes of the frame after its edits. */
+  #converted(frame: SseFrame, bytes: Uint8Array): Unit[] {
+    const { converter } = this.#options
+    return converter.pass?.(bytes) ?? converter.convert(bytes === frame.bytes ? frame : parseFrame(bytes))
   }
 
   #observeFrame(frame: SseFrame): void {
@@ -214,7 +221,7 @@ export class StreamPipeline<Unit> {
   /** A frame of the gateway with text that was held back. */
   #release({ bytes, released, withheld }: HeldFrame, units: Unit[]): void {
     this.#options.inspection.sink(released, withheld)
-    units.push(...this.#options.converter.convert(this.#withoutCredential(parseFrame(bytes))))
+    units.push(...this.#options.converter.convert(parseFrame(this.#withoutCredential(bytes))))
   }
 
   #complete(due: readonly HeldFrame[], units: Unit[]): void {
@@ -234,7 +241,7 @@ export class StreamPipeline<Unit> {
       this.fail('error', message, { failureUnits, body })
       return
     }
-    const { bytes } = this.#edited(frame, verdict.forward)
+    const bytes = this.#edited(frame, verdict.forward)
     this.fail('error', message, { failureUnits: converter.convert(parseFrame(redact(bytes))), body })
   }
 
@@ -259,5 +266,6 @@ export class StreamPipeline<Unit> {
 /** Frames of one protocol on both sides. */
 export const PASSED_FRAMES: FrameConverter<Uint8Array> = {
   convert: ({ bytes }) => [bytes],
+  pass: (bytes) => [bytes],
   finish: () => [],
 }

@@ -67,7 +67,7 @@ interface CachedIdentity {
 /** A look-up reads one row. A response that cannot be stored fails after about the same time (`responses/object/postgres-away`). */
 const LOOK_UP_LIMIT_MS = 3_000
 
-/** Key ids by digest. */
+/** Key ids by digest: the text of a key is not kept. */
 const keyIds = new BoundedMap<string, string>(5_000)
 /** By key id, so that rights which were renewed by id also apply to the digest. */
 const identities = new BoundedMap<string, CachedIdentity>(5_000)
@@ -88,27 +88,53 @@ export async function identify(
   presentedKey: string,
   address: string | null,
 ): Promise<Identification> {
-  if (parseApiKey(presentedKey) === null) return { kind: 'refused', reason: 'malformed', owner: null }
   const peppers = deps.configuration.KEY_PEPPERS
-  const { digest } = digestApiKey(peppers, presentedKey)
-  const cached = identities.get(keyIds.get(digest) ?? '')
   const now = deps.clock()
-  if (cached && now - cached.readAt < deps.configuration.IDENTITY_CACHE_MS) {
-    return judgeExpiry(cached.principal, now)
-  }
+  const digest = digestOf(peppers, presentedKey)
+  if (digest === null) return { kind: 'refused', reason: 'malformed', owner: null }
+  const cached = identities.get(keyIds.get(digest) ?? '')
+  if (cached && isFresh(deps, cached, now)) return judgeExpiry(cached.principal, now)
   // An entry that is too old stays: it shows that the key was valid.
   if (!cached && !(await mayLookUp(deps, address))) {
     return { kind: 'refused', reason: 'unchecked', owner: null }
   }
-  const digests = digestsFor(peppers, presentedKey).map((each) => each.digest)
-  const rights = await lookUp(findKeyRights(deps.database, digests))
+  const allDigests = digestsFor(peppers, presentedKey).map((each) => each.digest)
+  const rights = await lookUp(findKeyRights(deps.database, allDigests))
   const identification = identificationOf(deps, rights, now)
-  if (identification.kind === 'known' && rights) keyIds.set(digest, rights.keyId)
-  else if (identification.kind === 'refused' && identification.reason !== 'expired') {
+  if (identification.kind === 'known' && rights) {
+    keyIds.set(digest, rights.keyId)
+  } else if (identification.kind === 'refused' && identification.reason !== 'expired') {
     keyIds.delete(digest)
     await noteRefusal(deps, address)
   }
   return identification
+}
+
+/**
+ * The principal behind a key that is valid by what this isolate has cached, as `identify`
+ * would return it; null for any other key, which `identify` decides.
+ */
+export function knownPrincipal(
+  deps: Pick<IdentifyDeps, 'clock' | 'configuration'>,
+  presentedKey: string,
+): Principal | null {
+  const now = deps.clock()
+  const digest = digestOf(deps.configuration.KEY_PEPPERS, presentedKey)
+  const cached = digest === null ? undefined : identities.get(keyIds.get(digest) ?? '')
+  if (!cached || !isFresh(deps, cached, now)) return null
+  const identification = judgeExpiry(cached.principal, now)
+  return identification.kind === 'known' ? identification.principal : null
+}
+
+const isFresh = (
+  { configuration }: Pick<IdentifyDeps, 'configuration'>,
+  { readAt }: CachedIdentity,
+  now: number,
+): boolean => now - readAt < configuration.IDENTITY_CACHE_MS
+
+/** The digest of a presented key under the current pepper; null for a text that is no key. */
+function digestOf(peppers: KeyRing, presentedKey: string): string | null {
+  return parseApiKey(presentedKey) === null ? null : digestApiKey(peppers, presentedKey).digest
 }
 
 /** The rights of a key, in time for its caller to get the error. @throws ApiError internal */

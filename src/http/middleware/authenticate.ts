@@ -1,8 +1,8 @@
 import type { Next } from 'hono'
 import type { CallIdentity } from '../../governance/governed-call.ts'
-import { identify, type KeyOwner } from '../../governance/identity/identify.ts'
+import { identify, type KeyOwner, knownPrincipal } from '../../governance/identity/identify.ts'
 import { countRefusedCall } from '../../governance/identity/refused-calls.ts'
-import { keyIdOf } from '../../governance/principal.ts'
+import { keyIdOf, type Principal } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { counted } from '../../lib/counted.ts'
 import { redactEncoded } from '../../lib/log.ts'
@@ -16,12 +16,28 @@ export async function authenticate(context: AppContext, next: Next): Promise<voi
   const key = presentedKey(context, KEY_HEADERS[context.get('host')][context.get('surface')] ?? [])
   const identification = key === null ? null : await identify(context.get('deps'), key, address)
   if (identification?.kind !== 'known') throw await refused(context, identification?.owner ?? null, address)
-  const { principal } = identification
+  setCaller(context, identification.principal, address)
+  await next()
+}
+
+/**
+ * Sets the principal of a request whose key this isolate knows to be valid.
+ * @returns false for any other request: `authenticate` decides about it.
+ */
+export function recallCaller(context: AppContext): boolean {
+  const accepted = KEY_HEADERS[context.get('host')][context.get('surface')]
+  const key = accepted ? presentedKey(context, accepted) : null
+  const principal = key === null ? null : knownPrincipal(context.get('deps'), key)
+  if (principal === null) return false
+  setCaller(context, principal, callerAddress(context))
+  return true
+}
+
+function setCaller(context: AppContext, principal: Principal, address: string | null): void {
   const { organizationId, userId } = principal
   const identity = identityOf(context, { userId, keyId: keyIdOf(principal) }, address)
   context.set('caller', { organizationId, identity })
   context.set('rights', { principal, catalogueEpoch: null, learned: null })
-  await next()
 }
 
 /** The key of a request, in the first accepted form that is present. If there is an `Authorization` header, only that counts. */

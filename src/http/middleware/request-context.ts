@@ -2,27 +2,18 @@ import type { MiddlewareHandler } from 'hono'
 import type { Deps } from '../../deps.ts'
 import type { Bindings } from '../../env.ts'
 import { newId } from '../../lib/ids.ts'
-import type { AppEnv } from '../context.ts'
+import type { AppContext, AppEnv } from '../context.ts'
 import { hostKind, requestIdHeaders, surfaceOf } from '../surfaces.ts'
 
-/**
- * Sets the request's id, start, clients, surface and host.
- * @param createDeps the composition root, which HTTP code must not import.
- */
-export function requestContext(
-  createDeps: (environment: Bindings, context: ExecutionContext) => Deps,
-): MiddlewareHandler<AppEnv> {
+/** Makes the clients of a request: the composition root, which HTTP code must not import. */
+export type CreateDeps = (environment: Bindings, context: ExecutionContext) => Deps
+
+/** Sets the request's id, start, clients, surface and host. */
+export function requestContext(createDeps: CreateDeps): MiddlewareHandler<AppEnv> {
   return async function requestContextMiddleware(context, next) {
-    const requestId = newId('req')
-    context.set('requestId', requestId)
-    const surface = surfaceOf(context.req.path)
-    context.set('surface', surface)
-    context.set('errorCode', null)
-    for (const name of requestIdHeaders(surface)) context.header(name, requestId)
-    const deps = createDeps(context.env, context.executionCtx as ExecutionContext)
-    context.set('deps', deps)
-    context.set('startedAt', deps.clock())
-    context.set('host', hostKind(context.req.header('host'), deps.configuration.LLM_HOST))
+    beginRequest(context, createDeps)
+    setRequestIdHeaders(context)
+    const { deps, surface } = context.var
     // A caller that resets its connection cancels the request, without running its `finally`. `waitUntil` keeps it
     // going, so that bytes are released, calls are closed and changes are announced.
     const work = next()
@@ -32,4 +23,21 @@ export function requestContext(
       context.res.headers.set('openai-processing-ms', String(deps.clock() - context.get('startedAt')))
     }
   }
+}
+
+/** Sets the values that every request has. */
+export function beginRequest(context: AppContext, createDeps: CreateDeps): void {
+  const deps = createDeps(context.env, context.executionCtx as ExecutionContext)
+  context.set('deps', deps)
+  context.set('startedAt', deps.clock())
+  context.set('requestId', newId('req'))
+  context.set('surface', surfaceOf(context.req.path))
+  context.set('errorCode', null)
+  context.set('host', hostKind(context.req.header('host'), deps.configuration.LLM_HOST))
+}
+
+/** For answers that the context makes. */
+export function setRequestIdHeaders(context: AppContext): void {
+  const { requestId, surface } = context.var
+  for (const name of requestIdHeaders(surface)) context.header(name, requestId)
 }

@@ -1,4 +1,4 @@
-import { type Handler, Hono } from 'hono'
+import { Hono } from 'hono'
 import type { ModelAnswer } from '../../gateway/calls/model-call.ts'
 import { admitModelCall, sendModelCall } from '../../gateway/invoke-model.ts'
 import type { Operation } from '../../gateway/operations.ts'
@@ -8,8 +8,10 @@ import { readGovernedBody } from '../governed-body.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
 import { requestIdHeaders } from '../surfaces.ts'
 
-/** A route that reads a body, makes one governed model call and sends its answer. */
-function modelCall(operation: Operation): Handler<AppEnv> {
+/** Reads a body, makes one governed model call and returns its answer. */
+type ModelCallHandler = (context: AppContext) => Promise<Response>
+
+function modelCall(operation: Operation): ModelCallHandler {
   return async function modelCallHandler(context) {
     const held = await readGovernedBody(context)
     // Resolves when no upstream needs the body any more.
@@ -50,12 +52,25 @@ function modelResponse(context: AppContext, { status, headers, body }: ModelAnsw
   return new Response(body as BodyInit, { status, headers })
 }
 
+const chatCompletions = modelCall('chat_completions')
+const completions = modelCall('completions')
+const messages = modelCall('messages')
+const countTokens = modelCall('count_tokens')
+
 /** Chat completions (interface: Chat completions). Also on the LLM host, with legacy completions. */
 export const chatCompletionRoutes = new Hono<AppEnv>()
-  .post('/v1/chat/completions', modelCall('chat_completions'))
-  .post('/v1/completions', modelCall('completions'))
+  .post('/v1/chat/completions', chatCompletions)
+  .post('/v1/completions', completions)
 
 /** Messages and token counting (interface: Messages). */
 export const messageRoutes = new Hono<AppEnv>()
-  .post('/v1/messages', modelCall('messages'))
-  .post('/v1/messages/count_tokens', modelCall('count_tokens'))
+  .post('/v1/messages', messages)
+  .post('/v1/messages/count_tokens', countTokens)
+
+/** The handlers of these routes by path. */
+export const MODEL_CALLS: ReadonlyArray<[path: string, handle: ModelCallHandler]> = [
+  ['/v1/chat/completions', chatCompletions],
+  ['/v1/completions', completions],
+  ['/v1/messages', messages],
+  ['/v1/messages/count_tokens', countTokens],
+]

@@ -10,6 +10,10 @@ const PART_CHARACTERS = 500_000
 export class StoredValues {
   readonly #sql: SqlStorage
   #tableExists: boolean
+  /** By name: the parts of the value that this instance has put. */
+  readonly #parts = new Map<string, number>()
+  /** The most parts of a value that this instance has not put: none in a table that it has created. */
+  #otherParts = Number.POSITIVE_INFINITY
 
   constructor(sql: SqlStorage) {
     this.#sql = sql
@@ -38,12 +42,16 @@ export class StoredValues {
       end = endOfPart(text, from)
       this.#sql.exec('INSERT OR REPLACE INTO state VALUES (?, ?, ?)', name, part, text.slice(from, end))
     }
-    this.#sql.exec('DELETE FROM state WHERE name = ? AND part >= ?', name, part)
+    if ((this.#parts.get(name) ?? this.#otherParts) > part) {
+      this.#sql.exec('DELETE FROM state WHERE name = ? AND part >= ?', name, part)
+    }
+    this.#parts.set(name, part)
   }
 
   /** To be called when all storage of the object is deleted. */
   reset(): void {
     this.#tableExists = false
+    this.#parts.clear()
   }
 
   /** Called with the first value: an object that is only queried must store nothing. */
@@ -53,6 +61,7 @@ export class StoredValues {
       'CREATE TABLE IF NOT EXISTS state (name TEXT, part INTEGER, value TEXT NOT NULL, PRIMARY KEY (name, part)) WITHOUT ROWID',
     )
     this.#tableExists = true
+    this.#otherParts = 0
   }
 }
 

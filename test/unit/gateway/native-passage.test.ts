@@ -177,7 +177,7 @@ describe('a stream that needs no change', () => {
 
   it('begins in the middle of a frame, when that is how the first chunk ends', async () => {
     const run = await flowing(messages, START + TEXT.slice(0, 40))
-    await advance(4)
+    await advance(10)
     expect(run.result.text).toBe(START + TEXT.slice(0, 40))
     await run.send(TEXT.slice(40) + STOP)
     run.upstream.close()
@@ -305,7 +305,7 @@ describe('a stream whose chunks need edits', () => {
     const without = chunks({ choices: [{ index: 0, delta: { content: 'a' } }] })
     const run = await flowing(chatCompletions, withUsage)
     await run.send(withUsage)
-    await advance(4)
+    await advance(10)
     expect(run.result.text).toBe(without + without)
     const unasked = await flowing(chatCompletions, without, { usageRequested: false })
     await unasked.send(chunks({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }))

@@ -23,6 +23,7 @@ export class RecentRefusals {
   readonly #recent = new BoundedMap<string, Recent>(1_000)
 
   find(limits: CallLimits, now: number): Limited | null {
+    if (this.#recent.size === 0) return null
     for (const name of [nameOf('organization', limits), nameOf('user', limits)]) {
       const recent = this.#recent.get(name)
       if (recent && recent.count >= MOST_LEDGER_REFUSALS && now < recent.since + WINDOW_MS)
