@@ -47,8 +47,11 @@ const filesOf = async (workspaceId: string) => {
   const caller = workspaceCaller(gateway().toolsUrl, { organizationId, userId, workspaceId })
   return (await caller.call('list_files', {})).members.output
 }
+/** Longer than a busy machine takes. */
+const WAIT = { timeout: 10_000 }
+
 const untilNone = (workspaceId: string) =>
-  vi.waitFor(async () => expect(await filesOf(workspaceId)).toBe(NONE), { timeout: 10_000 })
+  vi.waitFor(async () => expect(await filesOf(workspaceId)).toBe(NONE), WAIT)
 
 describe('the files of responses that are not stored', () => {
   it('last from one to the next that continues it, and are deleted with the connection', async () => {
@@ -113,7 +116,7 @@ describe('the files of responses that are not stored', () => {
       const response = (await answer.json()) as Ended
       expect(response.status).toBe('completed')
       return response
-    })
+    }, WAIT)
     expect(ended.output.map(({ output }) => output)).toContain('/workspace/a 1\n/workspace/b 1')
     await untilNone(first.id)
   })
