@@ -23,7 +23,7 @@ const tool = (name: string, repeatable: boolean): HostedTool => ({
   family: repeatable ? 'browser' : 'shell',
   definition: { type: 'function', name, parameters: { type: 'object' } },
   itemType: 'mcp_call',
-  members: { name, server_label: 'test' },
+  members: { name },
   repeatable,
   timeLimit: 60_000,
   async run({ callId, arguments: json }, signal) {

@@ -38,6 +38,7 @@ export class Ledger extends DurableObject {
 /** Named in wrangler.toml, and not used here. */
 export class ResponseStream extends DurableObject {}
 export class ResponseSockets extends DurableObject {}
+export class ConnectionCredentials extends DurableObject {}
 
 // biome-ignore lint/style/noDefaultExport: what the runtime calls for a request
 export default {

@@ -59,6 +59,7 @@ export class Ledger extends SoundLedger {
 /** Named in wrangler.toml, and not used here. */
 export class ResponseStream extends DurableObject {}
 export class ResponseSockets extends DurableObject {}
+export class ConnectionCredentials extends DurableObject {}
 
 /** One call as the gateway makes it. */
 export interface ScriptedCall {

@@ -92,6 +92,7 @@ async function reached(address: string, network: Fetcher | null): Promise<string
 export class Ledger extends DurableObject {}
 export class ResponseStream extends DurableObject {}
 export class ResponseSockets extends DurableObject {}
+export class ConnectionCredentials extends DurableObject {}
 
 // biome-ignore lint/style/noDefaultExport: what the runtime calls for a request
 export default {

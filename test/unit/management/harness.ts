@@ -190,7 +190,7 @@ export async function seedTenant(harness: Harness) {
   const integration = await create(harness, `${base}/integrations`, {
     kind: 'mcp',
     slug: uniqueName('service'),
-    url: 'https://mcp.example.com/mcp',
+    url: 'https://mcp.service.test/mcp',
     authorization: { kind: 'bearer' },
   })
   const integrationGrant = await create(harness, `${base}/integration-grants`, {

@@ -105,7 +105,7 @@ describe('the rotation of the vault', () => {
       expect([opened, vaultKeyId]).toEqual([
         {
           kind: 'bearer',
-          origin: 'https://mcp.example.com',
+          origin: 'https://mcp.service.test',
           secret: expect.stringMatching(/^(token-of|secret-of)-/),
         },
         'second',

@@ -193,10 +193,10 @@ describe('a server-side call', () => {
   }
 
   it('is a call with its output to a model', () => {
-    const call = { type: 'function_call', call_id: 'call_1', name: 'look', namespace: 'wiki' }
+    const call = { type: 'function_call', call_id: 'call_1', name: 'wiki_look' }
     expect(given({ output: 'found' })).toEqual([
       { ...call, arguments: '{"at":"it"}' },
-      { type: 'function_call_output', call_id: 'call_1', output: untrusted('the tool look', 'found') },
+      { type: 'function_call_output', call_id: 'call_1', output: untrusted('the tool wiki_look', 'found') },
     ])
     expect(given({ error: 'not found' })[1]).toMatchObject({ output: 'not found' })
   })

@@ -76,7 +76,8 @@ describe('types on the wire', () => {
     if (STANDARD.includes(type)) return
     // A caller may send it back under either name, and it is stored under the own one.
     for (const given of [type, onWire]) {
-      const known = { call_id: 'c', name: 'n', input: 'i', output: 'o' }
+      const decision = { approval_request_id: 'a', approve: true }
+      const known = { call_id: 'c', name: 'n', input: 'i', output: 'o', ...decision }
       expect(parsed(itemOf({ type: given, ...known }).bytes)).toMatchObject({ type })
     }
   })
