@@ -44,7 +44,7 @@ beforeAll(async () => {
   integrationId = crypto.randomUUID()
   await harness.database.insert(integrations).values({
     ...{ id: integrationId, organizationId, slug, displayName: 'Service', kind: 'mcp' },
-    ...{ url: 'https://mcp.example.com/mcp', authorization: { kind: 'bearer' } },
+    ...{ url: 'https://mcp.service.test/mcp', authorization: { kind: 'bearer' } },
     sealedClientSecret: sealClientSecret(oldKeys, integrationId, 'the secret of the client'),
   })
   for (let made = 0; made < CONNECTIONS - 1; made++) {
