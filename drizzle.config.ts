@@ -9,6 +9,7 @@ export default defineConfig({
     './schema/dlp.ts',
     './schema/responses.ts',
     './schema/integrations.ts',
+    './schema/agents.ts',
   ],
   out: './schema/migrations',
 })

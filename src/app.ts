@@ -14,7 +14,9 @@ import { requireEntitlement } from './http/middleware/require-entitlement.ts'
 import { requireScope } from './http/middleware/require-scope.ts'
 import { connectPageRoutes } from './http/routes/connect-pages.ts'
 import { connectionRoutes } from './http/routes/connections.ts'
+import { agentRoutes } from './http/routes/agents.ts'
 import { conversationRoutes } from './http/routes/conversations.ts'
+import { deliveryRoutes } from './http/routes/deliveries.ts'
 import { managementRoutes } from './http/routes/management/management.ts'
 import { mcpRoutes } from './http/routes/mcp.ts'
 import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.ts'
@@ -22,6 +24,7 @@ import { modelRoutes } from './http/routes/models.ts'
 import { responseSocketRoutes } from './http/routes/response-sockets.ts'
 import { responseRoutes } from './http/routes/responses.ts'
 import { wellKnownRoutes } from './http/routes/well-known.ts'
+import { runRoutes } from './http/routes/runs.ts'
 import { requireServedHost, unknownRoute } from './http/unknown-route.ts'
 
 /** The API at a glance: the middleware of every request, in order, and the mounted routes. */
@@ -41,6 +44,8 @@ app.get('/health', (context) => context.json({ status: 'ok' }))
 app.route('/', wellKnownRoutes)
 app.route('/api', managementRoutes)
 app.route('/', connectPageRoutes)
+// Deliveries of QStash, which signs them.
+app.route('/internal', deliveryRoutes)
 
 /** Routes that admit their calls themselves, because what is called depends on the body. */
 const ADMITTING = new Set([
@@ -66,6 +71,7 @@ const SERVED = [
 for (const routes of SERVED) {
   mount(routes, [admission({ usesCatalogue: routes === modelRoutes }), requireScope('models')])
 }
+for (const routes of [agentRoutes, runRoutes]) mount(routes, [admission(), requireScope('agents')])
 mount(connectionRoutes, [admission(), requireScope('mcp'), requireEntitlement('personal_api_key_access')])
 
 /** Mounts routes behind the audit and the key. @param afterKey what admits a call, for routes that do not do it themselves. */

@@ -2,6 +2,7 @@ import { neon, neonConfig } from '@neondatabase/serverless'
 import { Redis } from '@upstash/redis'
 import { drizzle } from 'drizzle-orm/neon-http'
 import type { Database } from '../schema/database.ts'
+import { createRunQueue, type RunQueue } from './agents/queue/run-queue.ts'
 import { type Bindings, type Configuration, parseConfiguration } from './env.ts'
 import { ledgerClient, type SharedLedgers } from './governance/ledger/client.ts'
 import type { LedgerOf } from './governance/ledger/contract.ts'
@@ -38,6 +39,8 @@ export interface Deps {
   renewTokens: RenewTokens
   /** The tools that this service runs for models. */
   hostedTools: readonly HostedTool[]
+  /** QStash; null where it is not configured. */
+  runQueue: RunQueue | null
   /** Counts a call that was refused before its organization was known. Never rejects. */
   countRejectedCall: (call: { ip: string; at: number; surface: string }) => Promise<void>
   /** Keeps the request alive for work after the answer. The work must not be the only copy of anything. */
@@ -55,6 +58,7 @@ interface Shared {
   contentStore: ContentStore
   workspaceOf: WorkspaceOf
   hostedTools: readonly HostedTool[]
+  runQueue: RunQueue | null
 }
 
 const shared = new WeakMap<object, Shared>()
@@ -73,6 +77,7 @@ function sharedOf(environment: Bindings): Shared {
     contentStore: createContentStore(environment.CONTENT),
     workspaceOf,
     hostedTools: hostedTools({ configuration, publicNetwork, browser }, workspaceOf),
+    runQueue: createRunQueue(configuration),
   }
   shared.set(environment, made)
   return made
@@ -124,7 +129,8 @@ function createRedis(configuration: Configuration): Redis {
 
 /** @param ledgers whose calls to a ledger are committed together; all requests of this isolate if left out. */
 export function createDeps(environment: Bindings, context: ExecutionContext, ledgers?: SharedLedgers): Deps {
-  const { configuration, database, redis, contentStore, workspaceOf, hostedTools } = sharedOf(environment)
+  const { configuration, database, redis, contentStore, workspaceOf, hostedTools, runQueue } =
+    sharedOf(environment)
   const waitUntil = oneWaitUntil(context)
   return {
     configuration,
@@ -137,6 +143,7 @@ export function createDeps(environment: Bindings, context: ExecutionContext, led
     responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
     workspaceOf,
     hostedTools,
+    runQueue,
     openSocket: socketClient(environment.RESPONSE_SOCKETS),
     renewTokens: renewalClient(environment.CONNECTION_CREDENTIALS),
     countRejectedCall: (call) =>

@@ -120,6 +120,8 @@ const variables = z.object({
   RESPONSE_WINDOW_MS: wholeNumber(15 * 60_000),
   RESPONSE_MAX_TURNS: wholeNumber(50),
   RESPONSE_TIME_LIMIT_MS: wholeNumber(3_600_000),
+  RUN_DELIVERY_MS: wholeNumber(120_000).pipe(z.number().max(600_000)),
+  RUN_RETENTION_DAYS: wholeNumber(90),
   SOCKET_USER_LIMIT: wholeNumber(50),
   SOCKET_TIME_LIMIT_MS: wholeNumber(LONGEST_CONNECTION_MS).pipe(z.number().max(LONGEST_CONNECTION_MS)),
   INTEGRATION_LIST_TIMEOUT_MS: wholeNumber(10_000),

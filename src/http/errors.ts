@@ -72,6 +72,8 @@ const flat: Renderer = (error) => ({
 /** Its table gives a 401 the body of key authentication; the generic rule asks for a `message` elsewhere. */
 const mcp: Renderer = (error, requestId) =>
   error.kind === 'unauthorized' ? { error: 'Unauthorized' } : flat(error, requestId)
+/** Interface, Agents and runs: nothing but label and message. */
+const agentsEnvelope: Renderer = ({ kind, message }) => ({ error: LABELS[kind], message })
 
 const RENDERERS: Record<Surface, Renderer> = {
   chat_completions: nested,
@@ -80,6 +82,7 @@ const RENDERERS: Record<Surface, Renderer> = {
   models: nestedWithMessage,
   mcp,
   connections: flat,
+  agents: agentsEnvelope,
   management: flat,
   none: nestedWithMessage,
 }

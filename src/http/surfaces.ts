@@ -6,6 +6,7 @@ export type Surface =
   | 'models'
   | 'mcp'
   | 'connections'
+  | 'agents'
   | 'management'
   | 'none'
 
@@ -23,6 +24,7 @@ export const KEY_HEADERS: Record<HostKind, Partial<Record<Surface, readonly KeyH
     models: ['authorization', 'x-api-key'],
     mcp: ['authorization'],
     connections: ['authorization'],
+    agents: ['authorization', 'x-api-key'],
   },
   llm: {
     chat_completions: ['authorization', 'api-key'],
@@ -41,6 +43,9 @@ const PATHS: ReadonlyArray<[prefix: string, surface: Surface]> = [
   ['/v1/models', 'models'],
   ['/v1/mcp', 'mcp'],
   ['/v1/integrations', 'connections'],
+  ['/v1/agents', 'agents'],
+  ['/v1/runs', 'agents'],
+  ['/internal/agents', 'agents'],
   ['/api', 'management'],
 ]
 

@@ -23,7 +23,8 @@ export const query = <Schema extends z.ZodType>(schema: Schema) =>
 /** The error for an unknown id. Redacted, because the text can be a key that was pasted in the wrong place. */
 export const unknownId = (entity: string, text: string) => notFound(entity, redactEncoded(text.slice(0, 100)))
 
-function explain(issues: readonly SchemaIssue[], sent: unknown, whole: string): ApiError {
+/** The error for a part of a request that does not fit, naming every member and why. */
+export function explain(issues: readonly SchemaIssue[], sent: unknown, whole: string): ApiError {
   const reasons = issues.map((issue) => ({
     path: issue.path.map(String).join('.') || whole,
     reason: issueReason(issue, sent),

@@ -34,6 +34,8 @@ export interface StartRequest {
   headers: Array<[name: string, value: string]>
   /** The form that the request selects; null for that of the caller's key. */
   compatibility: Compatibility | null
+  /** `StoredRequest.creditLimit`. */
+  creditLimit?: number | undefined
   /** The WebSocket connection that the request came on: its body is a message then. */
   connection?: ConnectionStart | undefined
 }
@@ -104,6 +106,8 @@ export interface ResponseStateReport {
   running: boolean
   /** Null while it is running. */
   numbers: StoredNumbers | null
+  /** Micro-credits that its ended calls cost. */
+  cost: number
 }
 
 /** What a response holds for the next one of its connection. */

@@ -36,7 +36,7 @@ export async function findResponse(
 export async function findEnded(
   context: AppContext,
   { id, owner, object }: ResponseHandle,
-): Promise<EndedResponse> {
+): Promise<Omit<EndedResponse, 'cost'>> {
   const numbers = (await object.state(owner))?.numbers
   const response = numbers ? await object.snapshot(owner) : null
   if (numbers && response) return { response, numbers }

@@ -44,7 +44,7 @@ export class EngineProgress {
       this.#settle(call, await withinTime(outcome, SETTLING_LIMIT_MS, 'settling a call'))
     } catch {
       this.charge(reported(), [])
-      this.#deps.waitUntil(outcome.then((late) => settle(this.#deps, call, late)))
+      this.#deps.waitUntil(outcome.then((late) => this.#settleLate(call, late)))
     }
   }
 
@@ -52,7 +52,13 @@ export class EngineProgress {
   charge(used: Usage | null, calls: UnsettledCall[]): void {
     const { usage } = this.#current
     const progress = this.advance({ openCall: null, usage: used ? addUsage(usage, used) : usage })
-    this.#state.change({ progress, unsettled: [...(this.#state.head?.unsettled ?? []), ...calls] })
+    const { unsettled = [], cost = 0 } = this.#state.head ?? {}
+    this.#state.change({ progress, unsettled: [...unsettled, ...calls], cost: cost + costOf(calls) })
+  }
+
+  async #settleLate(call: GovernedCall, outcome: CallOutcome): Promise<void> {
+    this.#state.change({ cost: (this.#state.head?.cost ?? 0) + outcome.cost })
+    await settle(this.#deps, call, outcome)
   }
 
   /** Stores that a summary had so many output tokens. They do not count as those of a turn. */
@@ -67,3 +73,7 @@ export class EngineProgress {
     this.#deps.waitUntil(this.#state.settleCalls())
   }
 }
+
+/** Micro-credits. */
+export const costOf = (calls: readonly UnsettledCall[]): number =>
+  calls.reduce((sum, { outcome }) => sum + outcome.cost, 0)

@@ -217,6 +217,7 @@ export class ResponseEngine {
     const decision = decideTurn(end, counted, {
       mostTurns: this.#deps.configuration.RESPONSE_MAX_TURNS,
       mostOutput: request.settings.max_output_tokens ?? null,
+      creditsLeft: request.creditLimit === undefined ? null : request.creditLimit - (state.known.cost ?? 0),
       compatibility: state.known.compatibility,
     })
     // The last turn is stored with the final response.

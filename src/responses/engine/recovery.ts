@@ -68,7 +68,7 @@ export function endingEvents(state: ResponseState, log: EventLog, now: number): 
     new EventWriter(log.lastSequence, (event) => events.push(event)).writeEnd(final.response)
     return events
   }
-  const { progress, store, unsettled } = state.known
+  const { progress, store, unsettled, cost = 0 } = state.known
   const { response, events, call, itemNumbers } = interruptedResponse(
     log.payloads(),
     log.lastSequence,
@@ -79,6 +79,7 @@ export function endingEvents(state: ResponseState, log: EventLog, now: number): 
   state.storeFinal({ response, outputItems, itemNumbers })
   const ended = { ...progress, openCall: null }
   const calls = call ? [...unsettled, call] : unsettled
-  state.enter('ending', { pendingWrite: store, progress: ended, unsettled: calls })
+  const total = cost + (call?.outcome.cost ?? 0)
+  state.enter('ending', { pendingWrite: store, progress: ended, unsettled: calls, cost: total })
   return events
 }

@@ -131,7 +131,8 @@ function offer({ state, request, tools }: EngineRun, found: readonly OfferedTool
 /** The outcome is stored before the ledger gets it: a lost close is repeated. */
 function storeClosing(deps: ResponseDeps, state: EngineRun['state'], { closing }: ToolRun): void {
   if (!closing) return
-  state.change({ unsettled: [...(state.head?.unsettled ?? []), closing] })
+  const { unsettled = [], cost = 0 } = state.head ?? {}
+  state.change({ unsettled: [...unsettled, closing], cost: cost + closing.outcome.cost })
   deps.waitUntil(state.settleCalls())
 }
 

@@ -15,6 +15,8 @@ export interface TurnLimits {
   mostTurns: number
   /** Output tokens of the whole response; null without a limit. */
   mostOutput: number | null
+  /** Micro-credits that the response may still cost; null without a limit. */
+  creditsLeft: number | null
   compatibility: Compatibility
 }
 
@@ -46,7 +48,7 @@ function endOfCalls(
   forClient: boolean,
   { calls, stop }: TurnEnd,
   progress: Progress,
-  { compatibility, mostTurns, mostOutput }: TurnLimits,
+  { compatibility, mostTurns, mostOutput, creditsLeft }: TurnLimits,
 ): ResponseEnd | null {
   // The caller executes the call, so that the response ends (interface: Response status).
   if (forClient) return compatibility === 'open_responses' ? { status: 'completed' } : incomplete('tool_use')
@@ -55,6 +57,7 @@ function endOfCalls(
   if (calls.length === 0 || isCut(stop)) return endOfStop(stop)
   const { turns, refusedTurns } = progress
   if (turns >= mostTurns || refusedTurns >= MOST_REFUSED_TURNS) return incomplete('max_turns')
+  if (creditsLeft !== null && creditsLeft <= 0) return incomplete('max_credits')
   return outputLeft(mostOutput, turnUsage(progress)) === 0 ? incomplete('max_output_tokens') : null
 }
 

@@ -192,6 +192,7 @@ async function loadFirstTurn(
     hostedTools: hosted.map(({ definition }) => definition.name).filter(tools.hosted.has, tools.hosted),
     ...(integrations && { integrations }),
     historyIds,
+    ...(start.creditLimit !== undefined && { creditLimit: start.creditLimit }),
   }
   const heldUntil = settings.store === false ? (start.connection?.until ?? null) : null
   const isLarge = bytes > MOST_HELD_BYTES

@@ -248,11 +248,11 @@ export class DurableResponse implements ResponseStreamObject {
   async state(owner: Owner) {
     const { head } = this.#state
     if (!head || !this.#isVisibleTo(owner)) return null
-    const { model, compatibility, policyVersion, phase } = head
+    const { model, compatibility, policyVersion, phase, cost = 0 } = head
     const running = phase !== 'ended'
     const items = running ? null : this.#state.final?.itemNumbers
     const numbers = items ? { items, last: this.#log.lastSequence } : null
-    return { model, compatibility, policyVersion, running, numbers }
+    return { model, compatibility, policyVersion, running, numbers, cost }
   }
 
   async context(owner: Owner): Promise<HeldContext | null> {

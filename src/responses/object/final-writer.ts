@@ -149,10 +149,11 @@ export class FinalWriter {
   ): Promise<void> {
     if (response.status === 'in_progress') throw new Error('the response has not ended')
     const { output: _output, output_text: _text, compatibility: _form, ...body } = response
+    const { cost = 0 } = this.#state.known
     const status = await finishResponse(this.#deps.database, owner, {
       id: responseId,
       status: response.status,
-      body: JSON.stringify({ ...body, item_numbers: itemNumbers } satisfies StoredBody),
+      body: JSON.stringify({ ...body, item_numbers: itemNumbers, cost } satisfies StoredBody),
       completedAt: this.#deps.clock(),
       lastSequence,
       inputItems,

@@ -46,6 +46,8 @@ export interface ResponseHead {
   restarts: number
   /** Ended calls whose outcome the ledger may not have. */
   unsettled: UnsettledCall[]
+  /** Micro-credits that its ended calls cost; absent before the first one. */
+  cost?: number
 }
 
 /** An ended call that the ledger may still hold open. */
@@ -85,6 +87,8 @@ export interface StoredRequest {
   hostedTools: string[]
   /** Tools of integrations; absent if the request names no integration. */
   integrations?: StoredTools
+  /** Micro-credits that the response may cost: it ends with the turn that reaches them. Absent without a limit. */
+  creditLimit?: number
   /** Ids of the history. Items that others add to the conversation meanwhile are not part of the context. */
   historyIds: string[]
 }

@@ -13,12 +13,16 @@ const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 export type StoredBody = Omit<ResponseObject, 'output' | 'output_text' | 'compatibility'> & {
   /** `StoredNumbers.items`. */
   item_numbers: number[][]
+  /** Micro-credits of its calls; responses of earlier releases have none. */
+  cost?: number
 }
 
 /** An ended response, and the numbers of its events. */
 export interface EndedResponse {
   response: ResponseObject
   numbers: StoredNumbers
+  /** Micro-credits of its calls. */
+  cost: number
 }
 
 /**
@@ -35,7 +39,7 @@ export async function storedResponse(
   if (row === null || row.body === null) return null
   const items = await Promise.all(row.output.map((item) => itemBytes(deps, item)))
   const output = items.map((bytes) => JSON.parse(decoder.decode(bytes)) as OutputItem)
-  const { item_numbers: numbers, ...body } = JSON.parse(row.body) as StoredBody
+  const { item_numbers: numbers, cost = 0, ...body } = JSON.parse(row.body) as StoredBody
   const { compatibility } = row
   return {
     response: {
@@ -45,5 +49,6 @@ export async function storedResponse(
       ...(compatibility !== 'headgate' && { compatibility }),
     },
     numbers: { items: numbers, last: row.lastSequence ?? 0 },
+    cost,
   }
 }

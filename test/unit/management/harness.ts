@@ -68,6 +68,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
     openSocket: unused,
     renewTokens: unused,
     hostedTools: [],
+    runQueue: null,
     countRejectedCall: async () => {},
     waitUntil: () => {},
   }

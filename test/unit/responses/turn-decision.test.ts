@@ -7,7 +7,7 @@ import type { CallPurpose } from '../../../src/responses/engine/tool-rules.ts'
 import { decideTurn, isRefused, nextTurnSettings } from '../../../src/responses/engine/turn-decision.ts'
 import type { Progress } from '../../../src/responses/object/response-head.ts'
 
-const LIMITS = { mostTurns: 10, mostOutput: null, compatibility: 'headgate' as const }
+const LIMITS = { mostTurns: 10, mostOutput: null, creditsLeft: null, compatibility: 'headgate' as const }
 const PROGRESS: Progress = {
   turns: 1,
   refusedTurns: 0,

@@ -4,6 +4,7 @@ import type { AppEnv } from '../../context.ts'
 import { administer } from '../../middleware/administer.ts'
 import { limitDeclaredLength } from '../../middleware/declared-length.ts'
 import { MAXIMUM_BODY_BYTES, tooLarge } from '../../request-body.ts'
+import { agentManagementRoutes } from './agents.ts'
 import { auditRoutes } from './audit.ts'
 import { connectionManagementRoutes } from './connections.ts'
 import { creditRoutes } from './credits.ts'
@@ -50,6 +51,7 @@ export const managementRoutes = new Hono<AppEnv>()
   .route('/', integrationGrantRoutes)
   .route('/', vaultRoutes)
   .route('/', connectionManagementRoutes)
+  .route('/', agentManagementRoutes)
   .route('/', creditRoutes)
   .route('/', usageRoutes)
   .route('/', auditRoutes)

@@ -36,7 +36,16 @@ export function administrationOf(context: AppContext): Administration {
   }
 }
 
-type Entity = 'Organization' | 'User' | 'Group' | 'Grant' | 'Policy' | 'Provider' | 'Integration'
+type Entity =
+  | 'Organization'
+  | 'User'
+  | 'Group'
+  | 'Grant'
+  | 'Policy'
+  | 'Provider'
+  | 'Integration'
+  | 'Agent'
+  | 'Run'
 
 /** The UUID in the path, `:groupId` for a Group. @throws ApiError `not_found` for text that can be no id of anything. */
 export function pathId(context: AppContext, entity: Entity): string {

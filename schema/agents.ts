@@ -1,0 +1,224 @@
+import { sql } from 'drizzle-orm'
+import {
+  bigint,
+  boolean,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core'
+import { createdAt, instant } from './columns.ts'
+import { organizations, users } from './identity.ts'
+
+/** An agent; its content is its current version. A deleted agent stays for its runs, but its name is free again. */
+export const agents = pgTable(
+  'agents',
+  {
+    id: uuid('id').primaryKey(),
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id),
+    /** With whose rights its triggers run. */
+    createdBy: uuid('created_by')
+      .notNull()
+      .references(() => users.id),
+    name: text('name').notNull(),
+    description: text('description').notNull(),
+    metadata: jsonb('metadata').$type<Record<string, unknown>>().notNull(),
+    /** Whose agent it is to see and run, besides its creator. */
+    visibility: text('visibility', { enum: ['creator', 'groups', 'organization'] }).notNull(),
+    /** The groups of visibility `groups`. */
+    groupIds: jsonb('group_ids').$type<string[]>().notNull(),
+    /** The current version, from 1. */
+    version: integer('version').notNull(),
+    createdAt: createdAt(),
+    updatedAt: instant('updated_at').notNull().defaultNow(),
+    deletedAt: instant('deleted_at'),
+  },
+  (table) => [
+    uniqueIndex('agents_organization_name')
+      .on(table.organizationId, table.name)
+      .where(sql`${table.deletedAt} is null`),
+    index('agents_organization').on(table.organizationId, table.createdAt),
+  ],
+)
+
+/** Every definition that an agent has had. Rows are written once and never changed. */
+export const agentVersions = pgTable(
+  'agent_versions',
+  {
+    agentId: uuid('agent_id')
+      .notNull()
+      .references(() => agents.id),
+    version: integer('version').notNull(),
+    organizationId: uuid('organization_id').notNull(),
+    /** In the format of `src/wire/agents.ts`, which parses it again on reading. */
+    definition: jsonb('definition').$type<unknown>().notNull(),
+    /** `admin_token`, or a user's id. */
+    author: text('author').notNull(),
+    createdAt: createdAt(),
+  },
+  (table) => [primaryKey({ columns: [table.agentId, table.version] })],
+)
+
+/** What starts runs of an agent besides calls of the API: those of its current version. */
+export const agentTriggers = pgTable(
+  'agent_triggers',
+  {
+    agentId: uuid('agent_id')
+      .notNull()
+      .references(() => agents.id),
+    name: text('name').notNull(),
+    organizationId: uuid('organization_id').notNull(),
+    kind: text('kind', { enum: ['schedule', 'webhook'] }).notNull(),
+    /** Of a schedule: five fields, with `CRON_TZ=` in front on request. */
+    cron: text('cron'),
+    /** Values of the inputs of a schedule's runs. */
+    inputs: jsonb('inputs').$type<Array<{ name: string; value: string }>>().notNull(),
+    /** Of a webhook: the key that signs its deliveries, sealed; null before it is created. */
+    sealedSecret: text('sealed_secret'),
+    /** Null while QStash may have another state of the schedule. */
+    publishedAt: instant('published_at'),
+    /** Of a trigger that the current version does not have: its schedule is removed, then the row. */
+    removedAt: instant('removed_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.agentId, table.name] }),
+    index('agent_triggers_unpublished').on(table.agentId).where(sql`${table.publishedAt} is null`),
+  ],
+)
+
+/** An asynchronous execution of one version of an agent, on behalf of one user. */
+export const runs = pgTable(
+  'runs',
+  {
+    id: uuid('id').primaryKey(),
+    organizationId: uuid('organization_id').notNull(),
+    /** Whose rights its steps have, and who can read it: its caller; of a trigger, the agent's creator. */
+    userId: uuid('user_id').notNull(),
+    agentId: uuid('agent_id')
+      .notNull()
+      .references(() => agents.id),
+    agentVersion: integer('agent_version').notNull(),
+    conversationId: text('conversation_id').notNull(),
+    origin: text('origin', { enum: ['api', 'restart', 'schedule', 'webhook'] }).notNull(),
+    /** The run whose inputs it repeats. */
+    restartedFrom: uuid('restarted_from'),
+    /**
+     * As they were sent, without unknown names: a restart applies the defaults of the latest version. Sealed, because no policy
+     * has inspected them.
+     */
+    sealedInputs: text('sealed_inputs').notNull(),
+    status: text('status', { enum: ['in_progress', 'success', 'failure', 'cancelled'] }).notNull(),
+    /** Raised by every change of state. A change that was decided on an older one does not happen. */
+    rev: integer('rev').notNull(),
+    /** Number of the current step, from 1. */
+    step: integer('step').notNull(),
+    /** Number of the current step's attempt, from 1. */
+    attempt: integer('attempt').notNull(),
+    /** The final assistant message as JSON with `role` and `parts`. */
+    result: text('result'),
+    /** Why it is not a success; for administrators. */
+    error: jsonb('error').$type<{ code: string; message: string }>(),
+    createdAt: instant('created_at').notNull(),
+    endedAt: instant('ended_at'),
+    deadlineAt: instant('deadline_at').notNull(),
+    /** A delivery that advances it holds it until then, under its token. */
+    leasedUntil: instant('leased_until'),
+    leaseToken: text('lease_token'),
+  },
+  (table) => [
+    index('runs_agent').on(table.agentId, table.createdAt),
+    index('runs_owner').on(table.organizationId, table.userId, table.createdAt),
+    index('runs_ended').on(table.endedAt),
+  ],
+)
+
+/** Every attempt of a step that was begun. Each is one response, in the run's conversation. */
+export const runSteps = pgTable(
+  'run_steps',
+  {
+    runId: uuid('run_id')
+      .notNull()
+      .references(() => runs.id, { onDelete: 'cascade' }),
+    number: integer('number').notNull(),
+    attempt: integer('attempt').notNull(),
+    organizationId: uuid('organization_id').notNull(),
+    status: text('status', { enum: ['running', 'completed', 'failed', 'cancelled'] }).notNull(),
+    /** Chosen before its first start, so that a repeated start finds the first. */
+    responseId: text('response_id').notNull(),
+    /** Text of the answer; null until it is completed. */
+    output: text('output'),
+    error: jsonb('error').$type<{ code: string; message: string }>(),
+    /** Whether it called a tool that may have changed something. */
+    hadEffects: boolean('had_effects').notNull().default(false),
+    /** Micro-credits. */
+    cost: bigint('cost', { mode: 'number' }).notNull().default(0),
+    createdAt: instant('created_at').notNull(),
+    deadlineAt: instant('deadline_at').notNull(),
+    endedAt: instant('ended_at'),
+  },
+  (table) => [primaryKey({ columns: [table.runId, table.number, table.attempt] })],
+)
+
+/** The verdict about a finished step's objective. */
+export const runVerdicts = pgTable(
+  'run_verdicts',
+  {
+    runId: uuid('run_id')
+      .notNull()
+      .references(() => runs.id, { onDelete: 'cascade' }),
+    number: integer('number').notNull(),
+    /** The attempt that was judged. */
+    attempt: integer('attempt').notNull(),
+    organizationId: uuid('organization_id').notNull(),
+    result: text('result', { enum: ['pass', 'fail', 'not_evaluated', 'unknown'] }).notNull(),
+    explanation: text('explanation'),
+    /** Model, cost and criteria of the judge. */
+    details: jsonb('details').$type<Record<string, unknown>>().notNull(),
+    createdAt: createdAt(),
+  },
+  (table) => [primaryKey({ columns: [table.runId, table.number] })],
+)
+
+/**
+ * The message of a run's current revision, written with the change of state that it announces. A run that needs nothing more
+ * has none.
+ */
+export const runOutbox = pgTable(
+  'run_outbox',
+  {
+    runId: uuid('run_id')
+      .notNull()
+      .references(() => runs.id, { onDelete: 'cascade' }),
+    rev: integer('rev').notNull(),
+    organizationId: uuid('organization_id').notNull(),
+    /** When it has to be delivered. */
+    dueAt: instant('due_at').notNull(),
+    publishedAt: instant('published_at'),
+  },
+  (table) => [primaryKey({ columns: [table.runId, table.rev] }), index('run_outbox_due').on(table.dueAt)],
+)
+
+/** Requests for runs that can be repeated: the second one gets the run of the first. */
+export const runRequests = pgTable(
+  'run_requests',
+  {
+    organizationId: uuid('organization_id').notNull(),
+    userId: uuid('user_id').notNull(),
+    /** Digest of what identifies the request: its Idempotency-Key, or the message of a trigger. */
+    digest: text('digest').notNull(),
+    /** Digest of its content: another one under the same key is an error. */
+    content: text('content').notNull(),
+    runId: uuid('run_id').notNull(),
+    expiresAt: instant('expires_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.organizationId, table.userId, table.digest] }),
+    index('run_requests_expiry').on(table.expiresAt),
+  ],
+)

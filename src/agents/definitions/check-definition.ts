@@ -1,0 +1,72 @@
+import type { AgentDefinition } from '../../wire/agents.ts'
+import { referencesIn } from './template.ts'
+
+/** A part of a definition that cannot be run. */
+export interface DefinitionIssue {
+  path: string
+  reason: string
+}
+
+/** What a definition of the right form contradicts in itself: a run would fail on each of these. */
+export function definitionIssues(definition: AgentDefinition): DefinitionIssue[] {
+  return [
+    ...repeatedNames('inputs', definition.inputs),
+    ...repeatedNames('triggers', definition.triggers),
+    ...definition.steps.flatMap((_, index) => stepIssues(definition, index)),
+    ...scheduleIssues(definition),
+    ...visibilityIssues(definition),
+  ]
+}
+
+function repeatedNames(member: string, entries: ReadonlyArray<{ name: string }>): DefinitionIssue[] {
+  const names = entries.map(({ name }) => name)
+  return names.flatMap((name, index) =>
+    names.indexOf(name) === index ? [] : [{ path: `${member}.${index}.name`, reason: 'is used already' }],
+  )
+}
+
+function stepIssues({ inputs, steps }: AgentDefinition, index: number): DefinitionIssue[] {
+  const names = new Set(inputs.map(({ name }) => name))
+  const { instructions = '', tools } = steps[index] ?? {}
+  const path = `steps.${index}`
+  const unknown = referencesIn(instructions).flatMap((reference): DefinitionIssue[] => {
+    if (reference.kind === 'input') {
+      const reason = `there is no input ${JSON.stringify(reference.name)}`
+      return names.has(reference.name) ? [] : [{ path: `${path}.instructions`, reason }]
+    }
+    const reason = `the output of step ${reference.step} is not known before step ${index + 1}`
+    return reference.step <= index ? [] : [{ path: `${path}.instructions`, reason }]
+  })
+  const slugs = tools?.integrations.map(({ integration }) => ({ name: integration })) ?? []
+  return [...unknown, ...repeatedNames(`${path}.tools.integrations`, slugs)]
+}
+
+/** The inputs of a schedule's runs: nothing else can give them. */
+function scheduleIssues({ inputs, triggers }: AgentDefinition): DefinitionIssue[] {
+  return triggers.flatMap((trigger, index) => {
+    if (trigger.kind !== 'schedule') return []
+    const given = new Set(trigger.inputs.map(({ name }) => name))
+    const known = new Set(inputs.map(({ name }) => name))
+    const path = `triggers.${index}.inputs`
+    const missing = inputs.filter((input) => isMissing(input, given))
+    const unknown = [...given].filter((name) => !known.has(name))
+    return [
+      ...missing.map(({ name }) => ({ path, reason: `the input ${JSON.stringify(name)} is missing` })),
+      ...unknown.map((name) => ({ path, reason: `there is no input ${JSON.stringify(name)}` })),
+    ]
+  })
+}
+
+/** Whether a run without this input cannot begin. */
+export const isMissing = (
+  { name, required, default: value }: AgentDefinition['inputs'][number],
+  given: { has(name: string): boolean },
+): boolean => required && value === undefined && !given.has(name)
+
+function visibilityIssues({ visibility, group_ids: groups }: AgentDefinition): DefinitionIssue[] {
+  if (visibility === 'groups' && groups.length === 0) {
+    return [{ path: 'group_ids', reason: 'must name at least one group for the visibility groups' }]
+  }
+  if (visibility === 'groups' || groups.length === 0) return []
+  return [{ path: 'group_ids', reason: 'goes with the visibility groups only' }]
+}

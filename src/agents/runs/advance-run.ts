@@ -1,0 +1,174 @@
+import { ApiError } from '../../lib/api-error.ts'
+import { newId } from '../../lib/ids.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
+import { newResponseId } from '../../responses/ids.ts'
+import { apiErrorOf } from '../../responses/object/error-data.ts'
+import type { StartResult } from '../../responses/types.ts'
+import type { AgentDeps } from '../agent-deps.ts'
+import {
+  finishCancelled,
+  leaseRun,
+  type RunRevision,
+  releaseRun,
+  selectRunState,
+  storeChange,
+} from './progress.store.ts'
+import { announceRun, publishRun } from './publish-run.ts'
+import { currentAttempt, currentStep, type LeasedRun, type RunState, spentCredits } from './run.ts'
+import { type EndedStep, outcomeOf } from './step-output.ts'
+import { findResponse, startResponse, stopResponse, waitForResponse } from './step-response.ts'
+import { changeAfter, type StepOutcome } from './transitions.ts'
+
+/** A lease is longer than the work under it: what must still be stored then gets this time. */
+const LEASE_MARGIN_MS = 30_000
+/** After the end of a lease, so that a watchdog finds it free. */
+const WATCHDOG_MARGIN_MS = 5_000
+/** Between two looks at a response that a dying delivery may still begin. */
+const STOP_RETRY_MS = 2_000
+const SHORTEST_WAIT_MS = 2_000
+const LONGEST_WAIT_MS = 300_000
+
+/**
+ * Advances a run by one delivery: begins the response of its current step or finds it, waits for its end for at most
+ * RUN_DELIVERY_MS, and stores what follows. A message of an earlier revision, or of a run that another delivery holds, does
+ * nothing, so that messages may be repeated, late and out of order.
+ * @throws what a service that is away throws: the delivery has to be repeated.
+ */
+export async function advanceRun(deps: AgentDeps, revision: RunRevision): Promise<void> {
+  const now = deps.clock()
+  const token = newId('lease')
+  const leasedUntil = now + deps.configuration.RUN_DELIVERY_MS + LEASE_MARGIN_MS
+  const run = await leaseRun(deps.database, revision, { now, leasedUntil, token })
+  if (!run) return finishEndedRun(deps, revision)
+  try {
+    await publishWatchdog(deps, revision, leasedUntil - now + WATCHDOG_MARGIN_MS, token)
+    const outcome = await workOnStep(deps, run, now + deps.configuration.RUN_DELIVERY_MS)
+    await storeOutcome(deps, run, outcome)
+  } catch (error) {
+    await releaseRun(deps.database, run).catch((failure) =>
+      logEvent('warn', 'run_not_released', { run_id: run.id, error: errorText(failure) }),
+    )
+    throw error
+  }
+}
+
+/** The message that advances the run if this delivery dies. Without it, the sweep does so later. */
+async function publishWatchdog(
+  deps: AgentDeps,
+  revision: RunRevision,
+  delay: number,
+  token: string,
+): Promise<void> {
+  await publishRun(deps, revision, { delay, again: token }).catch((error) =>
+    logEvent('warn', 'watchdog_not_published', { run_id: revision.runId, error: errorText(error) }),
+  )
+}
+
+async function storeOutcome(deps: AgentDeps, run: LeasedRun, outcome: StepOutcome): Promise<void> {
+  const now = deps.clock()
+  const change = changeAfter(run, outcome, now)
+  const responseId = change.next ? newResponseId(deps.configuration.KEY_PEPPERS) : undefined
+  const next = await storeChange(deps.database, run, change, { now, responseId })
+  // The run was cancelled, or advanced by another delivery.
+  if (!next || change.dueAt === null) return
+  await announceRun(deps, next, change.dueAt - now)
+}
+
+/** @param until when this delivery ends, in milliseconds since the epoch. */
+async function workOnStep(deps: AgentDeps, run: LeasedRun, until: number): Promise<StepOutcome> {
+  const found = await findResponse(deps, run)
+  if (found !== null && found !== 'running') return endedOutcome(deps, run, found)
+  const late = await timeOut(deps, run)
+  if (late) return late
+  if (found === null) {
+    const refused = await begin(deps, run)
+    if (refused) return refused
+  }
+  const { deadlineAt } = currentAttempt(run)
+  const limit = Math.min(until, deadlineAt.getTime(), run.deadlineAt.getTime()) - deps.clock()
+  await waitForResponse(deps, run, limit)
+  const ended = await findResponse(deps, run)
+  if (ended !== null && ended !== 'running') return endedOutcome(deps, run, ended)
+  return (await timeOut(deps, run)) ?? { kind: 'pending', delay: ended === null ? SHORTEST_WAIT_MS : 0 }
+}
+
+const endedOutcome = (deps: AgentDeps, run: RunState, ended: EndedStep): StepOutcome =>
+  outcomeOf(currentStep(run), ended, deps.hostedTools)
+
+/** The outcome of a step or run whose time is over: its response is ended first. Null while there is time. */
+async function timeOut(deps: AgentDeps, run: LeasedRun): Promise<StepOutcome | null> {
+  const now = deps.clock()
+  const runIsOver = now >= run.deadlineAt.getTime()
+  if (!runIsOver && now < currentAttempt(run).deadlineAt.getTime()) return null
+  const stopped = await stopResponse(deps, run)
+  const { cost, hadEffects } = stopped ? chargesOf(deps, run, stopped) : { cost: 0, hadEffects: false }
+  if (runIsOver) return { kind: 'run_timed_out', cost, hadEffects }
+  return { kind: 'failed', error: STEP_TIMEOUT, cost, hadEffects, mayRepeat: false }
+}
+
+const STEP_TIMEOUT = { code: 'step_timeout', message: 'The step took longer than its definition allows.' }
+const NO_CREDITS = { code: 'max_credits', message: 'The credit limit of the run is reached.' }
+
+function chargesOf(deps: AgentDeps, run: RunState, ended: EndedStep): { cost: number; hadEffects: boolean } {
+  const outcome = endedOutcome(deps, run, ended)
+  return { cost: ended.cost, hadEffects: outcome.kind !== 'pending' && outcome.hadEffects }
+}
+
+/** Begins the response of the current attempt. @returns the outcome if it cannot be begun now, or at all. */
+async function begin(deps: AgentDeps, run: LeasedRun): Promise<StepOutcome | null> {
+  const { max_credits: most } = run.definition.limits
+  if (most !== undefined && spentCredits(run) >= most) return refusal(NO_CREDITS)
+  try {
+    return refusedOutcome(run, await startResponse(deps, run), deps.clock())
+  } catch (error) {
+    if (error instanceof ApiError && error.kind === 'unauthorized') {
+      return refusal({ code: error.code ?? 'unauthorized', message: error.message })
+    }
+    throw error
+  }
+}
+
+const refusal = (error: { code: string; message: string }): StepOutcome => ({
+  kind: 'failed',
+  error,
+  cost: 0,
+  hadEffects: false,
+  mayRepeat: false,
+})
+
+/** The outcome of a start that was refused; null for one that was not. */
+function refusedOutcome(run: LeasedRun, result: StartResult, now: number): StepOutcome | null {
+  if (result.error === null) {
+    if (!('refusal' in result)) return null
+    const { code, message } = result.refusal
+    return { ...refusal({ code, message }), mayRepeat: true } as StepOutcome
+  }
+  const error = apiErrorOf(result.error)
+  if (isTransient(error)) return { kind: 'pending', delay: waitOf(run, error, now) }
+  const code = error.limit === 'credits' ? 'insufficient_credits' : (error.code ?? error.kind)
+  return refusal({ code, message: error.message })
+}
+
+/** Refusals that pass: limits of calls, a conversation in use, a service that is away, and a start that is still admitted. */
+const isTransient = ({ kind, code, limit }: ApiError): boolean =>
+  code === 'conversation_locked' || kind === 'internal' || (kind === 'rate_limited' && limit !== 'credits')
+
+/** The wait grows with the age of the attempt: a service that is away for long is not asked all the time. */
+function waitOf(run: LeasedRun, { retryAfterSeconds = 0 }: ApiError, now: number): number {
+  const age = now - currentAttempt(run).createdAt.getTime()
+  return Math.min(LONGEST_WAIT_MS, Math.max(SHORTEST_WAIT_MS, retryAfterSeconds * 1_000, age / 4))
+}
+
+/** Ends the response of a cancelled run. Another run needs nothing. */
+async function finishEndedRun(deps: AgentDeps, revision: RunRevision): Promise<void> {
+  const run = await selectRunState(deps.database, revision)
+  if (!run || run.rev !== revision.rev || run.status !== 'cancelled') return
+  const stopped = await stopResponse(deps, run)
+  const now = deps.clock()
+  // A delivery that held the run may be about to begin the response.
+  if (!stopped && run.leasedUntil !== null && run.leasedUntil > now) {
+    return publishRun(deps, revision, { delay: STOP_RETRY_MS, again: newId('stop') })
+  }
+  const charges = stopped ? chargesOf(deps, run, stopped) : { cost: 0, hadEffects: false }
+  await finishCancelled(deps.database, revision, run, charges)
+}

@@ -1,0 +1,156 @@
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { agents, agentVersions, runOutbox, runRequests, runSteps, runs } from '../../../schema/agents.ts'
+import type { Database } from '../../../schema/database.ts'
+import { conversations } from '../../../schema/responses.ts'
+import type { Owner } from '../../responses/types.ts'
+
+/** What identifies a request for a run: a second one gets the run of the first. */
+export interface RequestIdentity {
+  /** Hex digest of the identifying text. */
+  digest: string
+  /** Hex digest of the content that it has to have. */
+  content: string
+}
+
+/** A new run with its first attempt. */
+export interface NewRun {
+  id: string
+  owner: Owner
+  agentId: string
+  agentVersion: number
+  conversationId: string
+  origin: 'api' | 'restart' | 'schedule' | 'webhook'
+  restartedFrom: string | null
+  sealedInputs: string
+  responseId: string
+  /** Milliseconds since the epoch, as all times here. */
+  createdAt: number
+  deadlineAt: number
+  stepDeadlineAt: number
+}
+
+/** A run that a request has begun, now or before. */
+export interface BegunRun {
+  runId: string
+  conversationId: string
+  isNew: boolean
+  /** Of the request that has begun it; null without an identity. */
+  content: string | null
+}
+
+const instant = (at: number) => sql`${new Date(at).toISOString()}::timestamptz`
+
+/** Idempotency keys are remembered for a day. */
+const REQUEST_LIFETIME_MS = 86_400_000
+
+/**
+ * Writes a run with its conversation, its first attempt and its message, unless a request of the same identity has begun one.
+ * @param identities of the request: the run is written only if none of them is known.
+ * @returns null when the agent was deleted meanwhile.
+ */
+export async function insertRun(
+  database: Database,
+  run: NewRun,
+  identities: readonly RequestIdentity[],
+): Promise<BegunRun | null> {
+  const { id, owner } = run
+  const [first] = identities
+  const results = await database.batch([
+    database.execute(requestStatement(run, identities)),
+    database.execute(conversationStatement(run, identities.length)),
+    database.execute(runStatement(run, identities.length)),
+    database.execute(attemptStatement(run)),
+    database.execute(sql`INSERT INTO ${runOutbox} (run_id, rev, organization_id, due_at)
+      SELECT ${runs.id}, ${runs.rev}, ${runs.organizationId}, ${runs.createdAt} FROM ${runs} WHERE ${runs.id} = ${id}`),
+    database.execute(sql`SELECT ${runs.id} AS run_id, ${runs.conversationId} AS conversation_id, request.content
+      FROM (SELECT ${id}::uuid AS id) AS made
+      LEFT JOIN ${runRequests} AS request ON request.organization_id = ${owner.organizationId}
+        AND request.user_id = ${owner.userId} AND request.digest = ${first?.digest ?? ''}
+      JOIN ${runs} ON ${runs.id} = coalesce(request.run_id, made.id)
+        AND ${runs.organizationId} = ${owner.organizationId}`),
+  ])
+  const row = results[5].rows[0] as
+    | { run_id: string; conversation_id: string; content: string | null }
+    | undefined
+  if (!row) return null
+  return {
+    runId: row.run_id,
+    conversationId: row.conversation_id,
+    isNew: row.run_id === id,
+    content: row.content,
+  }
+}
+
+/** An identity that is known stays with its run, until it expires. */
+function requestStatement({ id, owner, createdAt }: NewRun, identities: readonly RequestIdentity[]): SQL {
+  return sql`INSERT INTO ${runRequests} AS known (organization_id, user_id, digest, content, run_id, expires_at)
+    SELECT ${owner.organizationId}::uuid, ${owner.userId}::uuid, given.digest, given.content, ${id}::uuid,
+      ${instant(createdAt + REQUEST_LIFETIME_MS)}
+    FROM jsonb_to_recordset(${JSON.stringify(identities)}::jsonb) AS given(digest text, content text)
+    ON CONFLICT (organization_id, user_id, digest) DO UPDATE
+    SET content = excluded.content, run_id = excluded.run_id, expires_at = excluded.expires_at
+    WHERE known.expires_at <= ${instant(createdAt)}`
+}
+
+/** Whether every identity of the request is that of this run. */
+const isFirst = ({ id, owner }: NewRun, identities: number): SQL =>
+  sql`(SELECT count(*) FROM ${runRequests} WHERE ${runRequests.organizationId} = ${owner.organizationId}
+    AND ${runRequests.userId} = ${owner.userId} AND ${runRequests.runId} = ${id}) = ${identities}`
+
+const isPresent = ({ agentId, owner }: NewRun): SQL =>
+  sql`EXISTS (SELECT FROM ${agents} WHERE ${agents.id} = ${agentId}
+    AND ${agents.organizationId} = ${owner.organizationId} AND ${agents.deletedAt} IS NULL)`
+
+function conversationStatement(run: NewRun, identities: number): SQL {
+  const { owner, conversationId, createdAt } = run
+  return sql`INSERT INTO ${conversations} (id, organization_id, user_id, next_position, created_at)
+    SELECT ${conversationId}::text, ${owner.organizationId}::uuid, ${owner.userId}::uuid, 0, ${instant(createdAt)}
+    WHERE ${isFirst(run, identities)} AND ${isPresent(run)}`
+}
+
+function runStatement(run: NewRun, identities: number): SQL {
+  const { id, owner, agentId, agentVersion, conversationId, origin, restartedFrom, sealedInputs } = run
+  return sql`INSERT INTO ${runs} (id, organization_id, user_id, agent_id, agent_version, conversation_id, origin,
+      restarted_from, sealed_inputs, status, rev, step, attempt, created_at, deadline_at)
+    SELECT ${id}::uuid, ${owner.organizationId}::uuid, ${owner.userId}::uuid, ${agentId}::uuid, ${agentVersion}::int,
+      ${conversationId}::text, ${origin}::text, ${restartedFrom}::uuid, ${sealedInputs}::text, 'in_progress', 1, 1, 1,
+      ${instant(run.createdAt)}, ${instant(run.deadlineAt)}
+    WHERE ${isFirst(run, identities)} AND ${isPresent(run)}`
+}
+
+function attemptStatement({ id, responseId, createdAt, stepDeadlineAt }: NewRun): SQL {
+  return sql`INSERT INTO ${runSteps} (run_id, number, attempt, organization_id, status, response_id, created_at,
+      deadline_at)
+    SELECT ${runs.id}, 1, 1, ${runs.organizationId}, 'running', ${responseId}::text, ${instant(createdAt)},
+      ${instant(stepDeadlineAt)} FROM ${runs} WHERE ${runs.id} = ${id}`
+}
+
+/** An agent with the definition that new runs have. */
+export interface RunnableAgent {
+  id: string
+  version: number
+  createdBy: string
+  definition: unknown
+}
+
+/** The agent of a trigger or of a restart, whoever may see it. @returns null for a deleted one. */
+export async function selectRunnableAgent(
+  database: Database,
+  organizationId: string,
+  agentId: string,
+): Promise<RunnableAgent | null> {
+  const [row] = await database
+    .select({
+      id: agents.id,
+      version: agents.version,
+      createdBy: agents.createdBy,
+      definition: agentVersions.definition,
+    })
+    .from(agents)
+    .innerJoin(
+      agentVersions,
+      and(eq(agentVersions.agentId, agents.id), eq(agentVersions.version, agents.version)),
+    )
+    .where(and(eq(agents.organizationId, organizationId), eq(agents.id, agentId), isNull(agents.deletedAt)))
+  return row ?? null
+}

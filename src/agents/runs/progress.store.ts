@@ -1,0 +1,200 @@
+import { type SQL, sql } from 'drizzle-orm'
+import { agentVersions, runOutbox, runSteps, runs } from '../../../schema/agents.ts'
+import type { Database } from '../../../schema/database.ts'
+import { storedDefinition } from '../definitions/agents.ts'
+import type { LeasedRun, RunState, StepAttempt } from './run.ts'
+import type { RunChange } from './transitions.ts'
+
+// Changes of runs. Each is one statement that happens only at the revision that it was decided on.
+
+/** A run at a revision, as messages name it. */
+export interface RunRevision {
+  organizationId: string
+  runId: string
+  rev: number
+}
+
+const instant = (at: number) => sql`${new Date(at).toISOString()}::timestamptz`
+
+const isRun = ({ organizationId, runId }: Pick<RunRevision, 'organizationId' | 'runId'>) =>
+  sql`${runs.id} = ${runId} AND ${runs.organizationId} = ${organizationId}`
+
+/**
+ * Leases a run that is in progress at this revision, unless another delivery holds it.
+ * @returns null when it is ended, at another revision, or leased.
+ */
+export async function leaseRun(
+  database: Database,
+  revision: RunRevision,
+  { now, leasedUntil, token }: { now: number; leasedUntil: number; token: string },
+): Promise<LeasedRun | null> {
+  const results = await database.batch([
+    database.execute(sql`UPDATE ${runs} SET leased_until = ${instant(leasedUntil)}, lease_token = ${token}
+      WHERE ${isRun(revision)} AND rev = ${revision.rev} AND status = 'in_progress'
+        AND (leased_until IS NULL OR leased_until <= ${instant(now)})`),
+    database.execute(stateQuery(sql`${isRun(revision)} AND ${runs.leaseToken} = ${token}`)),
+    database.execute(attemptsQuery(revision)),
+  ])
+  const run = stateOf(results[1].rows, results[2].rows)
+  return run && { ...run, leaseToken: token }
+}
+
+/** @returns null without such a run in the organization. */
+export async function selectRunState(
+  database: Database,
+  run: Pick<RunRevision, 'organizationId' | 'runId'>,
+): Promise<(RunState & { leasedUntil: number | null }) | null> {
+  const results = await database.batch([
+    database.execute(stateQuery(isRun(run))),
+    database.execute(attemptsQuery(run)),
+  ])
+  const state = stateOf(results[0].rows, results[1].rows)
+  if (state === null) return null
+  const { leasedUntil } = results[0].rows[0] as { leasedUntil: string | null }
+  return { ...state, leasedUntil: leasedUntil === null ? null : Date.parse(leasedUntil) }
+}
+
+const stateQuery = (condition: SQL): SQL =>
+  sql`SELECT ${runs.id}, ${runs.organizationId} AS "organizationId", ${runs.userId} AS "userId",
+      ${runs.conversationId} AS "conversationId", ${runs.status}, ${runs.rev}, ${runs.step}, ${runs.attempt},
+      ${runs.sealedInputs} AS "sealedInputs", ${milliseconds(sql`${runs.deadlineAt}`)} AS "deadlineAt",
+      ${runs.leasedUntil} AS "leasedUntil", ${agentVersions.definition}
+    FROM ${runs} JOIN ${agentVersions}
+      ON ${agentVersions.agentId} = ${runs.agentId} AND ${agentVersions.version} = ${runs.agentVersion}
+    WHERE ${condition}`
+
+const attemptsQuery = ({ organizationId, runId }: Pick<RunRevision, 'organizationId' | 'runId'>): SQL =>
+  sql`SELECT number, attempt, status, response_id AS "responseId", output, had_effects AS "hadEffects", cost,
+      ${milliseconds(sql`created_at`)} AS "createdAt", ${milliseconds(sql`deadline_at`)} AS "deadlineAt"
+    FROM ${runSteps} WHERE run_id = ${runId} AND organization_id = ${organizationId} ORDER BY number, attempt`
+
+/** A time as a number: drivers read timestamps of plain statements as text. */
+const milliseconds = (column: SQL): SQL => sql`(extract(epoch from ${column}) * 1000)::float8`
+
+type Times<Row> = Omit<Row, 'createdAt' | 'deadlineAt' | 'cost'> & {
+  createdAt: number
+  deadlineAt: number
+  cost: number | string
+}
+
+function stateOf(
+  rows: ReadonlyArray<Record<string, unknown>>,
+  attempts: ReadonlyArray<Record<string, unknown>>,
+): RunState | null {
+  const row = rows[0] as (Omit<RunState, 'deadlineAt' | 'attempts'> & { deadlineAt: number }) | undefined
+  if (!row) return null
+  return {
+    ...row,
+    deadlineAt: new Date(Number(row.deadlineAt)),
+    definition: storedDefinition(row.definition),
+    attempts: (attempts as unknown as Array<Times<StepAttempt>>).map((each) => ({
+      ...each,
+      cost: Number(each.cost),
+      createdAt: new Date(Number(each.createdAt)),
+      deadlineAt: new Date(Number(each.deadlineAt)),
+    })),
+  }
+}
+
+/** Ends a lease without a change, so that a repeated delivery need not wait for it. */
+export async function releaseRun(database: Database, run: LeasedRun): Promise<void> {
+  await database.execute(sql`UPDATE ${runs} SET leased_until = NULL, lease_token = NULL
+    WHERE ${runs.id} = ${run.id} AND ${runs.organizationId} = ${run.organizationId} AND lease_token = ${run.leaseToken}`)
+}
+
+/** Options of a change that does not come from a delivery. */
+interface ChangeOptions {
+  /** Of the attempt that begins. */
+  responseId?: string | undefined
+  /** Milliseconds since the epoch. */
+  now: number
+  /** Another deadline of the run. */
+  deadlineAt?: number
+  /** Whether a delivery that holds the run keeps its lease: the message waits for it. */
+  keepsLease?: boolean
+}
+
+/**
+ * Stores a change of a run, its attempts and its message at once.
+ * @param run as the change was decided on. @returns the new revision; null when the run has changed since.
+ */
+export async function storeChange(
+  database: Database,
+  run: RunState & { leaseToken?: string },
+  change: RunChange,
+  { responseId, now, deadlineAt, keepsLease = false }: ChangeOptions,
+): Promise<RunRevision | null> {
+  const { id: runId, organizationId, rev } = run
+  const isHeld = run.leaseToken === undefined ? sql`true` : sql`${runs.leaseToken} = ${run.leaseToken}`
+  const { rows } = await database.execute<{ rev: number }>(sql`
+    WITH changed AS (
+      UPDATE ${runs} SET rev = rev + 1, status = ${change.status}, result = ${change.result},
+        error = ${change.error && JSON.stringify(change.error)}::jsonb,
+        ended_at = ${change.status === 'in_progress' ? sql`NULL` : instant(now)},
+        step = ${change.next?.number ?? run.step}, attempt = ${change.next?.attempt ?? run.attempt},
+        deadline_at = ${deadlineAt === undefined ? sql`deadline_at` : instant(deadlineAt)}
+        ${keepsLease ? sql`` : sql`, leased_until = NULL, lease_token = NULL`}
+      WHERE ${isRun({ organizationId, runId })} AND rev = ${rev} AND status = ${run.status} AND ${isHeld}
+      RETURNING id, organization_id, rev
+    ), ${endedAttempt(run, change, now)} ${begunAttempt(change, responseId, now)}
+    done AS (
+      DELETE FROM ${runOutbox} USING changed WHERE ${runOutbox.runId} = changed.id AND ${runOutbox.rev} < changed.rev
+    ) ${announcement(change)}
+    SELECT rev FROM changed`)
+  const [changed] = rows
+  return changed ? { organizationId, runId, rev: changed.rev } : null
+}
+
+function endedAttempt({ step, attempt }: RunState, { ended }: RunChange, now: number): SQL {
+  if (ended === null) return sql``
+  return sql`ended AS (
+    UPDATE ${runSteps} SET status = ${ended.status}, output = ${ended.output},
+      error = ${ended.error && JSON.stringify(ended.error)}::jsonb, cost = ${ended.cost},
+      had_effects = ${ended.hadEffects}, ended_at = ${instant(now)}
+    FROM changed
+    WHERE ${runSteps.runId} = changed.id AND ${runSteps.number} = ${step} AND ${runSteps.attempt} = ${attempt}
+  ),`
+}
+
+function begunAttempt({ next }: RunChange, responseId: string | undefined, now: number): SQL {
+  if (next === null) return sql``
+  return sql`begun AS (
+    INSERT INTO ${runSteps} (run_id, number, attempt, organization_id, status, response_id, created_at, deadline_at)
+    SELECT id, ${next.number}::int, ${next.attempt}::int, organization_id, 'running', ${responseId ?? ''}::text,
+      ${instant(now)}, ${instant(next.deadlineAt)} FROM changed
+  ),`
+}
+
+function announcement({ dueAt }: RunChange): SQL {
+  if (dueAt === null) return sql``
+  return sql`, announced AS (
+    INSERT INTO ${runOutbox} (run_id, rev, organization_id, due_at)
+    SELECT id, rev, organization_id, ${instant(dueAt)} FROM changed
+  )`
+}
+
+/** Stores what the response of a cancelled run has cost by its end, and that nothing is left to do. */
+export async function finishCancelled(
+  database: Database,
+  { organizationId, runId, rev }: RunRevision,
+  run: RunState,
+  { cost, hadEffects }: { cost: number; hadEffects: boolean },
+): Promise<void> {
+  await database.execute(sql`
+    WITH done AS (
+      DELETE FROM ${runOutbox} WHERE run_id = ${runId} AND organization_id = ${organizationId} AND rev = ${rev}
+    )
+    UPDATE ${runSteps} SET cost = ${cost}, had_effects = ${hadEffects}
+    WHERE run_id = ${runId} AND organization_id = ${organizationId} AND number = ${run.step} AND attempt = ${run.attempt}
+      AND status = 'cancelled'`)
+}
+
+/** Marks a message as published, so that the sweep repeats it later. */
+export async function markPublished(
+  database: Database,
+  { organizationId, runId, rev }: RunRevision,
+  now: number,
+): Promise<void> {
+  await database.execute(sql`UPDATE ${runOutbox} SET published_at = ${instant(now)}
+    WHERE run_id = ${runId} AND organization_id = ${organizationId} AND rev = ${rev}`)
+}

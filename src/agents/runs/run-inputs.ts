@@ -1,0 +1,50 @@
+import { ApiError } from '../../lib/api-error.ts'
+import { type KeyRing, seal, unseal } from '../../lib/crypto.ts'
+import type { AgentDefinition, InputValue } from '../../wire/agents.ts'
+import { isMissing } from '../definitions/check-definition.ts'
+
+/** Values by the labels of inputs. */
+export type RunInputs = Readonly<Record<string, string>>
+
+/**
+ * The values of a definition's inputs. Those of unknown names are dropped (interface: Agents); of a name that is given twice,
+ * the last one counts.
+ * @throws ApiError unprocessable for a required input that is missing.
+ */
+export function declaredInputs(
+  { inputs }: Pick<AgentDefinition, 'inputs'>,
+  given: readonly InputValue[],
+): RunInputs {
+  const values = new Map(given.map(({ name, value }) => [name, value]))
+  const missing = inputs.filter((input) => isMissing(input, values)).map(({ name }) => JSON.stringify(name))
+  if (missing.length > 0) {
+    const which = missing.length === 1 ? 'The required input' : 'The required inputs'
+    throw new ApiError('unprocessable', `${which} ${missing.join(', ')} missing from inputs.`, {
+      code: 'missing_input',
+    })
+  }
+  const declared = inputs.flatMap(({ name }) => {
+    const value = values.get(name)
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  return Object.fromEntries(declared)
+}
+
+/** The value that a placeholder has: given, or the default, or else empty. Undefined for an unknown name. */
+export function inputValue(
+  { inputs }: Pick<AgentDefinition, 'inputs'>,
+  values: RunInputs,
+  name: string,
+): string | undefined {
+  const input = inputs.find((each) => each.name === name)
+  return input && (Object.hasOwn(values, name) ? values[name] : (input.default ?? ''))
+}
+
+const contextOf = (runId: string) => `run-inputs/${runId}`
+
+export const sealInputs = (ring: KeyRing, runId: string, inputs: RunInputs): string =>
+  seal(ring, JSON.stringify(inputs), contextOf(runId))
+
+/** @throws when the key of the vault is gone. */
+export const openInputs = (ring: KeyRing, runId: string, sealed: string): RunInputs =>
+  JSON.parse(unseal(ring, sealed, contextOf(runId))) as RunInputs

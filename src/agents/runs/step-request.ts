@@ -1,0 +1,58 @@
+import type { AgentStep } from '../../wire/agents.ts'
+import { renderTemplate } from '../definitions/template.ts'
+import { currentStep, outputOf, type RunState } from './run.ts'
+import { inputValue, type RunInputs } from './run-inputs.ts'
+
+/** What `allowed_tools` calls the families of tools (`responses/engine/hosted-choice`). */
+const FAMILY_TYPES = {
+  shell: 'shell',
+  files: 'file_operations',
+  web_search: 'web_search',
+  browser: 'computer',
+}
+
+/**
+ * The body of `POST /v1/responses` of the current step. It runs in the background, in the run's conversation.
+ * @param inputs of the run.
+ */
+export function stepRequest(run: RunState, inputs: RunInputs): Record<string, unknown> {
+  const step = currentStep(run)
+  const text = renderTemplate(step.instructions, (reference) =>
+    reference.kind === 'input'
+      ? inputValue(run.definition, inputs, reference.name)
+      : outputOf(run, reference.step),
+  )
+  return {
+    model: step.model,
+    input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }],
+    conversation: run.conversationId,
+    background: true,
+    store: true,
+    metadata: { run_id: run.id, step: String(run.step), attempt: String(run.attempt) },
+    ...toolMembers(step),
+    ...(step.output.format === 'json_schema' && { text: { format: schemaFormat(step.output) } }),
+    ...(step.max_output_tokens !== undefined && { max_output_tokens: step.max_output_tokens }),
+    ...(step.max_tool_calls !== undefined && { max_tool_calls: step.max_tool_calls }),
+  }
+}
+
+const schemaFormat = ({ name, schema }: Extract<AgentStep['output'], { format: 'json_schema' }>) => ({
+  type: 'json_schema',
+  name,
+  schema,
+})
+
+/** Tools are offered by `tools`, and restricted by `tool_choice`, as in any response. */
+function toolMembers({ tools: { hosted, integrations } }: AgentStep): Record<string, unknown> {
+  const servers = integrations.map(({ integration, connection_id: connection }) => ({
+    type: 'mcp',
+    server_label: integration,
+    ...(connection !== undefined && { connection_id: connection }),
+  }))
+  const offered = servers.length > 0 ? { tools: servers } : {}
+  if (hosted === undefined) return offered
+  const families = hosted.map((family) => ({ type: FAMILY_TYPES[family] }))
+  const allowed = [...families, ...servers.map(({ type, server_label }) => ({ type, server_label }))]
+  if (allowed.length === 0) return { ...offered, tool_choice: 'none' }
+  return { ...offered, tool_choice: { type: 'allowed_tools', mode: 'auto', tools: allowed } }
+}

@@ -1,0 +1,89 @@
+import { renewPrincipal } from '../../governance/identity/identify.ts'
+import type { Principal } from '../../governance/principal.ts'
+import { noLongerAllowed } from '../../governance/renew-rights.ts'
+import { newId } from '../../lib/ids.ts'
+import { TimeLimitError, withinTime } from '../../lib/time-limit.ts'
+import { storedResponse } from '../../responses/object/stored-response.ts'
+import { messageBody } from '../../responses/sockets/message-body.ts'
+import type { StartResult } from '../../responses/types.ts'
+import type { AgentDeps } from '../agent-deps.ts'
+import { currentAttempt, ownerOf, type RunState, spentCredits } from './run.ts'
+import { openInputs } from './run-inputs.ts'
+import type { EndedStep } from './step-output.ts'
+import { stepRequest } from './step-request.ts'
+
+/**
+ * The response of the current attempt, as its object or Postgres has it.
+ * @returns `running`, or null if it has not begun.
+ */
+export async function findResponse(deps: AgentDeps, run: RunState): Promise<EndedStep | 'running' | null> {
+  const owner = ownerOf(run)
+  const { responseId } = currentAttempt(run)
+  const object = deps.responseStream(responseId)
+  const state = await object.state(owner)
+  if (state?.running) return 'running'
+  const response = state && (await object.snapshot(owner))
+  if (state && response) return { response, cost: state.cost }
+  return storedResponse(deps, owner, responseId)
+}
+
+/**
+ * Begins the response of the current attempt, with the rights of this moment. Beginning it again is refused by its object.
+ * @throws ApiError for a user without access, and what the database throws.
+ */
+export async function startResponse(deps: AgentDeps, run: RunState): Promise<StartResult> {
+  const principal = await principalOf(deps, run)
+  const inputs = openInputs(deps.configuration.VAULT_KEYS, run.id, run.sealedInputs)
+  const { responseId } = currentAttempt(run)
+  const { max_credits: mostCredits } = run.definition.limits
+  const request = {
+    responseId,
+    principal,
+    identity: {
+      callId: newId('call'),
+      requestId: `run_${run.id}`,
+      at: deps.clock(),
+      actor: { userId: run.userId, keyId: null, administrator: null, ip: null },
+      surface: 'agents',
+      action: `RUN /v1/runs/${run.id} step ${run.step} attempt ${run.attempt}`,
+    },
+    headers: [],
+    compatibility: null,
+    ...(mostCredits !== undefined && { creditLimit: Math.max(0, mostCredits - spentCredits(run)) }),
+  }
+  return deps.responseStream(responseId).start(request, messageBody(JSON.stringify(stepRequest(run, inputs))))
+}
+
+/** @throws ApiError unauthorized for a user that may not call any more. */
+async function principalOf(deps: AgentDeps, { id, organizationId, userId }: RunState): Promise<Principal> {
+  const credential = { kind: 'run', runId: id } as const
+  // Only its identity is used; everything else is read.
+  const known = { organizationId, userId, credential } as Principal
+  const identification = await renewPrincipal(deps, known)
+  if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)
+  return identification.principal
+}
+
+/**
+ * Waits until the response has ended.
+ * @param limit milliseconds. @returns whether it may have ended: false when the time is over.
+ */
+export async function waitForResponse(deps: AgentDeps, run: RunState, limit: number): Promise<boolean> {
+  const object = deps.responseStream(currentAttempt(run).responseId)
+  try {
+    await withinTime(object.ended(ownerOf(run)), Math.max(0, limit), 'the response of a step')
+    return true
+  } catch (error) {
+    if (error instanceof TimeLimitError) return false
+    throw error
+  }
+}
+
+/** Ends the response of the current attempt. @returns what it cost; null if there is none. */
+export async function stopResponse(deps: AgentDeps, run: RunState): Promise<EndedStep | null> {
+  const owner = ownerOf(run)
+  await deps.responseStream(currentAttempt(run).responseId).cancel(owner)
+  const found = await findResponse(deps, run)
+  if (found === 'running') throw new Error('the response of a step did not end')
+  return found
+}

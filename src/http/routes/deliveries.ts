@@ -1,0 +1,55 @@
+import { type Context, Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { z } from 'zod'
+import { DELIVERY_PATHS } from '../../agents/queue/run-queue.ts'
+import { advanceRun } from '../../agents/runs/advance-run.ts'
+import { ApiError } from '../../lib/api-error.ts'
+import { uuid } from '../../wire/management.ts'
+import { callerAddress } from '../caller-address.ts'
+import type { AppEnv } from '../context.ts'
+import { checkedJson } from '../json-request.ts'
+import { tooLarge } from '../request-body.ts'
+
+const LARGEST_DELIVERY = 64 * 1024
+
+const runDelivery = z.object({ organization_id: uuid, run_id: uuid, rev: z.int().positive() })
+
+const limitLength = bodyLimit({
+  maxSize: LARGEST_DELIVERY,
+  onError: () => {
+    throw tooLarge()
+  },
+})
+
+/**
+ * What QStash delivers, to be mounted at `/internal`. A delivery is signed: its key, time, URL and body are checked. One that
+ * fails with 500 is repeated.
+ */
+export const deliveryRoutes = new Hono<AppEnv>()
+  .use('/agents/*', limitLength)
+  .post('/agents/runs', async (context) => {
+    const { body } = await signedBody(context, DELIVERY_PATHS.runs)
+    const { organization_id: organizationId, run_id: runId, rev } = checkedJson(body, runDelivery)
+    await advanceRun(context.var.deps, { organizationId, runId, rev })
+    return context.json({ ok: true })
+  })
+
+type DeliveryPath = (typeof DELIVERY_PATHS)[keyof typeof DELIVERY_PATHS]
+
+/**
+ * The body of a signed delivery, and the id of its signature.
+ * @throws ApiError unauthorized for one that QStash has not signed; it is counted by its address, as a call without a key.
+ */
+async function signedBody(
+  context: Context<AppEnv>,
+  path: DeliveryPath,
+): Promise<{ body: string; signatureId: string }> {
+  const { deps, startedAt, surface } = context.var
+  const body = await context.req.text()
+  const signature = context.req.header('upstash-signature')
+  const signatureId = signature ? ((await deps.runQueue?.verify(signature, body, path)) ?? null) : null
+  if (signatureId !== null) return { body, signatureId }
+  const ip = callerAddress(context) ?? 'unknown'
+  deps.waitUntil(deps.countRejectedCall({ ip, at: startedAt, surface }))
+  throw new ApiError('unauthorized', 'The delivery is not signed by QStash.')
+}

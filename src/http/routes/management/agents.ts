@@ -1,0 +1,90 @@
+import { Hono } from 'hono'
+import type { AgentRow, VersionRow } from '../../../agents/definitions/agents.store.ts'
+import {
+  changeAgent,
+  createAgent,
+  listAgents,
+  listVersions,
+  readAgent,
+  readVersion,
+  removeAgent,
+  type ShownAgent,
+} from '../../../agents/definitions/agents.ts'
+import { notFound } from '../../../lib/api-error.ts'
+import { agentCreation, agentListQuery, agentUpdate } from '../../../wire/agents.ts'
+import { noQuery, pageQuery } from '../../../wire/management.ts'
+import { listBody } from '../../../wire/page-cursor.ts'
+import type { AppEnv } from '../../context.ts'
+import { jsonBody, query } from '../../validated-request.ts'
+import { administrationOf, pageRequest, pathId } from './request.ts'
+
+const AGENTS = '/organizations/:organizationId/agents'
+const AGENT = '/organizations/:organizationId/agents/:agentId'
+const VERSIONS = '/organizations/:organizationId/agents/:agentId/versions'
+const VERSION = '/organizations/:organizationId/agents/:agentId/versions/:version'
+
+const listed = (row: AgentRow) => ({
+  id: row.id,
+  name: row.name,
+  description: row.description,
+  visibility: row.visibility,
+  group_ids: row.groupIds,
+  created_by: row.createdBy,
+  version: row.version,
+  created_at: row.createdAt,
+  updated_at: row.updatedAt,
+})
+
+const present = ({ definition, triggers, ...row }: ShownAgent) => ({
+  ...listed(row),
+  definition,
+  triggers: triggers
+    .filter(({ removedAt }) => removedAt === null)
+    .map(({ name, kind, cron, publishedAt, hasSecret }) => ({
+      name,
+      kind,
+      ...(kind === 'schedule' ? { cron, active: publishedAt !== null } : { secret_set: hasSecret }),
+    })),
+})
+
+const presentVersion = (row: VersionRow) => ({
+  version: row.version,
+  author: row.author,
+  created_at: row.createdAt,
+})
+
+/** Agents and their versions. A change names the version that it is made for. */
+export const agentManagementRoutes = new Hono<AppEnv>()
+  .get(AGENTS, query(agentListQuery), async (context) => {
+    const { name, ...paging } = context.req.valid('query')
+    const page = await listAgents(administrationOf(context), { name }, pageRequest(paging))
+    return context.json(listBody(page, listed))
+  })
+  .post(AGENTS, query(noQuery), jsonBody(agentCreation), async (context) => {
+    const { created_by: createdBy, definition } = context.req.valid('json')
+    return context.json(present(await createAgent(administrationOf(context), createdBy, definition)), 201)
+  })
+  .get(AGENT, query(noQuery), async (context) =>
+    context.json(present(await readAgent(administrationOf(context), pathId(context, 'Agent')))),
+  )
+  .put(AGENT, query(noQuery), jsonBody(agentUpdate), async (context) => {
+    const id = pathId(context, 'Agent')
+    return context.json(present(await changeAgent(administrationOf(context), id, context.req.valid('json'))))
+  })
+  .delete(AGENT, query(noQuery), async (context) => {
+    const id = pathId(context, 'Agent')
+    await removeAgent(administrationOf(context), id)
+    return context.json({ id, deleted: true })
+  })
+  .get(VERSIONS, query(pageQuery), async (context) => {
+    const id = pathId(context, 'Agent')
+    const page = await listVersions(administrationOf(context), id, pageRequest(context.req.valid('query')))
+    return context.json(listBody(page, presentVersion))
+  })
+  .get(VERSION, query(noQuery), async (context) => {
+    const id = pathId(context, 'Agent')
+    const text = context.req.param('version')
+    if (!/^[1-9]\d{0,8}$/.test(text)) throw notFound('Agent version', `${id}@${text.slice(0, 20)}`)
+    const { definition, ...row } = await readVersion(administrationOf(context), id, Number(text))
+    return context.json({ ...presentVersion(row), definition })
+  })
