@@ -25,6 +25,7 @@ import { responseSocketRoutes } from './http/routes/response-sockets.ts'
 import { responseRoutes } from './http/routes/responses.ts'
 import { wellKnownRoutes } from './http/routes/well-known.ts'
 import { runRoutes } from './http/routes/runs.ts'
+import { webhookRoutes } from './http/routes/webhooks.ts'
 import { requireServedHost, unknownRoute } from './http/unknown-route.ts'
 
 /** The API at a glance: the middleware of every request, in order, and the mounted routes. */
@@ -46,6 +47,7 @@ app.route('/api', managementRoutes)
 app.route('/', connectPageRoutes)
 // Deliveries of QStash, which signs them.
 app.route('/internal', deliveryRoutes)
+app.route('/', webhookRoutes)
 
 /** Routes that admit their calls themselves, because what is called depends on the body. */
 const ADMITTING = new Set([

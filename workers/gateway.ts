@@ -1,4 +1,6 @@
 /** The Worker: every request, what is done every hour and every five minutes, and the Durable Objects of this script. */
+import { pruneRuns, republishOverdue } from '../src/agents/runs/sweep.ts'
+import { publishTriggers } from '../src/agents/triggers/publish-triggers.ts'
 import { entry } from '../src/app.ts'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
@@ -12,7 +14,7 @@ export { Ledger } from './ledger.ts'
 export { ResponseSockets } from './response-sockets.ts'
 export { ResponseStream } from './response-stream.ts'
 
-/** The trigger in wrangler.toml that only refreshes catalogues; the other one does everything. */
+/** The trigger in wrangler.toml that only refreshes catalogues and repeats what agents need; the other one does everything. */
 const FREQUENT = '*/5 * * * *'
 
 export default {
@@ -20,7 +22,8 @@ export default {
   async scheduled(event, environment, context) {
     const deps = createDeps(environment, context)
     // None keeps the others from running; the run fails when one of them does.
-    const hourly = event.cron === FREQUENT ? [] : [writeCheckpoint(deps), eraseLeftContent(deps)]
-    await settleAll([...hourly, refreshDue(deps)])
+    const hourly =
+      event.cron === FREQUENT ? [] : [writeCheckpoint(deps), eraseLeftContent(deps), pruneRuns(deps)]
+    await settleAll([...hourly, refreshDue(deps), republishOverdue(deps), publishTriggers(deps)])
   },
 } satisfies ExportedHandler<Bindings>

@@ -10,7 +10,10 @@ export type Entitlement = 'personal_api_key_access'
 export const KEY_SCOPES = ['models', 'agents', 'mcp'] as const
 export type KeyScope = (typeof KEY_SCOPES)[number]
 
-/** What authenticates a caller: an API key, a session of the web terminal, or a run of an agent (a schedule has no key). */
+/**
+ * What authenticates a caller: an API key, a session of the web terminal, a run of an agent (a schedule has no key), or the
+ * signature of an agent's trigger.
+ */
 export type CallerCredential =
   | {
       kind: 'key'
@@ -22,6 +25,7 @@ export type CallerCredential =
     }
   | { kind: 'session'; sessionId: string }
   | { kind: 'run'; runId: string }
+  | { kind: 'trigger'; agentId: string; name: string }
 
 /** A caller: a user with its rights, as Postgres had them at `epoch`. Plain data: it can be stored and sent to an object. */
 export interface Principal {
@@ -49,7 +53,7 @@ export interface ModelGrants {
   ids: ReadonlySet<string>
 }
 
-/** The key behind a principal; null for a session or a run. */
+/** The key behind a principal; null for another credential. */
 export const keyIdOf = ({ credential }: Pick<Principal, 'credential'>): string | null =>
   credential.kind === 'key' ? credential.keyId : null
 
@@ -57,7 +61,7 @@ export const keyIdOf = ({ credential }: Pick<Principal, 'credential'>): string |
 export const compatibilityOf = ({ credential }: Pick<Principal, 'credential'>): Compatibility =>
   credential.kind === 'key' ? credential.compatibility : 'headgate'
 
-/** Whether a credential has a scope. Only keys have scopes: sessions and runs are limited by the rights of their user alone. */
+/** Whether a credential has a scope. Only keys have scopes: others are limited by the rights of their user alone. */
 export const hasScope = ({ credential }: Pick<Principal, 'credential'>, scope: KeyScope): boolean =>
   credential.kind !== 'key' || credential.scopes.includes(scope)
 

@@ -22,6 +22,7 @@ const ACCEPTED: Record<Host, Partial<Record<Surface, readonly string[]>>> = {
     models: ['authorization', 'x-api-key'],
     mcp: ['authorization'],
     connections: ['authorization'],
+    agents: ['authorization', 'x-api-key'],
     management: ['authorization'],
   },
   llm: { chat_completions: ['authorization', 'api-key'], models: ['authorization', 'api-key'] },

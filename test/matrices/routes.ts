@@ -9,7 +9,9 @@ export type Surface =
   | 'models'
   | 'mcp'
   | 'connections'
+  | 'agents'
   | 'management'
+  | 'signed'
   | 'open'
 
 /** A registered route as a caller would use it. */
@@ -156,6 +158,9 @@ const PARAMETERS: Record<string, string> = {
   providerId: '00000000-0000-4000-8000-000000000005',
   policyId: '00000000-0000-4000-8000-000000000006',
   integrationId: '00000000-0000-4000-8000-000000000007',
+  agentId: '00000000-0000-4000-8000-000000000008',
+  runId: '00000000-0000-4000-8000-000000000009',
+  trigger: 'no-such-trigger',
   version: '1',
   keyId: 'nosuchkey',
   modelId: 'no-such-model',
@@ -213,6 +218,16 @@ export function routeExamples(): RouteExample[] {
     // Pages of links that do not exist, or are opened by another site.
     if (pattern.startsWith('/connect/')) {
       return { method, pattern, path, surface: 'open', hosts: ['base'], letIn: [400, 403, 404] }
+    }
+    // Signed deliveries and webhooks: no key lets in.
+    if (pattern.startsWith('/internal/') || pattern.includes('/triggers/:name')) {
+      return { method, pattern, path, surface: 'signed', hosts: ['base'], body: {} }
+    }
+    if (/^\/v1\/(agents|runs)\//.test(pattern)) {
+      const example = { method, pattern, path, surface: 'agents', hosts: ['base'] } as const
+      if (pattern === '/v1/agents/list') return example
+      const body = pattern === '/v1/agents/runs' ? { body: { agentId: PARAMETERS.agentId } } : {}
+      return { ...example, ...body, letIn: [404] }
     }
     if (pattern.startsWith('/api/')) {
       const body = method === 'POST' || method === 'PUT' ? { body: {} } : {}

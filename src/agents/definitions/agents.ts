@@ -3,13 +3,15 @@ import {
   audited,
   conflict,
   type Intent,
+  withoutKeys,
 } from '../../governance/administration/administration.ts'
 import { selectKnownScope } from '../../governance/administration/dlp-policies.store.ts'
 import { ApiError, notFound } from '../../lib/api-error.ts'
 import { canonicalJson } from '../../lib/canonical-json.ts'
-import { sha256Hex } from '../../lib/crypto.ts'
+import { seal, sha256Hex } from '../../lib/crypto.ts'
 import { type AgentDefinition, agentDefinition, MOST_AGENTS } from '../../wire/agents.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+import { newWebhookSecret, webhookSecretContext } from '../triggers/webhook-signature.ts'
 import {
   type AgentRow,
   type CurrentAgent,
@@ -23,6 +25,7 @@ import {
   selectVersions,
   type TriggerRow,
   updateAgent,
+  updateTriggerSecret,
   type VersionRow,
 } from './agents.store.ts'
 import { type DefinitionIssue, definitionIssues } from './check-definition.ts'
@@ -119,6 +122,30 @@ export async function readVersion(
   const row = await selectVersion(administration, id, version)
   if (row === null) throw notFound('Agent version', `${id}@${version}`)
   return row
+}
+
+/**
+ * Creates the secret of a webhook. The one before is valid no more.
+ * @returns the secret, which is not shown again. @throws ApiError `not_found`.
+ */
+export async function renewWebhookSecret(
+  administration: Administration,
+  id: string,
+  trigger: string,
+): Promise<string> {
+  const { triggers } = await readAgent(administration, id)
+  const isWebhook = triggers.some(
+    ({ name, kind, removedAt }) => name === trigger && kind === 'webhook' && removedAt === null,
+  )
+  if (!isWebhook) throw notFound('Webhook', withoutKeys(trigger.slice(0, 100)))
+  const secret = newWebhookSecret()
+  const sealed = seal(administration.vaultRing, secret, webhookSecretContext(id, trigger))
+  const intent = { action: 'agent.webhook_secret_renewed', resource: `agents/${id}`, detail: { trigger } }
+  await audited(administration, intent, async () => {
+    const key = { agentId: id, name: trigger }
+    if (!(await updateTriggerSecret(administration, key, sealed))) throw notFound('Webhook', trigger)
+  })
+  return secret
 }
 
 /** A stored definition. @throws ApiError internal for one that cannot be read: it must not be run in part. */

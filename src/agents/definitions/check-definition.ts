@@ -1,4 +1,5 @@
 import type { AgentDefinition } from '../../wire/agents.ts'
+import { cronFault } from '../triggers/cron.ts'
 import { referencesIn } from './template.ts'
 
 /** A part of a definition that cannot be run. */
@@ -38,19 +39,40 @@ function stepIssues({ inputs, steps }: AgentDefinition, index: number): Definiti
     return reference.step <= index ? [] : [{ path: `${path}.instructions`, reason }]
   })
   const slugs = tools?.integrations.map(({ integration }) => ({ name: integration })) ?? []
-  return [...unknown, ...repeatedNames(`${path}.tools.integrations`, slugs)]
+  const { output } = steps[index] ?? {}
+  const schema = output?.format === 'json_schema' ? patternsIn(output.schema, `${path}.output.schema`) : []
+  return [...unknown, ...repeatedNames(`${path}.tools.integrations`, slugs), ...schema]
+}
+
+/** Members of a schema whose members are names, and not keywords. */
+const NAMED = new Set(['properties', '$defs', 'definitions', 'dependentSchemas'])
+
+/** Regular expressions in a schema: they would run on the output of a model without a bound of their time. */
+function patternsIn(schema: unknown, path: string): DefinitionIssue[] {
+  if (typeof schema !== 'object' || schema === null) return []
+  return Object.entries(schema).flatMap(([keyword, value]) => {
+    const at = `${path}.${keyword}`
+    if (keyword === 'enum' || keyword === 'const' || keyword === 'default') return []
+    if (keyword === 'pattern' || keyword === 'patternProperties') {
+      return [{ path: at, reason: 'regular expressions are not supported in schemas' }]
+    }
+    if (!NAMED.has(keyword) || typeof value !== 'object' || value === null) return patternsIn(value, at)
+    return Object.entries(value).flatMap(([name, inner]) => patternsIn(inner, `${at}.${name}`))
+  })
 }
 
 /** The inputs of a schedule's runs: nothing else can give them. */
 function scheduleIssues({ inputs, triggers }: AgentDefinition): DefinitionIssue[] {
   return triggers.flatMap((trigger, index) => {
     if (trigger.kind !== 'schedule') return []
+    const fault = cronFault(trigger.cron)
     const given = new Set(trigger.inputs.map(({ name }) => name))
     const known = new Set(inputs.map(({ name }) => name))
     const path = `triggers.${index}.inputs`
     const missing = inputs.filter((input) => isMissing(input, given))
     const unknown = [...given].filter((name) => !known.has(name))
     return [
+      ...(fault === null ? [] : [{ path: `triggers.${index}.cron`, reason: fault }]),
       ...missing.map(({ name }) => ({ path, reason: `the input ${JSON.stringify(name)} is missing` })),
       ...unknown.map((name) => ({ path, reason: `there is no input ${JSON.stringify(name)}` })),
     ]

@@ -35,7 +35,7 @@ export function recallCaller(context: AppContext): boolean {
 
 function setCaller(context: AppContext, principal: Principal, address: string | null): void {
   const { organizationId, userId } = principal
-  const identity = identityOf(context, { userId, keyId: keyIdOf(principal) }, address)
+  const identity = callIdentity(context, { userId, keyId: keyIdOf(principal) }, address)
   context.set('caller', { organizationId, identity })
   context.set('rights', { principal, catalogueEpoch: null, learned: null })
 }
@@ -57,7 +57,7 @@ async function refused(
   const { deps, startedAt, surface } = context.var
   if (owner) {
     const { organizationId, userId, keyId } = owner
-    const identity = identityOf(context, { userId, keyId }, address)
+    const identity = callIdentity(context, { userId, keyId }, address)
     context.set('caller', { organizationId, identity })
     const retryAfterSeconds = await countRefusedCall(deps, owner)
     if (retryAfterSeconds > 0) {
@@ -70,7 +70,8 @@ async function refused(
   return new ApiError('unauthorized', 'A valid API key is required.')
 }
 
-function identityOf(
+/** The identity of a request whose caller is known. @param ip null when the address is unknown. */
+export function callIdentity(
   context: AppContext,
   { userId, keyId }: { userId: string; keyId: string | null },
   ip: string | null,

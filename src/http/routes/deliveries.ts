@@ -3,6 +3,7 @@ import { bodyLimit } from 'hono/body-limit'
 import { z } from 'zod'
 import { DELIVERY_PATHS } from '../../agents/queue/run-queue.ts'
 import { advanceRun } from '../../agents/runs/advance-run.ts'
+import { fireSchedule } from '../../agents/triggers/fire-trigger.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { uuid } from '../../wire/management.ts'
 import { callerAddress } from '../caller-address.ts'
@@ -13,6 +14,8 @@ import { tooLarge } from '../request-body.ts'
 const LARGEST_DELIVERY = 64 * 1024
 
 const runDelivery = z.object({ organization_id: uuid, run_id: uuid, rev: z.int().positive() })
+
+const scheduleDelivery = z.object({ organization_id: uuid, agent_id: uuid, trigger: z.string().max(100) })
 
 const limitLength = bodyLimit({
   maxSize: LARGEST_DELIVERY,
@@ -27,6 +30,17 @@ const limitLength = bodyLimit({
  */
 export const deliveryRoutes = new Hono<AppEnv>()
   .use('/agents/*', limitLength)
+  .post('/agents/schedules', async (context) => {
+    const { body, signatureId } = await signedBody(context, DELIVERY_PATHS.schedules)
+    const {
+      organization_id: organizationId,
+      agent_id: agentId,
+      trigger: name,
+    } = checkedJson(body, scheduleDelivery)
+    const messageId = context.req.header('upstash-message-id') ?? signatureId
+    await fireSchedule(context.var.deps, { organizationId, agentId, name }, { messageId, signatureId })
+    return context.json({ ok: true })
+  })
   .post('/agents/runs', async (context) => {
     const { body } = await signedBody(context, DELIVERY_PATHS.runs)
     const { organization_id: organizationId, run_id: runId, rev } = checkedJson(body, runDelivery)

@@ -8,18 +8,21 @@ import {
   readAgent,
   readVersion,
   removeAgent,
+  renewWebhookSecret,
   type ShownAgent,
 } from '../../../agents/definitions/agents.ts'
+import { publishTriggers } from '../../../agents/triggers/publish-triggers.ts'
 import { notFound } from '../../../lib/api-error.ts'
 import { agentCreation, agentListQuery, agentUpdate } from '../../../wire/agents.ts'
 import { noQuery, pageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppEnv } from '../../context.ts'
+import type { AppContext, AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
 import { administrationOf, pageRequest, pathId } from './request.ts'
 
 const AGENTS = '/organizations/:organizationId/agents'
 const AGENT = '/organizations/:organizationId/agents/:agentId'
+const SECRET = '/organizations/:organizationId/agents/:agentId/triggers/:trigger/secret'
 const VERSIONS = '/organizations/:organizationId/agents/:agentId/versions'
 const VERSION = '/organizations/:organizationId/agents/:agentId/versions/:version'
 
@@ -47,6 +50,12 @@ const present = ({ definition, triggers, ...row }: ShownAgent) => ({
     })),
 })
 
+/** The agent after its schedules were published; one that QStash has not accepted yet is shown as not active. */
+async function published(context: AppContext, id: string) {
+  await publishTriggers(context.var.deps, id)
+  return present(await readAgent(administrationOf(context), id))
+}
+
 const presentVersion = (row: VersionRow) => ({
   version: row.version,
   author: row.author,
@@ -62,19 +71,28 @@ export const agentManagementRoutes = new Hono<AppEnv>()
   })
   .post(AGENTS, query(noQuery), jsonBody(agentCreation), async (context) => {
     const { created_by: createdBy, definition } = context.req.valid('json')
-    return context.json(present(await createAgent(administrationOf(context), createdBy, definition)), 201)
+    const agent = await createAgent(administrationOf(context), createdBy, definition)
+    return context.json(await published(context, agent.id), 201)
   })
   .get(AGENT, query(noQuery), async (context) =>
     context.json(present(await readAgent(administrationOf(context), pathId(context, 'Agent')))),
   )
   .put(AGENT, query(noQuery), jsonBody(agentUpdate), async (context) => {
     const id = pathId(context, 'Agent')
-    return context.json(present(await changeAgent(administrationOf(context), id, context.req.valid('json'))))
+    await changeAgent(administrationOf(context), id, context.req.valid('json'))
+    return context.json(await published(context, id))
   })
   .delete(AGENT, query(noQuery), async (context) => {
     const id = pathId(context, 'Agent')
     await removeAgent(administrationOf(context), id)
+    await publishTriggers(context.var.deps, id)
     return context.json({ id, deleted: true })
+  })
+  .post(SECRET, query(noQuery), async (context) => {
+    const id = pathId(context, 'Agent')
+    const { trigger } = context.req.param()
+    // The only time that it is shown.
+    return context.json({ secret: await renewWebhookSecret(administrationOf(context), id, trigger) })
   })
   .get(VERSIONS, query(pageQuery), async (context) => {
     const id = pathId(context, 'Agent')

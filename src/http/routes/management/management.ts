@@ -19,6 +19,7 @@ import { modelManagementRoutes } from './models.ts'
 import { organizationRoutes } from './organizations.ts'
 import { providerRoutes } from './providers.ts'
 import { organizationScope } from './request.ts'
+import { runManagementRoutes } from './runs.ts'
 import { toolSettingsRoutes } from './tool-settings.ts'
 import { usageRoutes } from './usage.ts'
 import { userRoutes } from './users.ts'
@@ -52,6 +53,7 @@ export const managementRoutes = new Hono<AppEnv>()
   .route('/', vaultRoutes)
   .route('/', connectionManagementRoutes)
   .route('/', agentManagementRoutes)
+  .route('/', runManagementRoutes)
   .route('/', creditRoutes)
   .route('/', usageRoutes)
   .route('/', auditRoutes)

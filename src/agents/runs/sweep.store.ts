@@ -1,0 +1,66 @@
+import { sql } from 'drizzle-orm'
+import { runOutbox, runRequests, runs } from '../../../schema/agents.ts'
+import type { Database } from '../../../schema/database.ts'
+import type { RunRevision } from './progress.store.ts'
+
+// Deployment-wide: what a scheduled job repeats and removes.
+
+const instant = (at: number) => sql`${new Date(at).toISOString()}::timestamptz`
+
+/**
+ * Takes messages that are overdue: not published, or published without an effect. Those of a run that a delivery holds are left
+ * out. A second job at the same time gets others.
+ * @param overdueSince due before this time. @param publishedBefore milliseconds since the epoch, as all times here.
+ */
+export async function takeOverdue(
+  database: Database,
+  {
+    now,
+    overdueSince,
+    publishedBefore,
+    most,
+  }: Record<'now' | 'overdueSince' | 'publishedBefore' | 'most', number>,
+): Promise<RunRevision[]> {
+  const { rows } = await database.execute<{ run_id: string; organization_id: string; rev: number }>(sql`
+    UPDATE ${runOutbox} SET published_at = ${instant(now)}
+    WHERE (run_id, rev) IN (
+      SELECT message.run_id, message.rev FROM ${runOutbox} AS message JOIN ${runs} ON ${runs.id} = message.run_id
+      WHERE message.due_at <= ${instant(overdueSince)}
+        AND (message.published_at IS NULL OR message.published_at <= ${instant(publishedBefore)})
+        AND (${runs.leasedUntil} IS NULL OR ${runs.leasedUntil} <= ${instant(overdueSince)})
+      ORDER BY message.due_at LIMIT ${most} FOR UPDATE OF message SKIP LOCKED)
+    RETURNING run_id, organization_id, rev`)
+  return rows.map(({ run_id: runId, organization_id: organizationId, rev }) => ({
+    runId,
+    organizationId,
+    rev,
+  }))
+}
+
+/** Forgets that a message was published. */
+export async function markUnpublished(
+  database: Database,
+  { organizationId, runId, rev }: RunRevision,
+): Promise<void> {
+  await database.execute(sql`UPDATE ${runOutbox} SET published_at = NULL
+    WHERE run_id = ${runId} AND organization_id = ${organizationId} AND rev = ${rev}`)
+}
+
+/** Deletes runs that ended before a time, with their steps and verdicts. @returns how many; at most `most`. */
+export async function deleteEndedRuns(
+  database: Database,
+  endedBefore: number,
+  most: number,
+): Promise<number> {
+  const { rows } = await database.execute(sql`DELETE FROM ${runs} WHERE id IN (
+      SELECT id FROM ${runs} WHERE ended_at <= ${instant(endedBefore)} AND status <> 'in_progress'
+      ORDER BY ended_at LIMIT ${most} FOR UPDATE SKIP LOCKED)
+    RETURNING id`)
+  return rows.length
+}
+
+/** Deletes requests that are not recognized any more. */
+export async function deleteExpiredRequests(database: Database, now: number, most: number): Promise<void> {
+  await database.execute(sql`DELETE FROM ${runRequests} WHERE (organization_id, user_id, digest) IN (
+    SELECT organization_id, user_id, digest FROM ${runRequests} WHERE expires_at <= ${instant(now)} LIMIT ${most})`)
+}

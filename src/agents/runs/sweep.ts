@@ -1,0 +1,54 @@
+import { newId } from '../../lib/ids.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
+import { settleAll } from '../../lib/settle-all.ts'
+import type { AgentDeps } from '../agent-deps.ts'
+import { publishRun } from './publish-run.ts'
+import { deleteEndedRuns, deleteExpiredRequests, markUnpublished, takeOverdue } from './sweep.store.ts'
+
+type SweepDeps = Pick<AgentDeps, 'runQueue' | 'database' | 'clock'> & {
+  configuration: Pick<AgentDeps['configuration'], 'RUN_RETENTION_DAYS'>
+}
+
+/** A message that is published in time is none of the sweep's. */
+const OVERDUE_MS = 10_000
+/** Time that QStash has for a message and its repetitions. */
+const UNANSWERED_MS = 120_000
+const MOST_MESSAGES = 500
+const PUBLISHED_TOGETHER = 10
+const MOST_DELETED = 1_000
+const DAY_MS = 86_400_000
+
+/**
+ * Publishes the messages of runs that were lost: never published, without an effect, or of a delivery that died with its
+ * watchdog. A message too many does nothing.
+ * @throws what the database throws.
+ */
+export async function republishOverdue(deps: SweepDeps): Promise<void> {
+  if (!deps.runQueue) return
+  const now = deps.clock()
+  const overdue = await takeOverdue(deps.database, {
+    now,
+    overdueSince: now - OVERDUE_MS,
+    publishedBefore: now - UNANSWERED_MS,
+    most: MOST_MESSAGES,
+  })
+  for (let at = 0; at < overdue.length; at += PUBLISHED_TOGETHER) {
+    await settleAll(
+      overdue.slice(at, at + PUBLISHED_TOGETHER).map((revision) =>
+        // A fresh id: QStash would drop the one of the lost message.
+        publishRun(deps, revision, { again: newId('sweep') }).catch(async (error) => {
+          logEvent('warn', 'run_not_published', { run_id: revision.runId, error: errorText(error) })
+          await markUnpublished(deps.database, revision)
+        }),
+      ),
+    )
+  }
+}
+
+/** Deletes runs after RUN_RETENTION_DAYS, and requests that are not recognized any more. */
+export async function pruneRuns({ database, clock, configuration }: SweepDeps): Promise<void> {
+  const now = clock()
+  const endedBefore = now - configuration.RUN_RETENTION_DAYS * DAY_MS
+  while ((await deleteEndedRuns(database, endedBefore, MOST_DELETED)) === MOST_DELETED);
+  await deleteExpiredRequests(database, now, MOST_DELETED)
+}

@@ -1,0 +1,84 @@
+import { Hono } from 'hono'
+import { readVersion } from '../../../agents/definitions/agents.ts'
+import { cancelRun, rerunStep } from '../../../agents/runs/administration.ts'
+import {
+  type AttemptRow,
+  type RunRow,
+  selectRunRow,
+  selectRuns,
+} from '../../../agents/runs/read-runs.store.ts'
+import { notFound } from '../../../lib/api-error.ts'
+import { runListQuery } from '../../../wire/agents.ts'
+import { noQuery } from '../../../wire/management.ts'
+import { listBody } from '../../../wire/page-cursor.ts'
+import type { AppContext, AppEnv } from '../../context.ts'
+import { query } from '../../validated-request.ts'
+import { administrationOf, pageRequest, pathId } from './request.ts'
+
+const AGENT_RUNS = '/organizations/:organizationId/agents/:agentId/runs'
+const RUN = '/organizations/:organizationId/runs/:runId'
+const CANCEL = '/organizations/:organizationId/runs/:runId/cancel'
+const RERUN = '/organizations/:organizationId/runs/:runId/rerun'
+
+/** What people wrote and what models answered is not shown: it belongs to the run's user. */
+const present = (row: RunRow) => ({
+  id: row.id,
+  agent_id: row.agentId,
+  agent_version: row.agentVersion,
+  user_id: row.userId,
+  conversation_id: row.conversationId,
+  origin: row.origin,
+  restarted_from: row.restartedFrom,
+  status: row.status,
+  step: row.step,
+  attempt: row.attempt,
+  error: row.error,
+  cost: row.cost,
+  created_at: row.createdAt,
+  ended_at: row.endedAt,
+  deadline_at: row.deadlineAt,
+})
+
+const presentAttempt = (row: AttemptRow) => ({
+  step: row.number,
+  attempt: row.attempt,
+  status: row.status,
+  response_id: row.responseId,
+  error: row.error,
+  had_effects: row.hadEffects,
+  cost: row.cost,
+  created_at: row.createdAt,
+  ended_at: row.endedAt,
+})
+
+/** Runs of an organization: read, cancelled, and their failed step repeated. */
+export const runManagementRoutes = new Hono<AppEnv>()
+  .get(AGENT_RUNS, query(runListQuery), async (context) => {
+    const { status, ...paging } = context.req.valid('query')
+    const administration = administrationOf(context)
+    const agentId = pathId(context, 'Agent')
+    // Also of a deleted agent, whose runs stay.
+    await readVersion(administration, agentId, 1)
+    const page = await selectRuns(administration, agentId, { status }, pageRequest(paging))
+    return context.json(listBody(page, present))
+  })
+  .get(RUN, query(noQuery), async (context) => context.json(await shownRun(context, pathId(context, 'Run'))))
+  .post(CANCEL, query(noQuery), async (context) => {
+    const id = pathId(context, 'Run')
+    await cancelRun(context.var.deps, administrationOf(context), id)
+    return context.json(await shownRun(context, id))
+  })
+  .post(RERUN, query(noQuery), async (context) => {
+    const id = pathId(context, 'Run')
+    const { hadEffects } = await rerunStep(context.var.deps, administrationOf(context), id)
+    const warning = 'The attempt before this one called tools that may have changed something.'
+    return context.json({ ...(await shownRun(context, id)), ...(hadEffects && { warning }) })
+  })
+
+/** @throws ApiError not_found */
+async function shownRun(context: AppContext, id: string) {
+  const row = await selectRunRow(administrationOf(context), id)
+  if (row === null) throw notFound('Run', id)
+  const { attempts, ...run } = row
+  return { ...present(run), attempts: attempts.map(presentAttempt) }
+}

@@ -1,0 +1,112 @@
+import { Hono, type Next } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { fireWebhook } from '../../agents/triggers/fire-trigger.ts'
+import {
+  type FiringTrigger,
+  findOrganization,
+  selectTrigger,
+  type TriggerKey,
+} from '../../agents/triggers/triggers.store.ts'
+import { isSigned, webhookSecretContext } from '../../agents/triggers/webhook-signature.ts'
+import { renewPrincipal } from '../../governance/identity/identify.ts'
+import type { Principal } from '../../governance/principal.ts'
+import { noLongerAllowed } from '../../governance/renew-rights.ts'
+import { ApiError } from '../../lib/api-error.ts'
+import { unseal } from '../../lib/crypto.ts'
+import { webhookBody } from '../../wire/agents.ts'
+import { isUuid } from '../../wire/management.ts'
+import { callerAddress } from '../caller-address.ts'
+import type { AppContext, AppEnv } from '../context.ts'
+import { checkedJson } from '../json-request.ts'
+import { admission } from '../middleware/admission.ts'
+import { audit } from '../middleware/audit.ts'
+import { callIdentity } from '../middleware/authenticate.ts'
+import { limitDeclaredLength } from '../middleware/declared-length.ts'
+import { tooLarge } from '../request-body.ts'
+
+const WEBHOOK = '/v1/agents/:agentId/triggers/:name'
+/** It is read before its signature is known. */
+const LARGEST_WEBHOOK = 1024 * 1024
+
+const limitLength = bodyLimit({
+  maxSize: LARGEST_WEBHOOK,
+  onError: () => {
+    throw tooLarge()
+  },
+})
+
+/**
+ * Signed webhooks that begin runs with the rights of their agent's creator. The call is recorded and counted as the creator's.
+ */
+export const webhookRoutes = new Hono<AppEnv>().post(
+  WEBHOOK,
+  audit,
+  limitDeclaredLength,
+  limitLength,
+  verifySignature,
+  admission(),
+  async (context) => {
+    const { deps, rights } = context.var
+    const key = { ...keyOf(context), organizationId: rights.principal.organizationId }
+    const trigger = await selectTrigger(deps.database, key)
+    if (trigger === null) throw refused()
+    const body = await context.req.text()
+    const { inputs } = body === '' ? { inputs: null } : checkedJson(body, webhookBody)
+    const id = context.req.header('webhook-id') ?? ''
+    return context.json(await fireWebhook(deps, key, trigger, { id, body, inputs: inputs ?? [] }), 202)
+  },
+)
+
+const keyOf = (context: AppContext) => ({
+  agentId: (context.req.param('agentId') ?? '').toLowerCase(),
+  name: context.req.param('name') ?? '',
+})
+
+/** One error for everything, so that callers without the secret learn nothing. */
+const refused = () => new ApiError('unauthorized', 'A valid webhook signature is required.')
+
+/** Identifies the creator of an agent by the signature of its webhook. No fallback after a failed check. */
+async function verifySignature(context: AppContext, next: Next): Promise<void> {
+  const { deps, startedAt, surface } = context.var
+  const found = await signedTrigger(context)
+  if (found === null) {
+    const ip = callerAddress(context) ?? 'unknown'
+    deps.waitUntil(deps.countRejectedCall({ ip, at: startedAt, surface }))
+    throw refused()
+  }
+  const { key, trigger } = found
+  const { organizationId, agentId, name } = key
+  const userId = trigger.agent.createdBy
+  const identity = callIdentity(context, { userId, keyId: null }, callerAddress(context))
+  context.set('caller', { organizationId, identity })
+  const credential = { kind: 'trigger', agentId, name } as const
+  // Only its identity is used; everything else is read.
+  const identification = await renewPrincipal(deps, { organizationId, userId, credential } as Principal)
+  if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)
+  context.set('rights', { principal: identification.principal, catalogueEpoch: null, learned: null })
+  await next()
+}
+
+/** The trigger that the request is signed for; null for any other request. */
+async function signedTrigger(
+  context: AppContext,
+): Promise<{ key: TriggerKey; trigger: FiringTrigger } | null> {
+  const { deps, startedAt } = context.var
+  const { agentId, name } = keyOf(context)
+  const id = context.req.header('webhook-id') ?? ''
+  const timestamp = context.req.header('webhook-timestamp') ?? ''
+  const signatures = context.req.header('webhook-signature') ?? ''
+  if (id === '' || id.length > 255 || signatures.length > 4_000 || !isUuid(agentId)) return null
+  const organizationId = await findOrganization(deps.database, agentId)
+  if (organizationId === null) return null
+  const key = { organizationId, agentId, name }
+  const trigger = await selectTrigger(deps.database, key)
+  if (!trigger?.sealedSecret || trigger.kind !== 'webhook') return null
+  const secret = unseal(
+    deps.configuration.VAULT_KEYS,
+    trigger.sealedSecret,
+    webhookSecretContext(agentId, name),
+  )
+  const body = await context.req.text()
+  return isSigned(secret, { id, timestamp, signatures }, body, startedAt) ? { key, trigger } : null
+}
