@@ -57,8 +57,8 @@ export async function rerunStep(
   administration: Administration,
   runId: string,
 ): Promise<Rerun> {
-  if (!deps.runQueue) throw notConfigured()
   const run = await readState(administration, runId)
+  if (!deps.runQueue) throw notConfigured()
   if (!mayHappen(run.status, 'step_rerun'))
     throw conflict(`Only a failed run has a step to repeat (${run.status}).`)
   const { number, attempt, hadEffects } = currentAttempt(run)

@@ -53,8 +53,7 @@ export async function insertRun(
   run: NewRun,
   identities: readonly RequestIdentity[],
 ): Promise<BegunRun | null> {
-  const { id, owner } = run
-  const [first] = identities
+  const { id } = run
   const results = await database.batch([
     database.execute(requestStatement(run, identities)),
     database.execute(conversationStatement(run, identities.length)),
@@ -62,12 +61,7 @@ export async function insertRun(
     database.execute(attemptStatement(run)),
     database.execute(sql`INSERT INTO ${runOutbox} (run_id, rev, organization_id, due_at)
       SELECT ${runs.id}, ${runs.rev}, ${runs.organizationId}, ${runs.createdAt} FROM ${runs} WHERE ${runs.id} = ${id}`),
-    database.execute(sql`SELECT ${runs.id} AS run_id, ${runs.conversationId} AS conversation_id, request.content
-      FROM (SELECT ${id}::uuid AS id) AS made
-      LEFT JOIN ${runRequests} AS request ON request.organization_id = ${owner.organizationId}
-        AND request.user_id = ${owner.userId} AND request.digest = ${first?.digest ?? ''}
-      JOIN ${runs} ON ${runs.id} = coalesce(request.run_id, made.id)
-        AND ${runs.organizationId} = ${owner.organizationId}`),
+    database.execute(begunQuery(run, identities)),
   ])
   const row = results[5].rows[0] as
     | { run_id: string; conversation_id: string; content: string | null }
@@ -79,6 +73,23 @@ export async function insertRun(
     isNew: row.run_id === id,
     content: row.content,
   }
+}
+
+/**
+ * The run that the request has begun, now or before. An identity of a request that was refused for another one names a run that
+ * was never written.
+ */
+function begunQuery({ id, owner }: NewRun, identities: readonly RequestIdentity[]): SQL {
+  const digests = JSON.stringify(identities.map(({ digest }) => digest))
+  return sql`WITH request AS (
+      SELECT run_id, content FROM ${runRequests}
+      WHERE organization_id = ${owner.organizationId} AND user_id = ${owner.userId}
+        AND digest IN (SELECT jsonb_array_elements_text(${digests}::jsonb))
+    )
+    SELECT ${runs.id} AS run_id, ${runs.conversationId} AS conversation_id,
+      (SELECT content FROM request WHERE run_id = ${runs.id} LIMIT 1) AS content
+    FROM ${runs} WHERE ${runs.organizationId} = ${owner.organizationId}
+      AND ${runs.id} IN (SELECT run_id FROM request UNION SELECT ${id}::uuid) LIMIT 1`
 }
 
 /** An identity that is known stays with its run, until it expires. */
