@@ -9,11 +9,17 @@ export const fileOption = (describe: string, required?: true): Record<string, Op
 
 /** The members of a request, from the file that `--file` names; `-` is standard input. */
 export async function membersOf(call: Call): Promise<Item> {
-  const path = call.options.text('file')
-  if (path === undefined) return {}
-  const value = parse(path === '-' ? await call.readInput() : readText(path))
+  if (call.options.text('file') === undefined) return {}
+  const { path, text } = await fileText(call)
+  const value = parse(text)
   if (value === null) throw usageError(`${path} does not hold a JSON object`)
   return value
+}
+
+/** The text of the file that `--file` names; `-` is standard input. */
+export async function fileText(call: Call): Promise<{ path: string; text: string }> {
+  const path = call.options.text('file') ?? ''
+  return { path, text: path === '-' ? await call.readInput() : readText(path) }
 }
 
 function readText(path: string): string {

@@ -49,6 +49,12 @@ export async function integrationId(call: Call, organization: string, name: stri
   return findOne(call, path, { slug: name }, () => true, `no integration has the slug "${name}"`)
 }
 
+/** @param name an agent's name or id. */
+export async function agentId(call: Call, organization: string, name: string): Promise<string> {
+  if (UUID.test(name)) return name.toLowerCase()
+  return findOne(call, `${organization}/agents`, { name }, named(name), `no agent is called "${name}"`)
+}
+
 /** @param name a provider's name or id. */
 export async function providerId(call: Call, name: string): Promise<string> {
   if (UUID.test(name)) return name.toLowerCase()

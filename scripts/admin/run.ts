@@ -1,5 +1,6 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { accessCommands } from './access-commands.ts'
+import { agentCommands } from './agent-commands.ts'
 import { catalogueCommands } from './catalogue-commands.ts'
 import { type Command, Options } from './command.ts'
 import { AdminError, type Connection, connect, usageError } from './connection.ts'
@@ -18,6 +19,7 @@ const commands: readonly Command[] = [
   ...toolCommands,
   ...integrationCommands,
   ...connectionsAndVault,
+  ...agentCommands,
   ...recordCommands,
   ...catalogueCommands,
 ]

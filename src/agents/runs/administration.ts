@@ -1,3 +1,4 @@
+import type { OrganizationScope } from '../../governance/administration/administration.store.ts'
 import { type Administration, audited, conflict } from '../../governance/administration/administration.ts'
 import { notFound } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
@@ -24,21 +25,31 @@ export async function cancelRun(
 ): Promise<void> {
   await readState(administration, runId)
   const intent = { action: 'run.cancelled', resource: `runs/${runId}`, detail: {} }
-  const cancelled = await audited(administration, intent, async () => {
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
-      const run = await readState(administration, runId)
-      if (!mayHappen(run.status, 'cancelled')) throw conflict(`The run has ended (${run.status}).`)
-      const now = deps.clock()
-      const options = { now, keepsLease: true }
-      const stored = await storeChange(deps.database, run, cancellation(run, now), options)
-      if (stored) return { run, revision: stored }
-    }
-    throw conflict('The run keeps changing. Try again.')
-  })
-  deps.waitUntil(announceRun(deps, cancelled.revision))
-  await stopResponse(deps, cancelled.run).catch((error) =>
-    logEvent('warn', 'run_response_not_stopped', { run_id: runId, error: errorText(error) }),
-  )
+  await audited(administration, intent, () => cancelInProgress(deps, administration, runId))
+}
+
+/**
+ * Cancels a run of an organization.
+ * @throws ApiError `not_found`; `unprocessable` for a run that has ended.
+ */
+export async function cancelInProgress(
+  deps: AgentDeps,
+  scope: OrganizationScope,
+  runId: string,
+): Promise<void> {
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    const run = await readState(scope, runId)
+    if (!mayHappen(run.status, 'cancelled')) throw conflict(`The run has ended (${run.status}).`)
+    const now = deps.clock()
+    const stored = await storeChange(deps.database, run, cancellation(run, now), { now, keepsLease: true })
+    if (!stored) continue
+    deps.waitUntil(announceRun(deps, stored))
+    await stopResponse(deps, run).catch((error) =>
+      logEvent('warn', 'run_response_not_stopped', { run_id: runId, error: errorText(error) }),
+    )
+    return
+  }
+  throw conflict('The run keeps changing. Try again.')
 }
 
 /** A repeated step, and whether its last attempt may have changed something. */
@@ -78,7 +89,7 @@ export async function rerunStep(
 }
 
 async function readState(
-  { database, organizationId }: Administration,
+  { database, organizationId }: OrganizationScope,
   runId: string,
 ): Promise<RunState & { leasedUntil: number | null }> {
   const run = await selectRunState(database, { organizationId, runId })

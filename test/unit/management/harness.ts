@@ -1,6 +1,7 @@
 import { Redis } from '@upstash/redis'
 import { sql } from 'drizzle-orm'
 import { Hono } from 'hono'
+import { runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
 import type { Deps } from '../../../src/deps.ts'
 import type { AppEnv } from '../../../src/http/context.ts'
@@ -205,8 +206,48 @@ export async function seedTenant(harness: Harness) {
     credential: { secret: `secret-of-the-account-${crypto.randomUUID()}` },
   })
   const all = { organization, base, user, group, key, grant, policy }
-  return { ...all, integration, integrationGrant, connection }
+  const agent = await create(harness, `${base}/agents`, someAgent(user.id))
+  const run = await seedRun(harness.database, organization.id, user.id, agent.id)
+  return { ...all, integration, integrationGrant, connection, agent, run }
 }
+
+/** A run that has failed at its first step. */
+async function seedRun(
+  database: Database,
+  organizationId: string,
+  userId: string,
+  agentId: string,
+): Promise<{ id: string }> {
+  const id = crypto.randomUUID()
+  const at = new Date()
+  const times = { createdAt: at, endedAt: at, deadlineAt: at }
+  await database.insert(runs).values({
+    ...{ id, organizationId, userId, agentId, agentVersion: 1, conversationId: `conv_${id}`, origin: 'api' },
+    ...{ sealedInputs: '', status: 'failure', rev: 2, step: 1, attempt: 1, ...times },
+  })
+  await database.insert(runSteps).values({
+    ...{
+      runId: id,
+      number: 1,
+      attempt: 1,
+      organizationId,
+      status: 'failed',
+      responseId: `resp_${id}`,
+      ...times,
+    },
+  })
+  return { id }
+}
+
+export const someAgent = (userId: string, values: Record<string, unknown> = {}) => ({
+  created_by: userId,
+  definition: {
+    name: uniqueName('agent'),
+    steps: [{ instructions: 'Say hello.', model: 'acme/model' }],
+    triggers: [{ kind: 'webhook', name: 'hook' }],
+    ...values,
+  },
+})
 
 export type Tenant = Awaited<ReturnType<typeof seedTenant>>
 

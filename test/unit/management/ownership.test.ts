@@ -5,6 +5,7 @@ import {
   type Harness,
   listRoutes,
   seedTenant,
+  someAgent,
   somePolicy,
   startManagement,
   type Tenant,
@@ -34,6 +35,9 @@ const identifiers: Record<string, (tenant: Tenant) => string> = {
   integrationId: (tenant) => tenant.integration.id,
   connectionId: (tenant) => tenant.connection.id,
   policyId: (tenant) => tenant.policy.id,
+  agentId: (tenant) => tenant.agent.id,
+  runId: (tenant) => tenant.run.id,
+  trigger: () => 'hook',
   version: () => '1',
   name: () => 'personal_api_key_access',
 }
@@ -76,6 +80,11 @@ const bodies: Record<string, (tenant: Tenant) => unknown> = {
   'POST /organizations/:organizationId/credits': () => ({ amount: 1, reason: 'test' }),
   'POST /organizations/:organizationId/dlp/policies': () => somePolicy(),
   'PUT /organizations/:organizationId/dlp/policies/:policyId': () => ({ version: 1, enabled: true }),
+  'POST /organizations/:organizationId/agents': (tenant) => someAgent(tenant.user.id),
+  'PUT /organizations/:organizationId/agents/:agentId': (tenant) => ({
+    version: 1,
+    definition: someAgent(tenant.user.id).definition,
+  }),
   'POST /organizations/:organizationId/dlp/test': (tenant) => ({ policy_id: tenant.policy.id, text: 'x' }),
   'POST /organizations/:organizationId/dlp/dry-run': (tenant) => ({
     policy_id: tenant.policy.id,
@@ -95,7 +104,7 @@ function fill(path: string, own: Tenant, swapped: string, value: string): string
 const ofOrganizations = routes.filter(({ path }) => path.includes(':organizationId'))
 const swaps = ofOrganizations.flatMap((route) =>
   parametersOf(route.path)
-    .filter((parameter) => parameter !== 'name' && parameter !== 'version')
+    .filter((parameter) => !['name', 'version', 'trigger'].includes(parameter))
     .map((parameter) => ({ ...route, parameter })),
 )
 
@@ -110,7 +119,8 @@ it('knows every parameter of every route', () => {
 it('has a body for every route that reads one', () => {
   const withBody = ofOrganizations.filter(
     ({ method, path }) =>
-      ['POST', 'PUT'].includes(method) && !/(flush|members\/:userId|entitlements\/:name)$/.test(path),
+      ['POST', 'PUT'].includes(method) &&
+      !/(flush|members\/:userId|entitlements\/:name|secret|cancel|rerun)$/.test(path),
   )
   expect(withBody.map(name).sort()).toEqual(Object.keys(bodies).sort())
 })

@@ -83,6 +83,8 @@ it('a key is told once, and is found nowhere afterwards; neither is a credential
     policyId: tenant.policy.id,
     integrationId: tenant.integration.id,
     connectionId: tenant.connection.id,
+    agentId: tenant.agent.id,
+    runId: tenant.run.id,
     version: '1',
     providerId: provider.id,
     modelId,
