@@ -1,0 +1,213 @@
+import { neon, neonConfig } from '@neondatabase/serverless'
+import { drizzle } from 'drizzle-orm/neon-http'
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { createRunQueue } from '../../src/agents/queue/run-queue.ts'
+import { pruneRuns, republishOverdue } from '../../src/agents/runs/sweep.ts'
+import { parseConfiguration } from '../../src/env.ts'
+import { query, upstreamControl } from '../harness/gateway.ts'
+import { answered, inTurn } from '../harness/routed-model.ts'
+import { jsonOf, send } from '../harness/send.ts'
+import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { administrator, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
+import {
+  createAgent,
+  definitionOf,
+  endedRun,
+  readRun,
+  resultText,
+  runDetails,
+  trigger,
+} from './support/agents.ts'
+import { ask } from './support/response-calls.ts'
+
+let address: StartedGateway
+let tenant: Tenant
+
+beforeAll(async () => {
+  address = await startGateway({ bundleDirectory: inject('bundleDirectory') })
+  tenant = await createTenant(address)
+}, 60_000)
+afterAll(() => address.stop())
+
+/** What the scheduled job of the Worker has, over the services of this system. */
+function sweepDeps(after = 0) {
+  const configuration = parseConfiguration(address.variables)
+  neonConfig.fetchEndpoint = (host, port) => `http://${host}:${port}/sql`
+  return {
+    configuration,
+    database: drizzle({ client: neon(configuration.DATABASE_URL) }),
+    runQueue: createRunQueue(configuration),
+    clock: () => Date.now() + after,
+  }
+}
+
+/** Moves the clock of QStash. */
+async function advance(milliseconds: number): Promise<void> {
+  const body = JSON.stringify({ milliseconds })
+  await send(`${address.standIns.qstash}/control/advance`, { method: 'POST', body })
+}
+
+const begin = async (steps: Array<Record<string, unknown>>) =>
+  trigger(tenant, await createAgent(tenant, definitionOf(steps), address), {}, address)
+const ended = (runId: string) => endedRun(tenant, runId, { baseUrl: address.baseUrl })
+const attemptsOf = async (runId: string) =>
+  (await runDetails(tenant, runId, address)).attempts.map(
+    ({ step, attempt, status }) => `${step}.${attempt} ${status}`,
+  )
+/** As if the lease of a delivery that died had run out. */
+const endLease = (runId: string) =>
+  query(address, "UPDATE runs SET leased_until = now() - interval '1 second' WHERE id = $1", [runId])
+
+/** An answer that begins when the signal is given, then those after it. */
+async function waiting(signal: string, ...texts: string[]): Promise<string> {
+  const first = answered('chat', texts[0] ?? '', true)
+  const rest = texts.slice(1).map((text) => answered('chat', text, true))
+  return inTurn(address, [{ waitForSignal: signal }, ...first], ...rest)
+}
+
+describe('a run', () => {
+  it('goes on after the process is killed in the middle of a turn, and repeats that turn only', async () => {
+    const text = marker()
+    const first = await inTurn(address, answered('chat', 'One.', true))
+    const second = await waiting(marker(), 'lost', 'Two.')
+    const { runId } = await begin([
+      { instructions: `${first} ${text}-one` },
+      { instructions: `${second} ${text}-two`, max_attempts: 2 },
+    ])
+    await seenRequest(address, `${text}-two`)
+    await address.restartWorkerd()
+    await endLease(runId)
+    await advance(600_000)
+    expect(resultText(await ended(runId))).toBe('Two.')
+    expect(await attemptsOf(runId)).toEqual(['1.1 completed', '2.1 failed', '2.2 completed'])
+    // In the second step, the first is part of the conversation.
+    const requests = await seenRequests(address, `${text}-one`)
+    expect(requests.filter(({ body }) => !body.includes(`${text}-two`))).toHaveLength(1)
+    expect(await outboxOf(runId)).toEqual([])
+  })
+
+  it('fails at a turn that died, if its step allows no second attempt', async () => {
+    const text = marker()
+    const script = await waiting(marker(), 'lost', 'Never.')
+    const { runId } = await begin([{ instructions: `${script} ${text}` }])
+    await seenRequest(address, text)
+    await address.restartWorkerd()
+    await endLease(runId)
+    await advance(600_000)
+    expect((await ended(runId)).status).toBe('failure')
+    expect(await attemptsOf(runId)).toEqual(['1.1 failed'])
+    expect((await seenRequests(address, text)).length).toBe(1)
+  })
+
+  it('is not disturbed by a watchdog that comes while its delivery works', async () => {
+    const [text, signal] = [marker(), marker()]
+    const { runId } = await begin([{ instructions: `${await waiting(signal, 'Done.')} ${text}` }])
+    await seenRequest(address, text)
+    await advance(600_000)
+    await vi.waitFor(async () => {
+      const pending = await send(`${address.standIns.qstash}/control/pending`)
+      expect(jsonOf(pending).messages).toHaveLength(1)
+    })
+    await upstreamControl(address).release(signal)
+    expect(resultText(await ended(runId))).toBe('Done.')
+    expect(await attemptsOf(runId)).toEqual(['1.1 completed'])
+    expect(await seenRequests(address, text)).toHaveLength(1)
+  })
+
+  it('is accepted while QStash is away, and begun by the sweep', async () => {
+    const script = await inTurn(address, answered('chat', 'Late.', true))
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: script }]), address)
+    await address.killStandIn('qstash')
+    const { runId } = await trigger(tenant, agentId, {}, address)
+    expect(await outboxOf(runId)).toEqual([{ rev: 1, published: false }])
+    // Nothing is lost by a sweep while it is away, either.
+    await republishOverdue(sweepDeps(60_000))
+    expect(await outboxOf(runId)).toEqual([{ rev: 1, published: false }])
+    await address.startStandIn('qstash')
+    await republishOverdue(sweepDeps())
+    expect((await readRun(tenant, runId, address)).status).toBe('in_progress')
+    await republishOverdue(sweepDeps(60_000))
+    expect(resultText(await ended(runId))).toBe('Late.')
+  })
+
+  it('whose message and watchdog were lost is found by the sweep', async () => {
+    const [text, signal] = [marker(), marker()]
+    const script = await waiting(signal, 'lost', 'Found.')
+    const { runId } = await begin([{ instructions: `${script} ${text}`, max_attempts: 2 }])
+    await seenRequest(address, text)
+    // It keeps nothing over a restart.
+    await address.killStandIn('qstash')
+    await address.restartWorkerd()
+    await address.startStandIn('qstash')
+    await republishOverdue(sweepDeps(300_000 - 150_000))
+    expect((await readRun(tenant, runId, address)).status).toBe('in_progress')
+    await endLease(runId)
+    await republishOverdue(sweepDeps(300_000))
+    // The second attempt is due after a second.
+    await advance(10_000)
+    expect(resultText(await ended(runId))).toBe('Found.')
+  })
+
+  it('that was cancelled ends its response though the process died', async () => {
+    const [text, signal] = [marker(), marker()]
+    const { runId } = await begin([{ instructions: `${await waiting(signal, 'Never.')} ${text}` }])
+    await seenRequest(address, text)
+    await address.killStandIn('qstash')
+    await administrator(address).ask('POST', `${tenant.base}/runs/${runId}/cancel`)
+    await address.restartWorkerd()
+    await address.startStandIn('qstash')
+    expect(await outboxOf(runId)).toHaveLength(1)
+    await endLease(runId)
+    await republishOverdue(sweepDeps(300_000))
+    await vi.waitFor(async () => expect(await outboxOf(runId)).toEqual([]), { timeout: 10_000 })
+    expect(await attemptsOf(runId)).toEqual(['1.1 cancelled'])
+    expect((await ended(runId)).status).toBe('cancelled')
+  })
+
+  it('ends once, whatever comes first of its end and cancels', async () => {
+    const script = await inTurn(address, answered('chat', 'Done.', true))
+    const agentId = await createAgent(
+      tenant,
+      definitionOf([1, 2, 3].map(() => ({ instructions: script }))),
+      address,
+    )
+    const cancel = (runId: string) =>
+      administrator(address).call('POST', `${tenant.base}/runs/${runId}/cancel`)
+    const statuses = await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const { runId } = await trigger(tenant, agentId, {}, address)
+        const answers = await Promise.all([cancel(runId), cancel(runId), cancel(runId)])
+        const won = answers.filter(({ status }) => status === 200).length
+        const { status, result } = await ended(runId)
+        expect([won, result === null]).toEqual(status === 'cancelled' ? [1, true] : [0, false])
+        await vi.waitFor(async () => expect(await outboxOf(runId)).toEqual([]), { timeout: 10_000 })
+        const { attempts } = await runDetails(tenant, runId, address)
+        expect(attempts.filter((each) => each.status === 'running')).toEqual([])
+        return status
+      }),
+    )
+    expect(statuses).toContain('cancelled')
+  })
+
+  it('is deleted after its time, and its conversation stays', async () => {
+    const script = await inTurn(address, answered('chat', 'Old.', true))
+    const { runId, conversationId } = await begin([{ instructions: script }])
+    await ended(runId)
+    const days = 86_400_000
+    await pruneRuns(sweepDeps(89 * days))
+    await readRun(tenant, runId, address)
+    await pruneRuns(sweepDeps(91 * days))
+    for (const path of [`/v1/runs/${runId}`, `/v1/runs/${runId}/evals`]) {
+      const answer = await ask(tenant.key, 'GET', path, address)
+      expect([answer.status, jsonOf(answer).message]).toEqual([404, `Run ${runId} not found.`])
+    }
+    const items = await ask(tenant.key, 'GET', `/v1/conversations/${conversationId}/items`, address)
+    expect(items.status).toBe(200)
+  })
+})
+
+const outboxOf = async (runId: string) =>
+  (await query(address, 'SELECT rev, published_at FROM run_outbox WHERE run_id = $1', [runId])).map(
+    ({ rev, published_at }) => ({ rev, published: published_at !== null }),
+  )
