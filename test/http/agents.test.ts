@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { gateway, query, upstreamControl } from '../harness/gateway.ts'
 import { answered, failed, inTurn } from '../harness/routed-model.ts'
 import { jsonOf } from '../harness/send.ts'
 import { addKey, addMember, administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
@@ -23,6 +23,7 @@ beforeAll(async () => {
   ;[tenant, other] = await Promise.all([createTenant(gateway()), createTenant(gateway())])
 })
 
+const sql = (text: string, parameters: unknown[]) => query(gateway(), text, parameters)
 const management = () => administrator(gateway())
 const get = async (path: string, key = tenant.key) => {
   const answer = await ask(key, 'GET', path)
@@ -447,6 +448,97 @@ describe.concurrent('a run', () => {
     }
     expect(await codeOf(poor)).toBe('insufficient_credits')
     expect(await codeOf(barred)).toBe('model_access_denied')
+  })
+
+  it('waits for the limits of its user', async () => {
+    const limited = await createTenant(gateway(), { organization: { rate_limit_per_minute: 1 } })
+    const text = marker()
+    const agentId = await createAgent(
+      limited,
+      definitionOf([{ instructions: `${await says('Never.')} ${text}` }]),
+    )
+    const { runId } = await trigger(limited, agentId)
+    await vi.waitFor(async () => {
+      const [message] = await sql(
+        'SELECT rev, due_at - now() > $2 AS later FROM run_outbox WHERE run_id = $1',
+        [runId, '1 second'],
+      )
+      expect(message).toEqual({ rev: 2, later: true })
+    })
+    expect(await runDetails(limited, runId)).toMatchObject({ status: 'in_progress', step: 1, attempt: 1 })
+    expect(await seenRequests(gateway(), text)).toEqual([])
+    await management().ask('POST', `${limited.base}/runs/${runId}/cancel`)
+  })
+
+  it('waits for its conversation, in which its user may respond too', async () => {
+    const [text, signal] = [marker(), marker()]
+    const slow = await registerScript(gateway(), [
+      { waitForSignal: signal },
+      ...answered('chat', 'Mine.', true),
+    ])
+    const agentId = await createAgent(
+      tenant,
+      definitionOf([
+        { instructions: `${await inTurn(gateway(), failed(400), answered('chat', 'Run.', true))} ${text}` },
+      ]),
+    )
+    const { runId, conversationId } = await trigger(tenant, agentId)
+    expect((await endedRun(tenant, runId)).status).toBe('failure')
+    const own = {
+      model: 'scripted-chat',
+      input: `${slow} ${text}-own`,
+      conversation: conversationId,
+      background: true,
+    }
+    expect((await post(tenant, '/v1/responses', own)).status).toBe(200)
+    await seenRequest(gateway(), `${text}-own`)
+    await management().ask('POST', `${tenant.base}/runs/${runId}/rerun`)
+    await vi.waitFor(async () => {
+      // Failed, repeated, and once or more often postponed.
+      const [run] = await sql('SELECT rev >= 4 AS postponed, status FROM runs WHERE id = $1', [runId])
+      expect(run).toEqual({ postponed: true, status: 'in_progress' })
+    })
+    await upstreamControl(gateway()).release(signal)
+    expect(resultText(await endedRun(tenant, runId))).toBe('Run.')
+  })
+
+  it('is under the policies of data-loss prevention, when it is made and when it is read', async () => {
+    const own = await createTenant(gateway())
+    const policy = (direction: string, action: string) =>
+      management().ask('POST', `${own.base}/dlp/policies`, {
+        name: uniqueName('policy'),
+        directions: [direction],
+        rules: [{ detector: 'email', action }],
+      })
+    const text = marker()
+    const definition = definitionOf(
+      [{ instructions: `${await says('Ask ann@example.com.')} ${text} {{who}}` }],
+      {
+        inputs: [{ name: 'who' }],
+      },
+    )
+    const agentId = await createAgent(own, definition)
+    await policy('request', 'redact')
+    const { runId } = await trigger(own, agentId, { who: 'bob@example.com' })
+    expect(resultText(await endedRun(own, runId))).toBe('Ask ann@example.com.')
+    expect((await seenRequest(gateway(), text)).body).not.toContain('bob@')
+    // Nor is what was not inspected anywhere in the database.
+    const stored = await sql(
+      `SELECT r::text || s::text || coalesce((SELECT string_agg(i.body, '') FROM response_items i
+         WHERE i.organization_id = r.organization_id), '') AS row
+       FROM runs r JOIN run_steps s ON s.run_id = r.id WHERE r.id = $1`,
+      [runId],
+    )
+    expect(JSON.stringify(stored)).not.toContain('bob@')
+    await policy('response', 'redact')
+    await vi.waitFor(async () =>
+      expect(resultText(await readRun(own, runId))).toMatch(/^Ask (?!ann@example\.com).+\.$/),
+    )
+    await policy('request', 'block')
+    const blocked = await trigger(own, agentId, { who: 'bob@example.com' })
+    expect((await endedRun(own, blocked.runId)).status).toBe('failure')
+    const { error } = await runDetails(own, blocked.runId)
+    expect(error).toMatchObject({ code: expect.stringMatching(/dlp/) })
   })
 
   it('goes on with the rights of each moment', async () => {

@@ -276,6 +276,74 @@ describe('DLP policies', () => {
   })
 })
 
+describe('agents', () => {
+  const yaml = (name: string, more = '') => `
+name: ${name}
+inputs:
+  - name: City
+steps:
+  - model: acme/model
+    instructions: |
+      Write about {{City}}.
+      Two lines.
+${more}`
+
+  it('are applied, exported, versioned and removed as files', async () => {
+    const slug = uniqueName('acme')
+    const email = `${uniqueName('person')}@example.com`
+    const inOrganization = ['--organization', slug]
+    await admin(['organizations', 'create', slug, '--name', 'Acme'])
+    await admin(['users', 'create', email, '--name', 'Person', ...inOrganization])
+    const apply = (input: string, ...more: string[]) =>
+      admin(['agents', 'apply', '--file', '-', '--json', ...more, ...inOrganization], { input })
+    const name = uniqueName('writer')
+    expect(await apply(yaml(name))).toMatchObject({ code: 2, errors: expect.stringContaining('--creator') })
+    const made = await apply(yaml(name), '--creator', email)
+    expect([made.code, made.errors]).toEqual([0, ''])
+    expect(JSON.parse(made.output)).toMatchObject({ name, version: 1, visibility: 'creator' })
+    const same = await apply(yaml(name))
+    expect(JSON.parse(same.output)).toMatchObject({ version: 1 })
+    expect(same.errors).toContain('nothing was changed')
+    const next = await apply(yaml(name, 'visibility: organization'), '--version', '1')
+    expect(JSON.parse(next.output)).toMatchObject({ version: 2, visibility: 'organization' })
+    expect(await apply(yaml(name), '--version', '1')).toMatchObject({ code: 1 })
+    const wrong = await apply(yaml(name, 'steps: []'))
+    expect([wrong.code, wrong.errors]).toEqual([2, expect.stringContaining('not valid YAML')])
+    const bad = await apply(yaml(name, 'visibility: everybody'))
+    expect([bad.code, bad.errors]).toEqual([1, expect.stringContaining('visibility')])
+    const bomb = await apply('a: &a [x]\nb: *a\n')
+    expect(bomb.code).toBe(2)
+
+    const exported = await admin(['agents', 'export', name, ...inOrganization])
+    expect(exported.output).toContain('Write about {{City}}.\n')
+    expect((await apply(exported.output)).errors).toContain('nothing was changed')
+    const first = await admin([
+      'agents',
+      'export',
+      name,
+      '--version',
+      '1',
+      '--format',
+      'json',
+      ...inOrganization,
+    ])
+    expect(JSON.parse(first.output)).toMatchObject({ name, visibility: 'creator' })
+    const renamed = yaml(uniqueName('renamed'))
+    expect(JSON.parse((await apply(renamed, '--agent', name)).output)).toMatchObject({ version: 3 })
+    const list = await admin(['agents', 'list', ...inOrganization])
+    expect(list.output.split('\n')).toHaveLength(2)
+    const id = JSON.parse(made.output).id
+    const versions = await admin(['agents', 'versions', id, ...inOrganization])
+    expect(versions.output.split('\n')).toHaveLength(4)
+    const runs = await admin(['agents', 'runs', id, ...inOrganization])
+    expect(runs.output).toBe('(none)')
+    const missing = await admin(['agents', 'cancel', id, ...inOrganization])
+    expect([missing.code, missing.errors]).toEqual([1, expect.stringContaining('404')])
+    expect((await admin(['agents', 'remove', id, ...inOrganization])).code).toBe(0)
+    expect((await admin(['agents', 'show', id, ...inOrganization])).code).toBe(1)
+  })
+})
+
 describe('audit verify', () => {
   it('prints each verified range, then the first broken record', async () => {
     const slug = uniqueName('audited')
