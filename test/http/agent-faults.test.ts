@@ -165,6 +165,24 @@ describe('a run', () => {
     expect((await ended(runId)).status).toBe('cancelled')
   })
 
+  it('with a definition that cannot be read ends, and stays readable where that is possible', async () => {
+    const script = await inTurn(address, answered('chat', 'Never.', true))
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: script }]), address)
+    await address.killStandIn('qstash')
+    const { runId } = await trigger(tenant, agentId, {}, address)
+    await query(address, `UPDATE agent_versions SET definition = '{"steps":7}' WHERE agent_id = $1`, [
+      agentId,
+    ])
+    await address.startStandIn('qstash')
+    await republishOverdue(sweepDeps(60_000))
+    await vi.waitFor(async () => {
+      const run = await runDetails(tenant, runId, address)
+      expect(run).toMatchObject({ status: 'failure', error: { code: 'invalid_definition' } })
+    })
+    expect(await outboxOf(runId)).toEqual([])
+    expect((await readRun(tenant, runId, address)).status).toBe('failure')
+  })
+
   it('ends once, whatever comes first of its end and cancels', async () => {
     const script = await inTurn(address, answered('chat', 'Done.', true))
     const agentId = await createAgent(

@@ -148,6 +148,9 @@ export async function renewWebhookSecret(
   return secret
 }
 
+/** Whether this release understands a stored definition. */
+export const isReadable = (stored: unknown): boolean => agentDefinition.safeParse(stored).success
+
 /** A stored definition. @throws ApiError internal for one that cannot be read: it must not be run in part. */
 export function storedDefinition(stored: unknown): AgentDefinition {
   const parsed = agentDefinition.safeParse(stored)

@@ -1,7 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { agentVersions, runOutbox, runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
-import { storedDefinition } from '../definitions/agents.ts'
+import { isReadable, storedDefinition } from '../definitions/agents.ts'
 import type { LeasedRun, RunState, StepAttempt } from './run.ts'
 import type { RunChange } from './transitions.ts'
 
@@ -35,8 +35,32 @@ export async function leaseRun(
     database.execute(stateQuery(sql`${isRun(revision)} AND ${runs.leaseToken} = ${token}`)),
     database.execute(attemptsQuery(revision)),
   ])
+  const [row] = results[1].rows
+  if (row && !isReadable(row.definition)) {
+    await failUnreadable(database, revision, { now, token })
+    return null
+  }
   const run = stateOf(results[1].rows, results[2].rows)
   return run && { ...run, leaseToken: token }
+}
+
+/** Ends a run whose definition a later release cannot read: it would be repeated for ever. */
+async function failUnreadable(
+  database: Database,
+  revision: RunRevision,
+  { now, token }: { now: number; token: string },
+): Promise<void> {
+  const error = { code: 'invalid_definition', message: 'The definition of the agent cannot be read.' }
+  await database.batch([
+    database.execute(sql`UPDATE ${runs} SET rev = rev + 1, status = 'failure', error = ${JSON.stringify(error)}::jsonb,
+        ended_at = ${instant(now)}, leased_until = NULL, lease_token = NULL
+      WHERE ${isRun(revision)} AND lease_token = ${token}`),
+    database.execute(sql`UPDATE ${runSteps} SET status = 'failed', error = ${JSON.stringify(error)}::jsonb,
+        ended_at = ${instant(now)}
+      WHERE run_id = ${revision.runId} AND organization_id = ${revision.organizationId} AND status = 'running'`),
+    database.execute(sql`DELETE FROM ${runOutbox}
+      WHERE run_id = ${revision.runId} AND organization_id = ${revision.organizationId}`),
+  ])
 }
 
 /** @returns null without such a run in the organization. */

@@ -9,6 +9,7 @@ import {
 } from '../../agents/triggers/triggers.store.ts'
 import { isSigned, webhookSecretContext } from '../../agents/triggers/webhook-signature.ts'
 import { renewPrincipal } from '../../governance/identity/identify.ts'
+import { mayLookUp, noteRefusal } from '../../governance/identity/look-up-guard.ts'
 import type { Principal } from '../../governance/principal.ts'
 import { noLongerAllowed } from '../../governance/renew-rights.ts'
 import { ApiError } from '../../lib/api-error.ts'
@@ -65,19 +66,24 @@ const keyOf = (context: AppContext) => ({
 /** One error for everything, so that callers without the secret learn nothing. */
 const refused = () => new ApiError('unauthorized', 'A valid webhook signature is required.')
 
-/** Identifies the creator of an agent by the signature of its webhook. No fallback after a failed check. */
+/**
+ * Identifies the creator of an agent by the signature of its webhook. No fallback after a failed check. An address whose signatures
+ * keep being refused gets few look-ups, as with keys.
+ */
 async function verifySignature(context: AppContext, next: Next): Promise<void> {
   const { deps, startedAt, surface } = context.var
-  const found = await signedTrigger(context)
+  const address = callerAddress(context)
+  const mayLook = await mayLookUp(deps, address)
+  const found = mayLook ? await signedTrigger(context) : null
   if (found === null) {
-    const ip = callerAddress(context) ?? 'unknown'
-    deps.waitUntil(deps.countRejectedCall({ ip, at: startedAt, surface }))
+    if (mayLook) await noteRefusal(deps, address)
+    deps.waitUntil(deps.countRejectedCall({ ip: address ?? 'unknown', at: startedAt, surface }))
     throw refused()
   }
   const { key, trigger } = found
   const { organizationId, agentId, name } = key
   const userId = trigger.agent.createdBy
-  const identity = callIdentity(context, { userId, keyId: null }, callerAddress(context))
+  const identity = callIdentity(context, { userId, keyId: null }, address)
   context.set('caller', { organizationId, identity })
   const credential = { kind: 'trigger', agentId, name } as const
   // Only its identity is used; everything else is read.
