@@ -203,7 +203,14 @@ const connectionCommands: Command[] = [
 
 /** Pages until the end. What does not open is counted; its key has to come back into VAULT_KEYS. */
 async function rotate({ connection }: Call) {
-  const counts: Record<string, number> = { connections: 0, client_secrets: 0, providers: 0, failed: 0 }
+  const counts: Record<string, number> = {
+    connections: 0,
+    client_secrets: 0,
+    providers: 0,
+    webhook_secrets: 0,
+    run_inputs: 0,
+    failed: 0,
+  }
   let [cursor, keyId]: [string | null, unknown] = [null, null]
   do {
     const page: Item = await connection.request(
@@ -218,7 +225,7 @@ async function rotate({ connection }: Call) {
     cursor = page.next_cursor as string | null
   } while (cursor !== null)
   const item = { key_id: keyId, ...counts }
-  const lines = Object.entries(item).map(([name, value]) => `${name.padEnd(14)}  ${value}`)
+  const lines = Object.entries(item).map(([name, value]) => `${name.padEnd(15)}  ${value}`)
   if (counts.failed)
     lines.push('What failed is sealed under a key that VAULT_KEYS does not have, or was altered.')
   return { kind: 'report' as const, lines, item, exitCode: counts.failed ? 1 : 0 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { integrationSlug } from './integrations.ts'
-import { modelId, pageQuery, text, uuid } from './management.ts'
+import { modelId, pageQuery, text, uuid } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 /** Definitions of agents, and the bodies and queries of the surfaces for agents and runs. */

@@ -2,14 +2,20 @@ import { z } from 'zod'
 import { jsonCursor } from './page-cursor.ts'
 
 /** Kinds of secrets that the vault seals, in the order of a rotation. */
-export const ROTATED_TABLES = ['connections', 'client_secrets', 'providers'] as const
+export const ROTATED_TABLES = [
+  'connections',
+  'client_secrets',
+  'providers',
+  'webhook_secrets',
+  'run_inputs',
+] as const
 export type RotatedTable = (typeof ROTATED_TABLES)[number]
 
 const position = z.strictObject({
   table: z.enum(ROTATED_TABLES),
   after: z
     .string()
-    .regex(/^[0-9A-Za-z_-]{1,100}$/)
+    .regex(/^[0-9A-Za-z_-]{1,110}$/)
     .nullable(),
 })
 export type RotationPosition = z.infer<typeof position>

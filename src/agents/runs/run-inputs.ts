@@ -40,11 +40,12 @@ export function inputValue(
   return input && (Object.hasOwn(values, name) ? values[name] : (input.default ?? ''))
 }
 
-const contextOf = (runId: string) => `run-inputs/${runId}`
+/** What the inputs of a run are sealed for. */
+export const inputsContext = (runId: string) => `run-inputs/${runId}`
 
 export const sealInputs = (ring: KeyRing, runId: string, inputs: RunInputs): string =>
-  seal(ring, JSON.stringify(inputs), contextOf(runId))
+  seal(ring, JSON.stringify(inputs), inputsContext(runId))
 
 /** @throws when the key of the vault is gone. */
 export const openInputs = (ring: KeyRing, runId: string, sealed: string): RunInputs =>
-  JSON.parse(unseal(ring, sealed, contextOf(runId))) as RunInputs
+  JSON.parse(unseal(ring, sealed, inputsContext(runId))) as RunInputs

@@ -8,7 +8,7 @@ import {
 import { beginRun } from '../../agents/runs/begin-run.ts'
 import { selectRecentRuns } from '../../agents/runs/read-runs.store.ts'
 import { runRequest, visibleAgentsQuery } from '../../wire/agents.ts'
-import { isUuid } from '../../wire/management.ts'
+import { isUuid } from '../../wire/management-fields.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { idempotencyKey } from '../idempotency-key.ts'
 import { readJson } from '../json-request.ts'

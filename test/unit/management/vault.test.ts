@@ -1,12 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { agentTriggers, runs } from '../../../schema/agents.ts'
 import { connections, integrations } from '../../../schema/integrations.ts'
 import { providers } from '../../../schema/models.ts'
 import { runAdmin } from '../../../scripts/admin/run.ts'
+import { openInputs, sealInputs } from '../../../src/agents/runs/run-inputs.ts'
+import { webhookSecretContext } from '../../../src/agents/triggers/webhook-signature.ts'
 import { openCredential, SECRET_ONLY } from '../../../src/gateway/providers/credential.ts'
 import { openClientSecret, sealClientSecret } from '../../../src/integrations/vault/client-secret.ts'
 import { openCredential as openConnection } from '../../../src/integrations/vault/stored-credential.ts'
+import { unseal } from '../../../src/lib/crypto.ts'
 import { configuration } from '../governance/fixtures.ts'
 import {
   ADMIN_TOKEN,
@@ -35,11 +39,20 @@ let organizationId: string
 let slug: string
 let integrationId: string
 let providerId: string
+let agent: { id: string }
+let run: { id: string }
 
 beforeAll(async () => {
   harness = await startManagement()
   server = await serve(harness.configuredApp({ VAULT_KEYS: BOTH }))
-  organizationId = (await seedTenant(harness)).organization.id
+  const tenant = await seedTenant(harness)
+  organizationId = tenant.organization.id
+  ;({ agent, run } = tenant)
+  await harness.request('POST', `${tenant.base}/agents/${agent.id}/triggers/hook/secret`)
+  await harness.database
+    .update(runs)
+    .set({ sealedInputs: sealInputs(oldKeys, run.id, { City: 'Paris' }) })
+    .where(eq(runs.id, run.id))
   slug = uniqueName('service')
   integrationId = crypto.randomUUID()
   await harness.database.insert(integrations).values({
@@ -95,6 +108,8 @@ describe('the rotation of the vault', () => {
         connections: CONNECTIONS - 5,
         client_secrets: 1,
         providers: expect.any(Number),
+        webhook_secrets: 1,
+        run_inputs: 1,
         failed: 0,
       },
     ])
@@ -122,10 +137,21 @@ describe('the rotation of the vault', () => {
     expect(openCredential(newKeys, providerId, SECRET_ONLY, provider?.sealedCredential ?? '').parts).toEqual({
       secret: 'sk-of-provider',
     })
+    const [row] = await harness.database.select().from(runs).where(eq(runs.id, run.id))
+    expect(openInputs(newKeys, run.id, row?.sealedInputs ?? '')).toEqual({ City: 'Paris' })
+    const [hook] = await harness.database
+      .select()
+      .from(agentTriggers)
+      .where(eq(agentTriggers.agentId, agent.id))
+    expect(unseal(newKeys, hook?.sealedSecret ?? '', webhookSecretContext(agent.id, 'hook'))).toMatch(
+      /^whsec_/,
+    )
     expect(JSON.parse((await rotate()).output)).toMatchObject({
       connections: 0,
       client_secrets: 0,
       providers: 0,
+      webhook_secrets: 0,
+      run_inputs: 0,
     })
   })
 

@@ -14,7 +14,7 @@ import {
 import { publishTriggers } from '../../../agents/triggers/publish-triggers.ts'
 import { notFound } from '../../../lib/api-error.ts'
 import { agentCreation, agentListQuery, agentUpdate } from '../../../wire/agents.ts'
-import { noQuery, pageQuery } from '../../../wire/management.ts'
+import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'

@@ -9,7 +9,7 @@ import {
 } from '../../../agents/runs/read-runs.store.ts'
 import { notFound } from '../../../lib/api-error.ts'
 import { runListQuery } from '../../../wire/agents.ts'
-import { noQuery } from '../../../wire/management.ts'
+import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { query } from '../../validated-request.ts'

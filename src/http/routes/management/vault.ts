@@ -1,4 +1,5 @@
 import { Hono } from 'hono'
+import { rotateRunInputs, rotateWebhookSecrets } from '../../../agents/rotate-secrets.ts'
 import { rotateProviderCredentials } from '../../../gateway/administration/rotate-credentials.ts'
 import { type Administration, audited } from '../../../governance/administration/administration.ts'
 import { rotateClientSecrets, rotateConnections } from '../../../integrations/vault/rotate-vault.ts'
@@ -22,6 +23,8 @@ const ROTATIONS: Record<RotatedTable, Rotate> = {
   connections: rotateConnections,
   client_secrets: rotateClientSecrets,
   providers: rotateProviderCredentials,
+  webhook_secrets: rotateWebhookSecrets,
+  run_inputs: rotateRunInputs,
 }
 
 /**
