@@ -26,6 +26,9 @@ export function outcomeOf(
     const reason = response.incomplete_details?.reason ?? 'incomplete'
     return { kind: 'failed', error: incompleteError(reason), ...charged, mayRepeat: false }
   }
+  if (response.output.some(({ type }) => type === 'mcp_approval_request')) {
+    return { kind: 'failed', error: incompleteError('approval_required'), ...charged, mayRepeat: false }
+  }
   const message = finalMessage(response)
   const output = message ?? ''
   const fault = step.output.format === 'json_schema' ? schemaFault(step.output.schema, output) : null
@@ -42,6 +45,7 @@ const REASONS: Record<string, string> = {
   max_output_tokens: 'The output of the step was cut off at its token limit.',
   content_filter: 'The provider withheld the output.',
   cancelled: 'The response of the step was cancelled.',
+  approval_required: 'The organization requires a person to approve a tool call. A run cannot wait for that.',
 }
 
 const incompleteError = (reason: string): RunError => ({
@@ -61,7 +65,14 @@ const payloadOf = (text: string): string =>
   JSON.stringify({ role: 'assistant', parts: [{ type: 'text', text }] })
 
 /** Items that change nothing outside of the conversation. */
-const WITHOUT_EFFECT = new Set(['message', 'reasoning', 'compaction', 'web_search_call', 'function_call'])
+const WITHOUT_EFFECT = new Set([
+  'message',
+  'reasoning',
+  'compaction',
+  'web_search_call',
+  'function_call',
+  'mcp_approval_request',
+])
 
 /** Whether a response called a tool that may have changed something. Unknown tools count. */
 function hadEffects({ output }: ResponseObject, hostedTools: readonly HostedTool[]): boolean {
