@@ -87,7 +87,7 @@ const step = z.strictObject({
   max_tool_calls: wholeNumber(1, 256).optional(),
 })
 
-export const inputValues = z
+const inputValues = z
   .array(z.strictObject({ name: z.string().max(1_000), value: paragraphs(10_000_000) }))
   .max(1_000, 'must hold at most 1000 values')
 
@@ -149,7 +149,6 @@ export const agentDefinition = z.strictObject({
 
 export type AgentDefinition = z.infer<typeof agentDefinition>
 export type AgentStep = AgentDefinition['steps'][number]
-export type AgentTrigger = AgentDefinition['triggers'][number]
 export type InputValue = z.infer<typeof inputValues>[number]
 
 export const agentCreation = z.strictObject({
@@ -166,7 +165,7 @@ export const agentUpdate = z.strictObject({
 
 export const agentListQuery = pageQuery.extend({ name: text(200).optional() })
 
-export const runStatus = z.enum(['in_progress', 'success', 'failure', 'cancelled'])
+const runStatus = z.enum(['in_progress', 'success', 'failure', 'cancelled'])
 export type RunStatus = z.infer<typeof runStatus>
 
 export const runListQuery = pageQuery.extend({ status: runStatus.optional() })

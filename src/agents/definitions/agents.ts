@@ -159,7 +159,7 @@ export function storedDefinition(stored: unknown): AgentDefinition {
 }
 
 /** @throws ApiError `invalid_request` naming every part that contradicts another. */
-export function checkDefinition(definition: AgentDefinition): void {
+function checkDefinition(definition: AgentDefinition): void {
   const issues = definitionIssues(definition)
   if (issues.length > 0) throw invalidDefinition(issues)
 }

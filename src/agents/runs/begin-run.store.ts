@@ -1,5 +1,5 @@
-import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
-import { agents, agentVersions, runOutbox, runRequests, runSteps, runs } from '../../../schema/agents.ts'
+import { type SQL, sql } from 'drizzle-orm'
+import { agents, runOutbox, runRequests, runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
 import { conversations } from '../../../schema/responses.ts'
 import type { Owner } from '../../responses/types.ts'
@@ -142,26 +142,4 @@ export interface RunnableAgent {
   version: number
   createdBy: string
   definition: unknown
-}
-
-/** The agent of a trigger or of a restart, whoever may see it. @returns null for a deleted one. */
-export async function selectRunnableAgent(
-  database: Database,
-  organizationId: string,
-  agentId: string,
-): Promise<RunnableAgent | null> {
-  const [row] = await database
-    .select({
-      id: agents.id,
-      version: agents.version,
-      createdBy: agents.createdBy,
-      definition: agentVersions.definition,
-    })
-    .from(agents)
-    .innerJoin(
-      agentVersions,
-      and(eq(agentVersions.agentId, agents.id), eq(agentVersions.version, agents.version)),
-    )
-    .where(and(eq(agents.organizationId, organizationId), eq(agents.id, agentId), isNull(agents.deletedAt)))
-  return row ?? null
 }
