@@ -4,6 +4,7 @@ import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { checkLedger } from './bench/ledger-check.ts'
+import { MCP_SECTION, type McpFigures, measureMcp } from './bench/mcp/section.ts'
 import { BenchFailure, type MeasurePlan, measure } from './bench/measure.ts'
 import { findPortkey } from './bench/portkey.ts'
 import { residentBytes } from './bench/process-usage.ts'
@@ -25,12 +26,12 @@ import { freePorts } from './local/ports.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 /** Everything that is measured. */
-const NAMES = [...SCENARIO_NAMES, RESPONSES_SECTION, TOOLS_SECTION]
+const NAMES = [...SCENARIO_NAMES, RESPONSES_SECTION, TOOLS_SECTION, MCP_SECTION]
 /** For `--only`, the scenarios that have aims. */
 const AIMED = 'aims'
 const USAGE = `npm run bench -- [options]
   --seconds N       about how long to measure, default 600; each scenario takes 26 s at the least,
-                    10 s with --own-generator and --rounds 1; responses and tools take about a minute each,
+                    10 s with --own-generator and --rounds 1; responses and tools take about a minute each, mcp half a minute,
                     30 s with --rounds 1
   --connections N   connections of the throughput rounds, default 16; streams have twice as many, large bodies at most 4
   --rounds N        rounds of each scenario, default 3
@@ -137,6 +138,7 @@ async function bench(options: Options): Promise<void> {
     const after = memoryOf(system)
     const responses = await responsesOf(system, options)
     const tools = await toolsOf(system, options)
+    const mcp = await mcpOf(system, options)
     tell('checking the ledger')
     const ledger = await checkLedger(system, gatewayCalls)
     const ordinary = scenarios.find(({ aims }) => aims === 'whole')
@@ -148,6 +150,7 @@ async function bench(options: Options): Promise<void> {
       events: eventFigures(figures),
       responses,
       tools,
+      mcp,
       memory: { idle, after },
       ledger,
     }
@@ -166,6 +169,10 @@ async function responsesOf(system: BenchSystem, options: Options): Promise<Respo
 
 async function toolsOf(system: BenchSystem, { only, rounds }: Options): Promise<ToolsFigures | null> {
   return only.includes(TOOLS_SECTION) ? measureTools(system, rounds, tell) : null
+}
+
+async function mcpOf(system: BenchSystem, { only }: Options): Promise<McpFigures | null> {
+  return only.includes(MCP_SECTION) ? measureMcp(system, tell) : null
 }
 
 function memoryOf({ gateway, bare }: BenchSystem) {

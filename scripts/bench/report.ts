@@ -2,6 +2,8 @@ import { renderAims } from './aims.ts'
 import type { ScenarioFigures, TargetName } from './figures.ts'
 import type { LedgerFigures } from './ledger-check.ts'
 import { mebibytes, ms, section, table, times, us } from './markdown.ts'
+import { renderMcp } from './mcp/report.ts'
+import type { McpFigures } from './mcp/section.ts'
 import type { ProfileSummary } from './profile.ts'
 import { renderPortkey, renderRatios, titleOf } from './ratio-report.ts'
 import { renderResponses } from './responses/report.ts'
@@ -18,6 +20,7 @@ export interface BenchReport {
   events: EventFigures | null
   responses: ResponsesFigures | null
   tools: ToolsFigures | null
+  mcp: McpFigures | null
   memory: MemoryFigures
   ledger: LedgerFigures
 }
@@ -58,6 +61,7 @@ export function renderReport(report: BenchReport): string {
     report.events ? renderEvents(report.events) : '',
     report.responses ? renderResponses(report.responses) : '',
     report.tools ? renderTools(report.tools) : '',
+    report.mcp ? renderMcp(report.mcp) : '',
     report.scenarios.length > 0 ? renderMemory(report) : '',
     report.scenarios.length > 0 ? renderAbsolute(report.scenarios) : '',
   ]

@@ -1,0 +1,85 @@
+import { BenchFailure } from '../measure.ts'
+import type { BenchSystem } from '../system.ts'
+
+/** A scripted server with many tools, and an organization that has it as an integration. */
+export interface McpWorld {
+  /** Sends a request of the modern era to the server itself. @returns the answer. */
+  direct(method: string, params?: object): Promise<string>
+  /** The same through the gateway. */
+  gateway(method: string, params?: object): Promise<string>
+  toolName(tool: string): string
+}
+
+const SERVER = 'bench'
+const SLUG = 'bench'
+const VERSION = '2026-07-28'
+const ENVELOPE = {
+  'io.modelcontextprotocol/protocolVersion': VERSION,
+  'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {},
+}
+
+/** @throws BenchFailure when the integration cannot be prepared. */
+export async function prepareMcp(
+  { gateway, upstream, variables }: Pick<BenchSystem, 'gateway' | 'upstream' | 'variables'>,
+  tools: number,
+): Promise<McpWorld> {
+  const server = `${upstream}/mcp/${SERVER}`
+  const script = { generated: tools, pageSize: tools }
+  await sent(`${upstream}/control/mcp/${SERVER}`, 'PUT', {}, script)
+  const admin = { authorization: `Bearer ${variables.ADMIN_TOKEN}` }
+  const manage = async (method: string, path: string, body?: object): Promise<Record<string, string>> =>
+    JSON.parse(await sent(`${gateway.url}/api/organizations${path}`, method, admin, body))
+  const { id } = await manage('POST', '', { name: 'Bench', slug: 'bench-mcp' })
+  const { id: userId } = await manage('POST', `/${id}/users`, {
+    email: 'bench@example.com',
+    name: 'Bench',
+  })
+  await manage('PUT', `/${id}/users/${userId}/entitlements/personal_api_key_access`)
+  const { key } = await manage('POST', `/${id}/keys`, { user_id: userId, label: 'bench' })
+  const integration = await manage('POST', `/${id}/integrations`, { kind: 'mcp', slug: SLUG, url: server })
+  await manage('POST', `/${id}/integration-grants`, { subject_type: 'organization', integration: SLUG })
+  await manage('POST', `/${id}/integrations/${integration.id}/refresh`, {})
+  return {
+    direct: (method, params = {}) => request(server, method, params, {}),
+    gateway: (method, params = {}) =>
+      request(`${gateway.url}/v1/mcp`, method, params, { authorization: `Bearer ${key}` }),
+    toolName: (tool) => `${SLUG}_${tool}`,
+  }
+}
+
+async function request(
+  url: string,
+  method: string,
+  params: object,
+  headers: Record<string, string>,
+): Promise<string> {
+  const { name } = params as { name?: string }
+  const body = { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: ENVELOPE } }
+  const own = {
+    accept: 'application/json, text/event-stream',
+    'mcp-protocol-version': VERSION,
+    'mcp-method': method,
+    ...(name !== undefined && { 'mcp-name': name }),
+  }
+  const text = await sent(url, 'POST', { ...own, ...headers }, body)
+  if (!text.includes('"result"')) throw new BenchFailure(`${method}: ${text.slice(0, 300)}`)
+  return text
+}
+
+async function sent(
+  url: string,
+  method: string,
+  headers: Record<string, string>,
+  body?: object,
+): Promise<string> {
+  const response = await fetch(url, {
+    method,
+    headers: { 'content-type': 'application/json', ...headers },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  if (!response.ok)
+    throw new BenchFailure(`${method} ${url}: status ${response.status} ${text.slice(0, 300)}`)
+  return text
+}
