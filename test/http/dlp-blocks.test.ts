@@ -76,7 +76,9 @@ describe.each(namedWays(WAYS))('an answer of %s that must not pass', (_, way) =>
       expect(answer.status).toBe(200)
       expect(answer.text.endsWith(failureFrames(way.route, MESSAGE)), answer.text).toBe(true)
       expect(before.startsWith(toldBy(answer.text).text)).toBe(true)
-      for (const trace of tracesOf(code)) expect(answer.text).not.toContain(trace)
+      // A piece of the code can be one of the upstream's time.
+      const text = answer.text.replaceAll('1700000000', '')
+      for (const trace of tracesOf(code)) expect(text).not.toContain(trace)
       const { clientClosedAt } = await seenRequest(
         gateway(),
         mark,
