@@ -1,3 +1,5 @@
+import { drained, type Slices, sortedInSlices } from './slices.ts'
+
 /** An edit of bytes. */
 export interface ByteEdit {
   /** Source range that is replaced; empty for an insertion. */
@@ -23,7 +25,11 @@ export interface EditedBytes {
  * @param edits in any order, not overlapping.
  * @throws Error if two edits overlap, because one of them would be lost silently.
  */
-export function applyEdits(source: Uint8Array, edits: ByteEdit[]): EditedBytes {
+export const applyEdits = (source: Uint8Array, edits: ByteEdit[]): EditedBytes =>
+  drained(applyEditsInSlices(source, edits))
+
+/** As `applyEdits`, in slices. */
+export function* applyEditsInSlices(source: Uint8Array, edits: ByteEdit[]): Slices<EditedBytes> {
   if (edits.length === 0)
     return { pieces: [source], length: source.length, released: source.length, withheld: 0 }
   const result: EditedBytes = { pieces: [], length: 0, released: 0, withheld: 0 }
@@ -33,7 +39,12 @@ export function applyEdits(source: Uint8Array, edits: ByteEdit[]): EditedBytes {
     result.pieces.push(piece)
     result.length += piece.length
   }
-  for (const edit of [...edits].sort((left, right) => left.start - right.start || left.end - right.end)) {
+  const ordered = yield* sortedInSlices(
+    edits,
+    (left, right) => left.start - right.start || left.end - right.end,
+  )
+  for (const [index, edit] of ordered.entries()) {
+    if (index % EDITS_AT_ONCE === EDITS_AT_ONCE - 1) yield
     if (edit.start < at) throw new Error('overlapping edits')
     push(source.subarray(at, edit.start))
     result.released += edit.start - at + (edit.released ?? 0)
@@ -45,6 +56,8 @@ export function applyEdits(source: Uint8Array, edits: ByteEdit[]): EditedBytes {
   result.released += source.length - at
   return result
 }
+
+const EDITS_AT_ONCE = 4096
 
 /** One array of all pieces; the piece itself when there is only one. */
 export function joinBytes(pieces: readonly Uint8Array[]): Uint8Array {

@@ -32,14 +32,32 @@ export function scanJson(bytes: Uint8Array, visitor: JsonVisitor): void {
 
 /**
  * As `scanJson`, with pauses: yields after a value when `isDue` returns true, and within long strings.
- * @param isDue called after every value, with the number of bytes up to its end.
+ * @param isDue called after every value, with the number of bytes up to its end; by default slices are cut by bytes and
+ * values.
  */
 export function scanJsonInSlices(
   bytes: Uint8Array,
   visitor: JsonVisitor,
-  isDue: (at: number) => boolean,
+  isDue: (at: number) => boolean = slicesOfBytes(),
 ): Slices<void> {
   return new Scanner(bytes, visitor, STRING_SLICE_BYTES).runInSlices(isDue)
+}
+
+/** Bytes that are read in one slice; every value counts as some. */
+const SLICE_BYTES = 256 * 1024
+const VALUE_BYTES = 64
+
+/** Returns after a value whether a slice of bytes and values has ended. */
+function slicesOfBytes(): (at: number) => boolean {
+  let values = 0
+  let sliceEnd = SLICE_BYTES
+  return (at) => {
+    values++
+    const read = at + values * VALUE_BYTES
+    if (read < sliceEnd) return false
+    sliceEnd = read + SLICE_BYTES
+    return true
+  }
 }
 
 class Scanner {
@@ -52,11 +70,13 @@ class Scanner {
   readonly #isObject: boolean[] = []
   readonly #starts: number[] = []
   readonly #memberStarts: number[] = []
+  readonly #nameEnds: number[] = []
   readonly #names: string[] = []
   #name = ''
   /** Path length up to the first watched name, infinite without one. */
   #watchedAt = Number.POSITIVE_INFINITY
   #memberStart = 0
+  #nameEnd = 0
   /** Whether the name of a member is read before the next value. */
   #isNameNext = false
 
@@ -75,6 +95,7 @@ class Scanner {
   }
 
   *runInSlices(isDue: (at: number) => boolean): Slices<void> {
+    yield* this.#tokens.findLongRuns()
     this.#begin()
     for (let more = true; more; ) {
       more = this.#scanValue() || this.#afterValue()
@@ -119,6 +140,7 @@ class Scanner {
     this.#isObject.push(isObject)
     this.#starts.push(tokens.at)
     this.#memberStarts.push(this.#memberStart)
+    this.#nameEnds.push(this.#nameEnd)
     this.#names.push(this.#name)
     tokens.at++
     tokens.skipSpace()
@@ -163,13 +185,14 @@ class Scanner {
     const kind = this.#isObject.pop() ? 'object' : 'array'
     const start = this.#starts.pop() ?? 0
     this.#memberStart = this.#memberStarts.pop() ?? 0
+    this.#nameEnd = this.#nameEnds.pop() ?? 0
     this.#name = this.#names.pop() ?? ''
     this.#visitValue(kind, start)
   }
 
   #visitValue(kind: JsonKind, start: number): void {
     if (this.#path.length <= this.#valueDepth) {
-      this.#visitor.value?.(this.#path, kind, start, this.#tokens.at, this.#memberStart)
+      this.#visitor.value?.(this.#path, kind, start, this.#tokens.at, this.#memberStart, this.#nameEnd)
     }
   }
 
@@ -186,6 +209,7 @@ class Scanner {
     if (tokens.readOnFrom === 0 && tokens.peek() !== QUOTE) tokens.fail('expected a member name')
     if (!tokens.string(this.#stringBytes)) return false
     this.#isNameNext = false
+    this.#nameEnd = tokens.at - 1
     this.#enterMember(tokens.nameFrom(start))
     tokens.skipSpace()
     if (tokens.peek() !== COLON) tokens.fail('expected a colon')

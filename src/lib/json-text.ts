@@ -80,3 +80,10 @@ export const offsetOf = ({ offsets }: JsonText, unit: number): number =>
 
 /** Text as the contents of a JSON string. */
 export const jsonContents = (text: string): string => JSON.stringify(text).slice(1, -1)
+
+/** The end of a piece of a text: at most so many units after its start, and never within a pair of surrogates. */
+export function pieceEnd(text: string, start: number, units: number): number {
+  const end = Math.min(text.length, start + units)
+  const last = text.charCodeAt(end - 1)
+  return end < text.length && last >= 0xd800 && last <= 0xdbff ? end - 1 : end
+}

@@ -1,5 +1,6 @@
 import { decodeName, decodeString } from './json-string.ts'
 import { JsonSyntaxError } from './json-visitor.ts'
+import type { Slices } from './slices.ts'
 
 /**
  * The engine reads resizable buffers slowly, and code that was compiled for them is slow for all others. Such bytes are
@@ -31,6 +32,9 @@ export const PLAIN = tableOf((byte) => byte >= 0x20 && byte !== QUOTE && byte !=
 const DIGITS = tableOf(isDigit)
 const SPACES = tableOf(isSpace)
 
+/** Bytes of a stretch that is looked up in place of being read, where all of it is digits, or space. */
+const STRETCH_BYTES = 64 * 1024
+
 /** Reads the tokens of a JSON text from left to right, and checks them against RFC 8259. Errors are JsonSyntaxErrors. */
 export class JsonTokens {
   /** Where the next token begins. */
@@ -43,10 +47,30 @@ export class JsonTokens {
   /** The part of the bytes that is being read, and where it begins in them. Reading only goes forward. */
   #window: Uint8Array
   #windowStart = 0
+  /** By stretch: the table of its bytes, where all of them are of that one; empty until they were looked for. */
+  #stretches: Array<Uint8Array | undefined> = []
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
     this.#window = isResizable(bytes) ? new Uint8Array() : bytes
+  }
+
+  /**
+   * Finds numbers and blanks of so many bytes that reading them at once would take long. A stretch of them begins and ends
+   * with such a byte, so that no other is read.
+   */
+  *findLongRuns(): Slices<void> {
+    const bytes = this.#bytes
+    const stretches: Array<Uint8Array | undefined> = []
+    for (let start = 0; start + STRETCH_BYTES <= bytes.length; start += STRETCH_BYTES) {
+      const kind = [DIGITS, SPACES].find((table) => table[bytes[start] as number])
+      if (!kind?.[bytes[start + STRETCH_BYTES - 1] as number]) continue
+      // A copy: resizable buffers are read slowly.
+      const stretch = bytes.slice(start, start + STRETCH_BYTES)
+      if (stretch.every((byte) => kind[byte] === 1)) stretches[start / STRETCH_BYTES] = kind
+      yield
+    }
+    this.#stretches = stretches
   }
 
   /** The first byte of the next token, or undefined after the end. */
@@ -55,7 +79,7 @@ export class JsonTokens {
   }
 
   skipSpace(): void {
-    while (isSpace(this.#byteAt(this.at) ?? 0)) this.at = this.#skip(SPACES, this.at + 1, this.#bytes.length)
+    while (isSpace(this.#byteAt(this.at) ?? 0)) this.at = this.#skip(SPACES, this.at, this.#stretchEnd())
   }
 
   /**
@@ -148,11 +172,19 @@ export class JsonTokens {
 
   /** Skips bytes of one kind. @returns the offset of the next byte of another kind, or the end of the window, or `limit`. */
   #skip(kind: Uint8Array, at: number, limit: number): number {
+    if (at % STRETCH_BYTES === 0 && this.#stretches[at / STRETCH_BYTES] === kind) return at + STRETCH_BYTES
     const window = this.#window
     const end = Math.min(window.length, limit - this.#windowStart)
     let index = at - this.#windowStart
     while (index < end && kind[window[index] as number]) index++
     return index + this.#windowStart
+  }
+
+  /** The end of the stretch that the current byte is in. */
+  #stretchEnd(): number {
+    const { length } = this.#bytes
+    if (this.#stretches.length === 0) return length
+    return Math.min(length, (Math.floor(this.at / STRETCH_BYTES) + 1) * STRETCH_BYTES)
   }
 
   #escape(at: number): number {
@@ -170,7 +202,9 @@ export class JsonTokens {
   #digits(): void {
     const start = this.at
     const { length } = this.#bytes
-    while (isDigit(this.#byteAt(this.at) ?? 0)) this.at = this.#skip(DIGITS, this.at + 1, length)
+    while (isDigit(this.#byteAt(this.at) ?? 0)) {
+      this.at = this.#skip(DIGITS, this.at, this.#stretchEnd())
+    }
     if (this.at === start) this.fail(start >= length ? 'unexpected end' : 'unexpected character')
   }
 }

@@ -18,8 +18,16 @@ export interface JsonVisitor {
   /**
    * The end of a value no deeper than `valueDepth`.
    * @param memberStart where its key begins (for an element, or the root: where the value begins).
+   * @param nameEnd the closing quote of its key; only of use for a member.
    */
-  value?(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void
+  value?(
+    path: JsonPath,
+    kind: JsonKind,
+    start: number,
+    end: number,
+    memberStart: number,
+    nameEnd: number,
+  ): void
   /** Values deeper than this many path entries are not passed to `value`. Default 1: the root's members. */
   valueDepth?: number
 }

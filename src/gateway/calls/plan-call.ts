@@ -8,7 +8,7 @@ import { hasScope, type Principal } from '../../governance/principal.ts'
 import { type CallTarget, modelTarget } from '../../governance/target.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { redact } from '../../lib/log.ts'
-import { inTurns } from '../../lib/slices.ts'
+import { inTurns, type Slices } from '../../lib/slices.ts'
 import { type Catalog, type CatalogModel, modelOf } from '../catalog/catalog.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
 import { inspectRequest } from '../protocols/request-inspection.ts'
@@ -73,7 +73,7 @@ export async function planCall(
     if (review.result instanceof ApiError) throw review.result
     const { headers, inspected } = review.result
     const known = { request: { ...request, headers }, outline, model, inspected }
-    const firstRequest = firstExpressible(known, routes)
+    const firstRequest = await inTurns(firstExpressible(known, routes))
     return {
       kind: 'planned',
       ...known,
@@ -155,13 +155,13 @@ async function inspect(
  * route can be sent costs nothing.
  * @throws ApiError invalid_request of the first route when none can.
  */
-function firstExpressible(
+function* firstExpressible(
   planned: Parameters<typeof routeRequest>[0],
   routes: readonly Route[],
-): RouteRequest | null {
+): Slices<RouteRequest | null> {
   let refused: ApiError | null = null
   for (const route of routes) {
-    const request = routeRequest(planned, route)
+    const request = yield* routeRequest(planned, route)
     if (!(request instanceof ApiError)) return request
     refused ??= request
   }

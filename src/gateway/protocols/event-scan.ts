@@ -87,12 +87,19 @@ export class EventScan {
     if (place) this.edits.push({ ...place, replacement: encoder.encode('""') })
   }
 
-  value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
+  value(
+    path: JsonPath,
+    kind: JsonKind,
+    start: number,
+    end: number,
+    memberStart: number,
+    nameEnd: number,
+  ): void {
     if (path.length > 2) {
       for (const { place, isBase64 } of this.#sources.end(path)) if (!isBase64) this.#text(place)
       // In a whole answer, and in the event that begins a block.
       if (path[2] !== 'input' && path[1] !== 'input') return
-      const place = { path, start, end, memberStart }
+      const place = { path, start, end, memberStart, nameEnd }
       this.edits.push(...inspectOwnValue(this.#context.inspection, place, kind, this.#bytes))
       return
     }

@@ -67,27 +67,10 @@ function* membersRead(parent: string, bytes: Uint8Array): Slices<Record<string, 
       places.set(name, [kind, start, end])
     },
   }
-  yield* scanJsonInSlices(bytes, visitor, slicesOf())
+  yield* scanJsonInSlices(bytes, visitor)
   return Object.fromEntries(
     [...places].map(([name, [kind, start, end]]) => [name, fieldOf(name, kind, bytes.subarray(start, end))]),
   )
-}
-
-/** Bytes that are read in one slice; every value counts as some. */
-const SLICE_BYTES = 256 * 1024
-const VALUE_BYTES = 64
-
-/** Returns after a value whether a slice of bytes and values has ended. */
-function slicesOf(): (at: number) => boolean {
-  let values = 0
-  let sliceEnd = SLICE_BYTES
-  return (at) => {
-    values++
-    const read = at + values * VALUE_BYTES
-    if (read < sliceEnd) return false
-    sliceEnd = read + SLICE_BYTES
-    return true
-  }
 }
 
 /** Collects what the gateway reads of a request, in one pass over its body. */
@@ -124,7 +107,7 @@ export class OutlineScan {
 
   /** @throws JsonSyntaxError, and ApiError invalid_request for what the rules refuse. */
   run(): Slices<void> {
-    return scanJsonInSlices(this.#body, this, slicesOf())
+    return scanJsonInSlices(this.#body, this)
   }
 
   /** Reads the members inside of the objects that the rules name. @throws ApiError invalid_request */

@@ -19,10 +19,10 @@ export interface Protocol {
   /** Whether a stream has usage only if `stream_options` requests it. */
   usageIsOptional: boolean
   /**
-   * Edits that only this protocol needs.
+   * Edits that only this protocol needs, in slices.
    * @param changedThinking blocks of thinking with edited text, as `<message>.<block>`.
    */
-  ownEdits?(body: Uint8Array, changedThinking?: ReadonlySet<string>): ByteEdit[]
+  ownEdits?(body: Uint8Array, changedThinking?: ReadonlySet<string>): Slices<ByteEdit[]>
   /** Reads a whole answer. @throws JsonSyntaxError if it is not JSON. */
   readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading
   streamReader(context: AnswerContext): StreamReader

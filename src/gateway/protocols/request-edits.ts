@@ -1,5 +1,6 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
+import { drained, type Slices, sortedInSlices } from '../../lib/slices.ts'
 import type { Protocol } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
 
@@ -19,13 +20,17 @@ export interface EditTarget {
  * requested on streams, a limit for tools that run at the provider, and the removal of a JSON mode that the model does not
  * have.
  */
-export function requestEdits(outline: RequestOutline, protocol: Protocol, target: EditTarget): ByteEdit[] {
+export function* requestEdits(
+  outline: RequestOutline,
+  protocol: Protocol,
+  target: EditTarget,
+): Slices<ByteEdit[]> {
   const { upstreamModel } = target
   const removals = new Set(protocol.removals)
   if (outline.jsonObject && lacks(target, 'json_object')) removals.add('response_format')
   const edits = [
     ...removalEdits(outline.members, ({ name }) => removals.has(name)),
-    ...(protocol.ownEdits?.(outline.body, target.changedThinking) ?? []),
+    ...(protocol.ownEdits ? yield* protocol.ownEdits(outline.body, target.changedThinking) : []),
     ...outline.toolLimits.edits,
   ]
   const model = outline.members.find((member) => member.name === 'model')
@@ -95,12 +100,16 @@ const insertion = (at: number, text: string): ByteEdit => ({
 })
 
 /** The edits of texts that lie outside the cuts. Neither list overlaps within itself. */
-export function outsideOf(cuts: readonly ByteEdit[], texts: ByteEdit[]): ByteEdit[] {
+export const outsideOf = (cuts: readonly ByteEdit[], texts: ByteEdit[]): ByteEdit[] =>
+  drained(outsideOfInSlices(cuts, texts))
+
+/** As `outsideOf`, in slices. */
+export function* outsideOfInSlices(cuts: readonly ByteEdit[], texts: ByteEdit[]): Slices<ByteEdit[]> {
   if (texts.length === 0 || cuts.length === 0) return texts
   const byStart = (left: ByteEdit, right: ByteEdit) => left.start - right.start
   const ordered = [...cuts].sort(byStart)
   let next = 0
-  return [...texts].sort(byStart).filter((text) => {
+  return (yield* sortedInSlices(texts, byStart)).filter((text) => {
     while ((ordered[next]?.end ?? Number.POSITIVE_INFINITY) < text.end) next++
     return text.start < (ordered[next]?.start ?? Number.POSITIVE_INFINITY)
   })

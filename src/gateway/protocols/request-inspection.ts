@@ -1,5 +1,5 @@
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
-import { endOfString, type JsonValuePlace } from '../../governance/dlp/json-inspection.ts'
+import type { JsonValuePlace } from '../../governance/dlp/json-inspection.ts'
 import { dataUrlHead, isEncodedText } from '../../governance/dlp/source/encoded-text.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
@@ -12,7 +12,7 @@ import { SourceData } from './source-data.ts'
 import { inspectOwnValue, inspectOwnValueInSlices, type TextKind } from './streamed-texts.ts'
 import { MESSAGES_STRUCTURE } from './technical-members.ts'
 import {
-  isBase64,
+  isBase64InSlices,
   isUnreadable,
   lastName,
   OWN_DATA,
@@ -131,7 +131,7 @@ class RequestTextScan {
    */
   *#inspectEncoded({ field, start, end }: PlacedText): Slices<void> {
     const contents = this.#body.subarray(start, end)
-    const isStrict = isBase64(contents, dataUrlHead(contents), contents.length)
+    const isStrict = yield* isBase64InSlices(contents, dataUrlHead(contents))
     const asText = { ...field, encoded: false }
     if (yield* isEncodedText(contents)) {
       const edit = yield* this.#inspection.textInSlices(field, this.#body, start, end)
@@ -142,16 +142,23 @@ class RequestTextScan {
     }
   }
 
-  value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
+  value(
+    path: JsonPath,
+    kind: JsonKind,
+    start: number,
+    end: number,
+    memberStart: number,
+    nameEnd: number,
+  ): void {
     this.#sliceBytes += VALUE_BYTES
     // A prompt may be a list of token ids.
     if (path[0] === 'prompt' && kind === 'number') this.uninspectable.add('request')
     if (path[0] !== 'messages' || path[4] !== 'input') {
       if (path[path.length - 1] === 'source') this.#endSource(path)
-      this.#inspectFixed(path, kind, start, end, memberStart)
+      this.#inspectFixed({ path, start, end, memberStart, nameEnd }, kind)
       return
     }
-    const place = { path, start, end, memberStart }
+    const place = { path, start, end, memberStart, nameEnd }
     if (end - memberStart <= LONGEST_AT_ONCE_BYTES || (kind !== 'number' && !isLongName(path))) {
       this.edits.push(...inspectOwnValue(this.#inspection, place, kind, this.#body))
     } else this.#longValues.push({ place: { ...place, path: [...path] }, kind })
@@ -207,7 +214,7 @@ class RequestTextScan {
   }
 
   /** Names, and numbers that could identify a person: findings in them can block or be recorded, never be changed. */
-  #inspectFixed(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
+  #inspectFixed({ path, start, end, memberStart, nameEnd }: JsonValuePlace, kind: JsonKind): void {
     const name = path[path.length - 1]
     const isName = typeof name === 'string' && !PLAIN_NAME.test(name)
     const isNumber = kind === 'number' && end - start >= SHORTEST_NUMBER_BYTES
@@ -218,8 +225,7 @@ class RequestTextScan {
       fixed: true,
       kind: this.#texts.messageTextKind(path, this.#outline).kind,
     }
-    const nameStart = memberStart + 1
-    if (isName) this.#inspect({ field, start: nameStart, end: endOfString(this.#body, nameStart) })
+    if (isName) this.#inspect({ field, start: memberStart + 1, end: nameEnd })
     if (isNumber) this.#inspect({ field: { ...field, name: lastName(path) }, start, end })
   }
 

@@ -1,6 +1,7 @@
 import { dataUrlHead } from '../../governance/dlp/source/encoded-text.ts'
 import { decodeString } from '../../lib/json-string.ts'
 import type { JsonPath } from '../../lib/json-visitor.ts'
+import type { Slices } from '../../lib/slices.ts'
 import { isWord, type KnownObject, technicalKind } from './technical-members.ts'
 
 /**
@@ -207,6 +208,19 @@ export function isBase64(bytes: Uint8Array, start: number, end: number): boolean
   return true
 }
 
+/** As `isBase64`, in slices, for the contents of a string from `start` on. */
+export function* isBase64InSlices(contents: Uint8Array, start: number): Slices<boolean> {
+  for (let at = start; at < contents.length; at += SLICE_BYTES) {
+    // The last part takes what would be too short by itself.
+    const isLast = contents.length - at < 2 * SLICE_BYTES
+    if (!isBase64(contents, at, isLast ? contents.length : at + SLICE_BYTES)) return false
+    if (isLast) return true
+    yield
+  }
+  return false
+}
+
+const SLICE_BYTES = 256 * 1024
 const COPIED_BYTES = 16 * 1024
 
 /** By byte. The backslash is there because `/` may be written as `\/`. */

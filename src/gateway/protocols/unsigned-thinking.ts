@@ -1,6 +1,7 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import { scanJson } from '../../lib/json-scan.ts'
+import { scanJsonInSlices } from '../../lib/json-scan.ts'
 import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'
+import type { Slices } from '../../lib/slices.ts'
 import { removalEdits } from './request-edits.ts'
 
 /**
@@ -27,11 +28,14 @@ const NONE: ReadonlySet<string> = new Set()
  * @param body of a messages request, checked. @param changed blocks whose text is edited, as `<message>.<block>`.
  * @returns the edits that cut thinking blocks without a signature, or with another text than theirs, out.
  */
-export function unsignedThinkingEdits(body: Uint8Array, changed: ReadonlySet<string> = NONE): ByteEdit[] {
+export function* unsignedThinkingEdits(
+  body: Uint8Array,
+  changed: ReadonlySet<string> = NONE,
+): Slices<ByteEdit[]> {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   if (changed.size === 0 && !UNSIGNED.some((text) => bytes.includes(text))) return []
   const scan = new ContentScan(body, changed)
-  scanJson(body, scan)
+  yield* scanJsonInSlices(body, scan)
   return scan.edits
 }
 

@@ -4,6 +4,7 @@ import type { GovernedCall } from '../../governance/governed-call.ts'
 import { addUsage, type Usage } from '../../governance/usage.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { pause } from '../../lib/pause.ts'
+import { inTurns } from '../../lib/slices.ts'
 import type { Charge } from '../calls/charges.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
 import { OPERATIONS } from '../operations.ts'
@@ -168,7 +169,7 @@ class Failover {
 
   /** @returns null when another route may be tried. */
   async #try(route: Route): Promise<FailoverAnswer | null> {
-    const request = this.#requestFor(route)
+    const request = await this.#requestFor(route)
     if (!request) return null
     const lost = this.#lost()
     const routeCall = new RouteCall(this.#deps, this.#planned, this.#call, request, this.#options)
@@ -191,13 +192,13 @@ class Failover {
   }
 
   /** @returns null for a route whose protocol cannot express the request. */
-  #requestFor(route: Route): RouteRequest | null {
+  async #requestFor(route: Route): Promise<RouteRequest | null> {
     const first = this.#firstRequest
     if (first?.route === route) {
       this.#firstRequest = null
       return first
     }
-    const request = routeRequest(this.#planned, route)
+    const request = await inTurns(routeRequest(this.#planned, route))
     if (!(request instanceof ApiError)) return request
     this.#untranslatable ??= request
     return null

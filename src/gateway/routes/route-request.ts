@@ -1,8 +1,9 @@
 import { ApiError } from '../../lib/api-error.ts'
-import { applyEdits, type EditedBytes, joinBytes } from '../../lib/byte-edits.ts'
+import { applyEditsInSlices, type EditedBytes, joinBytes } from '../../lib/byte-edits.ts'
+import type { Slices } from '../../lib/slices.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
 import { OPERATIONS } from '../operations.ts'
-import { outsideOf, requestEdits } from '../protocols/request-edits.ts'
+import { outsideOfInSlices, requestEdits } from '../protocols/request-edits.ts'
 import { signatureOrigin } from '../translation/signature-origin.ts'
 import { TranslatedCall } from '../translation/translated-call.ts'
 import type { Route } from './call-routes.ts'
@@ -17,13 +18,13 @@ export interface RouteRequest {
   translated: TranslatedCall | null
 }
 
-/** @returns the request for a route, or the error of a request that the route's protocol cannot express. */
-export function routeRequest(
+/** @returns the request for a route, in slices, or the error of a request that the route's protocol cannot express. */
+export function* routeRequest(
   planned: Pick<PlannedCall, 'request' | 'outline' | 'model' | 'inspected'>,
   route: Route,
-): RouteRequest | ApiError {
+): Slices<RouteRequest | ApiError> {
   try {
-    return requestFor(planned, route)
+    return yield* requestFor(planned, route)
   } catch (error) {
     if (error instanceof ApiError && error.kind === 'invalid_request') return error
     throw error
@@ -31,10 +32,10 @@ export function routeRequest(
 }
 
 /** For a translation, only texts are edited before. @throws ApiError invalid_request */
-function requestFor(
+function* requestFor(
   { request, outline, model, inspected }: Pick<PlannedCall, 'request' | 'outline' | 'model' | 'inspected'>,
   route: Route,
-): RouteRequest {
+): Slices<RouteRequest> {
   const { upstreamModel, translation } = route
   const { capabilities, maxOutputTokens } = model
   const { changedThinking } = inspected
@@ -45,8 +46,9 @@ function requestFor(
   }
   const edits = translation
     ? []
-    : requestEdits(outline, protocol, { upstreamModel, capabilities, changedThinking })
-  const body = applyEdits(outline.body, [...edits, ...outsideOf(edits, inspected.edits)])
+    : yield* requestEdits(outline, protocol, { upstreamModel, capabilities, changedThinking })
+  const texts = yield* outsideOfInSlices(edits, inspected.edits)
+  const body = yield* applyEditsInSlices(outline.body, [...edits, ...texts])
   if (!translation) return { route, body, translated: null }
   const target = { upstreamModel, maxOutputTokens, capabilities, origin: originOf(route) }
   return { route, body, translated: new TranslatedCall(joinBytes(body.pieces), { ...translation, target }) }

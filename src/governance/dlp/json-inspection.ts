@@ -28,10 +28,9 @@ export function inspectJson(
       const edit = inspection.text({ path, partial: false, kind: direction, name }, source, start, end)
       if (edit) edits.push(edit)
     },
-    value(path, kind, start, end, memberStart) {
-      edits.push(
-        ...inspectNameAndNumber(inspection, { path, start, end, memberStart }, kind, source, direction),
-      )
+    value(path, kind, start, end, memberStart, nameEnd) {
+      const place = { path, start, end, memberStart, nameEnd }
+      edits.push(...inspectNameAndNumber(inspection, place, kind, source, direction))
     },
   })
   inspection.endUnit(source.length)
@@ -66,6 +65,8 @@ export interface JsonValuePlace {
   start: number
   end: number
   memberStart: number
+  /** The closing quote of the member's name. */
+  nameEnd: number
 }
 
 /**
@@ -85,7 +86,7 @@ export function inspectNameAndNumber(
 /** As `inspectNameAndNumber`, in slices. */
 export function* nameAndNumberInSlices(
   inspection: Inspection,
-  { path, start, end, memberStart }: JsonValuePlace,
+  { path, start, end, memberStart, nameEnd }: JsonValuePlace,
   kind: JsonKind,
   source: Uint8Array,
   direction: Direction,
@@ -94,8 +95,7 @@ export function* nameAndNumberInSlices(
   const field = { path, partial: false, kind: direction }
   const name = path[path.length - 1]
   if (typeof name === 'string') {
-    const contents = memberStart + 1
-    const edit = yield* inspection.textInSlices(field, source, contents, endOfString(source, contents))
+    const edit = yield* inspection.textInSlices(field, source, memberStart + 1, nameEnd)
     if (edit) edits.push(edit)
   }
   if (kind !== 'number') return edits
@@ -107,17 +107,4 @@ export function* nameAndNumberInSlices(
   return edits
 }
 
-/** The closing quote of a string. @param contents where its contents begin. */
-export function endOfString(source: Uint8Array, contents: number): number {
-  // `indexOf`, because a name can be as long as the body.
-  for (let at = source.indexOf(DOUBLE_QUOTE, contents); at >= 0; at = source.indexOf(DOUBLE_QUOTE, at + 1)) {
-    let backslashes = 0
-    while (source[at - 1 - backslashes] === BACKSLASH && at - 1 - backslashes >= contents) backslashes++
-    if (backslashes % 2 === 0) return at
-  }
-  return source.length
-}
-
-const DOUBLE_QUOTE = 0x22
-const BACKSLASH = 0x5c
 const QUOTE = encoder.encode('"')

@@ -1,4 +1,5 @@
 import { applyEdits, joinBytes } from '../../lib/byte-edits.ts'
+import { drained } from '../../lib/slices.ts'
 import { LARGE_ITEM_BYTES } from '../content/content-store.ts'
 import { ItemScan } from '../item-types/item-scan.ts'
 import { newItemId } from '../item-types/item-types.ts'
@@ -90,7 +91,7 @@ const isOwnCopy = ({ referenced }: ResponseContext, heldIds: ReadonlySet<string>
 
 function withNewId(item: ContextItem): ContextItem {
   const id = newItemId(item.type)
-  const place = new ItemScan(item.bytes, 'item').members.get('id')
+  const place = drained(ItemScan.read(item.bytes, 'item')).members.get('id')
   if (!place) return item
   const replacement = new TextEncoder().encode(JSON.stringify(id))
   const { pieces } = applyEdits(item.bytes, [{ start: place.start, end: place.end, replacement }])

@@ -3,9 +3,10 @@ import { invalidRequest } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
 import { BrokenStreamError, PartReader } from '../../lib/bytes/read-bytes.ts'
-import { scanJson } from '../../lib/json-scan.ts'
+import { scanJson, scanJsonInSlices } from '../../lib/json-scan.ts'
 import { type JsonKind, type JsonPath, JsonSyntaxError, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import { issueReason } from '../../lib/schema-issues.ts'
+import { inTurns, type Slices } from '../../lib/slices.ts'
 import { type ResponseSettings, responseSettings } from '../../wire/responses.ts'
 import type { JsonPlace } from '../item-types/item-scan.ts'
 import { type InputItem, readItem, userMessage } from '../items/input-items.ts'
@@ -62,7 +63,7 @@ export async function loadRequest(
   try {
     await reader.each((part) => body.append(part))
     body.arrived()
-    const request = readResponseRequest(body.bytes, form)
+    const request = await inTurns(readResponseRequest(body.bytes, form))
     body.free()
     return { request, reserved: body }
   } catch (error) {
@@ -74,16 +75,16 @@ export async function loadRequest(
 }
 
 /**
- * Parses a request and checks all that needs no lookup. `input` is not parsed into a tree: its texts are copied once, as
+ * Parses a request in slices, and checks all that needs no lookup. `input` is not parsed into a tree: its texts are copied once, as
  * the bytes that were sent.
  * @param body up to 50 MB. May be freed afterwards. @param form see `loadRequest`.
  * @throws ApiError invalid_request `invalid_body` that names the member.
  */
-export function readResponseRequest(
+export function* readResponseRequest(
   body: Uint8Array,
   { needsInput = true, isMessage = false }: BodyForm = {},
-): ResponseRequest {
-  const scan = scanned(body)
+): Slices<ResponseRequest> {
+  const scan = yield* scanned(body)
   if (scan.rootKind !== 'object') throw invalidRequest('The body must be a JSON object.')
   if (scan.duplicate !== null) {
     throw invalidRequest(`The member ${scan.duplicate.slice(0, 100)} is given twice.`)
@@ -104,16 +105,21 @@ export function readResponseRequest(
   if (scan.elements.length === 0 && !continues) {
     throw invalidRequest('input: may only be empty where a conversation or a previous response is continued.')
   }
-  const items = scan.elements.map(({ start, end }, index) =>
-    readItem(body.subarray(start, end), `input[${index}]`),
-  )
+  const items: InputItem[] = []
+  for (const [index, { start, end }] of scan.elements.entries()) {
+    items.push(yield* readItem(body.subarray(start, end), `input[${index}]`))
+    if (index % ITEMS_AT_ONCE === ITEMS_AT_ONCE - 1) yield
+  }
   return { settings, generates, items }
 }
 
-function scanned(body: Uint8Array): RequestReader {
+/** Items that are read in one slice. */
+const ITEMS_AT_ONCE = 256
+
+function* scanned(body: Uint8Array): Slices<RequestReader> {
   const scan = new RequestReader()
   try {
-    scanJson(body, scan)
+    yield* scanJsonInSlices(body, scan)
     checkUtf8(body)
   } catch (error) {
     throw error instanceof JsonSyntaxError ? unreadableBody(error) : error

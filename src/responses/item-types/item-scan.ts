@@ -1,7 +1,8 @@
 import { invalidRequest } from '../../lib/api-error.ts'
-import { scanJson } from '../../lib/json-scan.ts'
+import { scanJsonInSlices } from '../../lib/json-scan.ts'
 import { decodeString } from '../../lib/json-string.ts'
 import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'
+import type { Slices } from '../../lib/slices.ts'
 
 /** The place of a value in an item. */
 export interface JsonPlace {
@@ -51,15 +52,21 @@ export class ItemScan {
   readonly #partNames = new Set<string>()
 
   /**
+   * Reads an item in slices.
    * @param source one JSON value, without space around it.
    * @throws ApiError invalid_request for a value that is no object, has a duplicate member (two parsers could choose
    * differently), or too many members or parts. JsonSyntaxError for invalid JSON.
    */
-  constructor(source: Uint8Array, where: string) {
+  static *read(source: Uint8Array, where: string): Slices<ItemScan> {
+    const scan = new ItemScan(source, where)
+    if (source[0] !== OPEN_BRACE) throw invalidRequest(`${where}: must be an object.`)
+    yield* scanJsonInSlices(source, scan)
+    return scan
+  }
+
+  private constructor(source: Uint8Array, where: string) {
     this.source = source
     this.where = where
-    if (source[0] !== OPEN_BRACE) throw invalidRequest(`${where}: must be an object.`)
-    scanJson(source, this)
   }
 
   /** Called by the scanner. */

@@ -1,5 +1,6 @@
 import { applyEdits } from '../../lib/byte-edits.ts'
 import { ownedCopy } from '../../lib/bytes/owned-bytes.ts'
+import type { Slices } from '../../lib/slices.ts'
 import { type InputItemForm, idOf } from '../item-types/input-item.ts'
 import { ItemScan } from '../item-types/item-scan.ts'
 import { ITEM_TYPES, newItemId } from '../item-types/item-types.ts'
@@ -16,13 +17,13 @@ interface WholeItem extends ContextItem {
 
 /**
  * Reads an element of `input`: checks it by its type, and replaces its id by a new one. Messages and references may leave
- * out `type`. Texts are not decoded.
+ * out `type`. Texts are not decoded. Long items are read in slices.
  * @param source one JSON value. @param where its name in error messages.
  * @returns with a copy of the bytes.
  * @throws ApiError invalid_request `invalid_body` that names the member.
  */
-export function readItem(source: Uint8Array, where: string): InputItem {
-  const item = new ItemScan(source, where)
+export function* readItem(source: Uint8Array, where: string): Slices<InputItem> {
+  const item = yield* ItemScan.read(source, where)
   const type = ownItemType(typeOf(item))
   if (type === 'item_reference') return { reference: idOf(item, 'id') }
   const known = ITEM_TYPES.get(type)

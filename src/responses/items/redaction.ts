@@ -8,11 +8,11 @@ import {
   unreadablePart,
 } from '../../gateway/protocols/text-fields.ts'
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
-import { inspectNameAndNumber } from '../../governance/dlp/json-inspection.ts'
+import { type JsonValuePlace, nameAndNumberInSlices } from '../../governance/dlp/json-inspection.ts'
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
-import { applyEdits, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
-import { scanJson, scanJsonInSlices } from '../../lib/json-scan.ts'
+import { applyEditsInSlices, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
+import { scanJsonInSlices } from '../../lib/json-scan.ts'
 import { decodeString } from '../../lib/json-string.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import { drained, inTurns, type Slices } from '../../lib/slices.ts'
@@ -38,10 +38,12 @@ export const redactedItem = async (policy: CallPolicy | null, bytes: Uint8Array)
 export function* redactItem(policy: CallPolicy | null, bytes: Uint8Array): Slices<Uint8Array> {
   const inspection = policy?.redactionInspection()
   if (!policy || !inspection || inspection.engine.passive) return bytes
-  const scan = new RedactionScan(bytes, inspection, policy)
+  const facts = new ItemFacts(bytes)
+  yield* scanJsonInSlices(bytes, facts)
+  const scan = new RedactionScan(bytes, facts, inspection, policy)
   yield* scan.run()
   const { edits } = scan
-  return edits.length === 0 ? bytes : joinBytes(applyEdits(bytes, edits).pieces)
+  return edits.length === 0 ? bytes : joinBytes((yield* applyEditsInSlices(bytes, edits)).pieces)
 }
 
 /** The same for parsed items, at once. Items that do not change are returned as they are. */
@@ -114,7 +116,6 @@ class ItemFacts {
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
-    scanJson(bytes, this)
   }
 
   string(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
@@ -168,11 +169,15 @@ class RedactionScan {
   #passed = 0
   /** Texts that the scan has passed and that are inspected next. */
   readonly #texts: Array<{ field: TextField; start: number; end: number }> = []
+  /** Names and numbers, as above. */
+  readonly #values: Array<{ place: JsonValuePlace; kind: JsonKind; direction: Direction }> = []
+  /** Bytes of the texts, names and numbers that wait. */
+  #waiting = 0
 
-  constructor(bytes: Uint8Array, inspection: Inspection, policy: CallPolicy) {
+  constructor(bytes: Uint8Array, facts: ItemFacts, inspection: Inspection, policy: CallPolicy) {
     this.#bytes = bytes
     this.#inspection = inspection
-    this.#facts = new ItemFacts(bytes)
+    this.#facts = facts
     this.#withheld = this.#facts.unreadable.filter(({ member }) =>
       policy.blocksUninspectable(directionOf(this.#facts, member)),
     )
@@ -180,11 +185,22 @@ class RedactionScan {
   }
 
   *run(): Slices<void> {
-    for (const _pause of scanJsonInSlices(this.#bytes, this, () => this.#texts.length > 0)) {
-      for (const { field, start, end } of this.#texts.splice(0)) {
-        const edit = yield* this.#inspection.textInSlices(field, this.#bytes, start, end)
-        if (edit) this.edits.push(edit)
-      }
+    for (const _pause of scanJsonInSlices(this.#bytes, this, () => this.#waiting > SLICE_BYTES)) {
+      yield* this.#inspectWaiting()
+      yield
+    }
+    yield* this.#inspectWaiting()
+  }
+
+  *#inspectWaiting(): Slices<void> {
+    this.#waiting = 0
+    for (const { field, start, end } of this.#texts.splice(0)) {
+      const edit = yield* this.#inspection.textInSlices(field, this.#bytes, start, end)
+      if (edit) this.edits.push(edit)
+    }
+    for (const { place, kind, direction } of this.#values.splice(0)) {
+      const edits = yield* nameAndNumberInSlices(this.#inspection, place, kind, this.#bytes, direction)
+      this.edits.push(...edits)
     }
   }
 
@@ -194,17 +210,26 @@ class RedactionScan {
     if (requestString(ITEM_TEXTS, path, this.#bytes, start, end, name, own) !== 'text') return
     const field = this.#fieldOf(path, name)
     this.#texts.push({ field: { ...field, path: [...path] }, start, end })
+    this.#waiting += end - start + VALUE_BYTES
   }
 
   /** Names that may be values, such as those of metadata, and numbers of the caller's own data. */
-  value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
+  value(
+    path: JsonPath,
+    kind: JsonKind,
+    start: number,
+    end: number,
+    memberStart: number,
+    nameEnd: number,
+  ): void {
     const name = path[path.length - 1]
     const isName = typeof name === 'string' && !PLAIN_NAME.test(name)
     const isNumber = kind === 'number' && path.some((part) => OWN_DATA.has(String(part)))
     if ((!isName && !isNumber) || this.#isWithheld(memberStart)) return
-    const place = { path: isName ? path : [], start, end, memberStart }
+    const place = { path: isName ? [...path] : [], start, end, memberStart, nameEnd }
     const direction = directionOf(this.#facts, String(path[0]))
-    this.edits.push(...inspectNameAndNumber(this.#inspection, place, kind, this.#bytes, direction))
+    this.#values.push({ place, kind, direction })
+    this.#waiting += (kind === 'number' ? end : nameEnd) - memberStart + VALUE_BYTES
   }
 
   /** Only the gateway itself opens what it has sealed. */
@@ -223,6 +248,10 @@ class RedactionScan {
     return { path, partial: false, kind, json, ...(kind === 'tool_arguments' && !json && { name }) }
   }
 }
+
+/** Bytes that wait before they are inspected; every text or value counts as some. */
+const SLICE_BYTES = 16 * 1024
+const VALUE_BYTES = 64
 
 const ITEM_TEXTS = { ownData: OWN_DATA, members: ITEM_STRUCTURE }
 

@@ -341,7 +341,7 @@ describe('tools that run at the provider', () => {
     const text = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[${tools}]}`
     const { protocol } = OPERATIONS.messages
     const outline = drained(protocol.outline(new TextEncoder().encode(text)))
-    const edits = requestEdits(outline, protocol, { upstreamModel: 'm', capabilities: [] })
+    const edits = drained(requestEdits(outline, protocol, { upstreamModel: 'm', capabilities: [] }))
     const { tools: sent } = JSON.parse(
       new TextDecoder().decode(joinBytes(applyEdits(outline.body, edits).pieces)),
     )

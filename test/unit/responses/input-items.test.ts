@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { drained } from '../../../src/lib/slices.ts'
 import { readItem } from '../../../src/responses/items/input-items.ts'
 import { bytesOf, itemOf, parsed } from './items.ts'
 
@@ -122,7 +123,7 @@ describe('references', () => {
   it.each([{ type: 'item_reference', id: 'msg_1' }, { id: 'msg_1' }, { type: null, id: 'msg_1' }])(
     '%o',
     (value) => {
-      expect(readItem(bytesOf(value), 'input[0]')).toEqual({ reference: 'msg_1' })
+      expect(drained(readItem(bytesOf(value), 'input[0]'))).toEqual({ reference: 'msg_1' })
     },
   )
 })

@@ -1,3 +1,4 @@
+import { drained } from '../../../src/lib/slices.ts'
 import { readResponseRequest } from '../../../src/responses/context/load-request.ts'
 import { type InputItem, readItem } from '../../../src/responses/items/input-items.ts'
 import type { SealOpener } from '../../../src/responses/items/sealed-content.ts'
@@ -11,11 +12,11 @@ export const bytesOf = (value: unknown): Uint8Array =>
 export const parsed = (bytes: Uint8Array): Record<string, unknown> => JSON.parse(decoder.decode(bytes))
 
 /** @param body an object, or a text as it is. */
-export const requestOf = (body: unknown) => readResponseRequest(bytesOf(body))
+export const requestOf = (body: unknown) => drained(readResponseRequest(bytesOf(body)))
 
 /** A whole item, not a reference. */
 export function itemOf(value: unknown): Exclude<InputItem, { reference: string }> {
-  const item = readItem(bytesOf(value), 'input[0]')
+  const item = drained(readItem(bytesOf(value), 'input[0]'))
   if ('reference' in item) throw new Error('a reference')
   return item
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { OwnedBytes } from '../../../src/lib/bytes/owned-bytes.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import { readResponseRequest } from '../../../src/responses/context/load-request.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { bytesOf, parsed, refusal, requestOf } from './items.ts'
@@ -202,7 +203,7 @@ describe('a request that is not valid', () => {
   it('broken UTF-8', () => {
     const body = bytesOf({ model: 'm', input: 'a?b' })
     body[body.indexOf(0x3f)] = 0xff
-    expect(refusal(() => readResponseRequest(body))).toContain(
+    expect(refusal(() => drained(readResponseRequest(body)))).toContain(
       '400 invalid_body The body is not valid UTF-8.',
     )
   })
@@ -237,7 +238,7 @@ describe('a request that is not valid', () => {
           random.below(3) === 0 ? random.below(256) : (source[random.below(source.length)] ?? 0)
       }
       try {
-        const { items } = readResponseRequest(body)
+        const { items } = drained(readResponseRequest(body))
         for (const item of items) if ('bytes' in item) parsed(item.bytes)
       } catch (error) {
         refused++
@@ -295,7 +296,7 @@ describe('a request', () => {
     buffer.append(bytesOf(after))
     const memory = () => process.memoryUsage()
     const held = memory()
-    const { items } = readResponseRequest(buffer.bytes)
+    const { items } = drained(readResponseRequest(buffer.bytes))
     const now = memory()
     expect(items).toHaveLength(2)
     const [image] = items

@@ -1,3 +1,5 @@
+import type { Slices } from '../../../lib/slices.ts'
+
 /** Classes of characters, as bits, by which a scan finds the places for its detectors. */
 export const LOWER_LETTER = 1
 export const UPPER_LETTER = 2
@@ -40,6 +42,12 @@ table.fill(ACCENTED, 0x386)
 table[0xd7] = 0
 table[0xf7] = 0
 
+/** The index of a character from `start` on, before `end`; -1 if there is none. No more of the text is read. */
+export function indexWithin(text: string, character: string, start: number, end: number): number {
+  const found = text.slice(start, end).indexOf(character)
+  return found < 0 ? -1 : start + found
+}
+
 /** The class of the unit at `index`; 0 for what separates tokens, and beyond the text's ends. */
 export function classAt(text: string, index: number): number {
   const code = text.charCodeAt(index)
@@ -59,6 +67,12 @@ export function isDigitAt(text: string, index: number): boolean {
   const code = text.charCodeAt(index)
   return code >= 0x30 && code <= 0x39
 }
+
+/** More of a token or an address is not read at once: a millisecond or two. None that works is as long. */
+export const LONGEST_READ = 1024 * 1024
+
+/** Units of a run that are read in one slice. */
+const PART_UNITS = 256 * 1024
 
 /** A set of ASCII characters. */
 export class CharacterSet {
@@ -80,11 +94,33 @@ export class CharacterSet {
     return end
   }
 
+  /** As `runEnd`, in slices. */
+  *runEndInSlices(text: string, index: number, limit = text.length): Slices<number> {
+    for (let from = index; ; ) {
+      const part = Math.min(limit, from + PART_UNITS)
+      const end = this.runEnd(text, from, part)
+      if (end < part || end >= limit) return end
+      from = end
+      yield
+    }
+  }
+
   /** The start of the run of members that ends before `index`. */
   runStart(text: string, index: number, limit = 0): number {
     let start = index
     while (start > limit && this.hasAt(text, start - 1)) start--
     return start
+  }
+
+  /** As `runStart`, in slices. */
+  *runStartInSlices(text: string, index: number, limit = 0): Slices<number> {
+    for (let from = index; ; ) {
+      const part = Math.max(limit, from - PART_UNITS)
+      const start = this.runStart(text, from, part)
+      if (start > part || start <= limit) return start
+      from = start
+      yield
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import { ACCENTED, CharacterSet, classAt, isAlphanumericAt } from './characters.ts'
+import { ACCENTED, CharacterSet, classAt, isAlphanumericAt, LONGEST_READ } from './characters.ts'
 import type { Match, ScoredDetector } from './detector.ts'
 import { isDoubtfulEnding, isReservedDomain, isTopLevelDomain } from './top-level-domains.ts'
 
@@ -32,7 +32,7 @@ const ALPHANUMERIC = `${LOWER}${LOWER.toUpperCase()}0123456789`
 const LOCAL_PART = new CharacterSet(`${ALPHANUMERIC}._%+-~!#$*'`)
 const LABELS = new CharacterSet(`${ALPHANUMERIC}.-`)
 const LONGEST_LOCAL_PART = 64
-const LONGEST_DOMAIN = 253
+export const LONGEST_DOMAIN = 253
 
 const isLocalAt = (text: string, index: number): boolean => {
   if (text[index] === "'") return isAlphanumericAt(text, index - 1) && isAlphanumericAt(text, index + 1)
@@ -197,6 +197,8 @@ function isIpv6(address: string): boolean {
 const SCHEME = new CharacterSet(`${ALPHANUMERIC}+.-`)
 const LONGEST_AUTHORITY = 400
 const URL_TAIL = new CharacterSet(`${ALPHANUMERIC}-._~:/?#@!$&*+=%`)
+/** Marks that end a sentence or close a bracket are not of the URL before them. */
+const CLOSING_MARKS = new CharacterSet('.,:;!?)')
 const ENDS_AUTHORITY = /[\s"'<>`/?#\\{}|^]/
 
 /**
@@ -215,9 +217,8 @@ export function readUrlCredentials(text: string, colon: number): Match | null {
   const password = text.slice(separator + 1, at)
   if (password.length === 0 || isPlaceholder(password) || !/^[A-Za-z0-9[_]/.test(text.slice(at + 1)))
     return null
-  let end = URL_TAIL.runEnd(text, authorityStop)
-  // Marks that end a sentence or close a bracket are not of the URL.
-  while (end > at + 2 && /[.,:;!?)]/.test(text.charAt(end - 1))) end--
+  const tailEnd = URL_TAIL.runEnd(text, authorityStop, authorityStop + LONGEST_READ)
+  const end = CLOSING_MARKS.runStart(text, tailEnd, at + 2)
   return { start, end, score: URL_CREDENTIALS.baseScore }
 }
 

@@ -1,4 +1,5 @@
-import { BASE64 } from './characters.ts'
+import type { Slices } from '../../../lib/slices.ts'
+import { BASE64, CharacterSet } from './characters.ts'
 import type { DetectorDescription, Match } from './detector.ts'
 
 export const PRIVATE_KEY: DetectorDescription = {
@@ -18,7 +19,13 @@ const LONGEST_HEADER = 100
  */
 const ARMOUR_HEADER = /[A-Za-z][A-Za-z-]{1,30}: ?(?:(?!-----)[^\n\\]){0,200}/y
 const PARTIAL_HEADER = /^[A-Za-z][A-Za-z-]{0,30}$/
-const BLANK = /(?:\s|\\(?:[nr]|$)|["'+,>|#])*/y
+/** What joins the lines of a block in code and in quotes, beside white space and escaped line ends. */
+const JOINT = new CharacterSet('"\'+,>|#')
+const PADDING = new CharacterSet('=')
+const WHITE_SPACE = /\s/
+/** Blanks or lines that are read in one slice. */
+const PART_BLANKS = 64 * 1024
+const PART_LINES = 256
 /** A line of key material that is not the last. */
 const SHORTEST_LINE = 24
 
@@ -31,7 +38,7 @@ export interface Block extends Match {
  * Reads the private key whose `-----BEGIN ` is at `start`. It extends over the lines of base 64 that follow, joined by
  * blanks, quotes or escaped line ends. The END is optional, because a key without it is as secret.
  */
-export function readPrivateKey(text: string, start: number): Block | null {
+export function* readPrivateKey(text: string, start: number): Slices<Block | null> {
   HEADER.lastIndex = start
   const header = HEADER.exec(text)
   if (header === null) {
@@ -42,13 +49,14 @@ export function readPrivateKey(text: string, start: number): Block | null {
   const closing = `-----END ${header[1]}-----`
   let index = HEADER.lastIndex
   let end = 0
-  for (;;) {
-    const line = skipBlanks(text, index)
+  for (let lines = 1; ; lines++) {
+    if (lines % PART_LINES === 0) yield
+    const line = yield* skipBlanks(text, index)
     if (line >= text.length) return end > 0 ? { start, end, score: 0.99, open: true } : opened(start, index)
     if (text.startsWith('-----', line) || closing.startsWith(text.slice(line, line + closing.length))) {
       return finishBlock(text, start, line, closing, end)
     }
-    const next = readLine(text, line)
+    const next = yield* readLine(text, line)
     if (next === null) return end > 0 ? { start, end, score: 0.99, open: false } : null
     index = next.end
     if (next.material) end = next.end
@@ -65,23 +73,44 @@ function finishBlock(text: string, start: number, line: number, closing: string,
   return end > 0 ? { start, end, score: 0.99, open: false } : null
 }
 
-function skipBlanks(text: string, index: number): number {
-  BLANK.lastIndex = index
-  BLANK.test(text)
-  return BLANK.lastIndex
+/** By hand: a pattern that repeats groups needs memory for each of them. */
+function* skipBlanks(text: string, index: number): Slices<number> {
+  let end = index
+  let pause = index + PART_BLANKS
+  while (end < text.length) {
+    const length = blankLength(text, end)
+    if (length === 0) break
+    end += length
+    if (end < pause) continue
+    pause = end + PART_BLANKS
+    yield
+  }
+  return end
+}
+
+function blankLength(text: string, index: number): number {
+  if (JOINT.hasAt(text, index)) return 1
+  const code = text.charCodeAt(index)
+  if (code === 0x20 || code === 0x0a) return 1
+  if (code === 0x5c) {
+    const letter = text[index + 1]
+    if (letter === undefined) return 1
+    return letter === 'n' || letter === 'r' ? 2 : 0
+  }
+  return WHITE_SPACE.test(text.charAt(index)) ? 1 : 0
 }
 
 /** A line of material or a header; a short line of material only counts before the END. */
-function readLine(text: string, line: number): { end: number; material: boolean } | null {
-  let end = BASE64.runEnd(text, line)
-  while (text[end] === '=') end++
+function* readLine(text: string, line: number): Slices<{ end: number; material: boolean } | null> {
+  let end = yield* BASE64.runEndInSlices(text, line)
+  end = yield* PADDING.runEndInSlices(text, end)
   // PGP ends its material with a checksum of its own.
-  if (end === line + 1 && text[line] === '=') end = BASE64.runEnd(text, end)
+  if (end === line + 1 && text[line] === '=') end = yield* BASE64.runEndInSlices(text, end)
   const length = end - line
   const ends = end >= text.length
   if (length >= SHORTEST_LINE || ends) return { end, material: length >= SHORTEST_LINE }
   if (length > 0 && text[end] !== ':' && text[end] !== '-') {
-    const after = skipBlanks(text, end)
+    const after = yield* skipBlanks(text, end)
     if (
       after >= text.length ||
       text.startsWith('-----END', after) ||

@@ -1,5 +1,13 @@
 import { decodeBase64 } from './base64.ts'
-import { BASE64_ANY, classAt, DIGIT, LOWER_LETTER, UPPER_LETTER, URL_SAFE } from './characters.ts'
+import {
+  BASE64_ANY,
+  classAt,
+  DIGIT,
+  LONGEST_READ,
+  LOWER_LETTER,
+  UPPER_LETTER,
+  URL_SAFE,
+} from './characters.ts'
 import { contextPattern } from './context.ts'
 import type { Match, ScoredDetector } from './detector.ts'
 import { isPlaceholder } from './network.ts'
@@ -26,15 +34,15 @@ export const BASIC_CREDENTIALS: ScoredDetector = {
 /** Reads a token whose `eyJ` is at `start`: two or three parts, the first a JSON object with `alg` (RFC 7515, 7519). */
 export function readJsonWebToken(text: string, start: number): Match | null {
   if (URL_SAFE.hasAt(text, start - 1)) return null
-  const headerEnd = URL_SAFE.runEnd(text, start)
+  const headerEnd = URL_SAFE.runEnd(text, start, start + LONGEST_READ)
   if (text[headerEnd] !== '.' || headerEnd - start < 12) return null
-  const payloadEnd = URL_SAFE.runEnd(text, headerEnd + 1)
+  const payloadEnd = URL_SAFE.runEnd(text, headerEnd + 1, headerEnd + LONGEST_READ)
   if (payloadEnd - headerEnd < 8) return null
   const header = decodeBase64(text.slice(start, Math.min(headerEnd, start + 4000)))
   if (header === null || !/^\{[\s\S]*"(?:alg|enc|typ)"/.test(header)) return null
   let end = payloadEnd
   for (let part = 0; part < 3 && text[end] === '.'; part++) {
-    const partEnd = URL_SAFE.runEnd(text, end + 1)
+    const partEnd = URL_SAFE.runEnd(text, end + 1, end + LONGEST_READ)
     if (partEnd === end + 1 && part > 0) break
     end = partEnd
   }
@@ -142,9 +150,11 @@ const COMMON_WORDS =
   /^(?:required|optional|string|number|boolean|null|undefined|none|true|false|example|default|required|invalid|incorrect|expired|missing|password|secret|token|bearer|basic|unknown|empty|disabled|enabled|authorization|protected|confidential|forgotten)$/i
 const CODE_PATH = /^[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)+$/
 
+export const LONGEST_SECRET = 1024
+
 /** The score of a value after a name or word for a secret; 0 if it is none. @param spoken for a word of a sentence */
 export function scoreAssigned(value: string, naming: Naming, follower: string, spoken = false): number {
-  if (naming === null || value.length < 6 || value.length > 1024 || isPlaceholder(value)) return 0
+  if (naming === null || value.length < 6 || value.length > LONGEST_SECRET || isPlaceholder(value)) return 0
   if (
     COMMON_WORDS.test(value) ||
     follower === '(' ||
@@ -266,8 +276,8 @@ export const SECRET_CONTEXT = contextPattern(
 
 /** Reads the base 64 of a Basic authorization that starts at `start` (RFC 7617). */
 export function readBasicCredentials(text: string, start: number): Match | null {
-  let end = BASE64_ANY.runEnd(text, start)
-  while (text[end] === '=') end++
+  let end = BASE64_ANY.runEnd(text, start, start + LONGEST_READ)
+  while (text[end] === '=' && end - start < LONGEST_READ) end++
   const decoded = end - start >= 6 ? decodeBase64(text.slice(start, Math.min(end, start + 1024))) : null
   if (decoded === null || !/^[\x20-\x7e]*:[\x20-\x7e]+$/.test(decoded)) return null
   return { start, end, score: BASIC_CREDENTIALS.baseScore }

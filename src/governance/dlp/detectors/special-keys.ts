@@ -60,7 +60,7 @@ export function readSpecialKey(
       : null
   }
   if (length === 32 && text.startsWith('-us', wordEnd) && LOWER_HEXADECIMAL.runEnd(text, start) === wordEnd) {
-    const end = LETTERS_AND_DIGITS.runEnd(text, wordEnd + 1)
+    const end = LETTERS_AND_DIGITS.runEnd(text, wordEnd + 1, wordEnd + 6)
     return /^us\d{1,2}$/.test(text.slice(wordEnd + 1, end))
       ? special(SPECIAL_KEYS.mailchimp, start, end)
       : null
@@ -95,7 +95,7 @@ function readTelegramToken(text: string, start: number, colon: number): Special 
 function readDiscordToken(text: string, start: number): Special | null {
   const first = URL_SAFE.runEnd(text, start, Math.min(text.length, start + 30))
   if (first - start < 23 || first - start > 28 || text[first] !== '.') return null
-  const second = URL_SAFE.runEnd(text, first + 1)
+  const second = URL_SAFE.runEnd(text, first + 1, first + 10)
   if (second - first < 6 || second - first > 8 || text[second] !== '.') return null
   const end = URL_SAFE.runEnd(text, second + 1, Math.min(text.length, second + 64))
   return end - second >= 28 && end - second <= 44 ? special(SPECIAL_KEYS.discord, start, end) : null

@@ -1,6 +1,6 @@
 import { joinBytes } from '../../../lib/byte-edits.ts'
 import { decodeString } from '../../../lib/json-string.ts'
-import { jsonContents } from '../../../lib/json-text.ts'
+import { jsonContents, pieceEnd } from '../../../lib/json-text.ts'
 import { drained, type Slices } from '../../../lib/slices.ts'
 import type { HeldText, Replacement, TextEngine, TextField } from '../inspection.ts'
 import { ScanBudget } from '../scan/scan-budget.ts'
@@ -89,7 +89,7 @@ export class PolicyEngine implements TextEngine {
       if (!key.startsWith(prefix)) continue
       this.#open.delete(key)
       const units = text.stream?.end() ?? drained(this.#segmentsOfJson(text.text, text.detector))
-      const replacement = toReplacement(units, text.source)
+      const replacement = drained(toReplacement(units, text.source))
       if (replacement.contents.length > 0 || replacement.withheld > 0) held.push({ key, ...replacement })
     }
     return held
@@ -135,7 +135,7 @@ export class PolicyEngine implements TextEngine {
         if (this.#budget.endsSlice()) yield
       }
       const segments = yield* this.#segmentsOfJson(text, detector)
-      return isUnchanged(segments) ? null : toReplacement(segments, source)
+      return isUnchanged(segments) ? null : yield* toReplacement(segments, source)
     }
     const stream = this.#stream(detector, context)
     const parts: Replacement[] = []
@@ -143,11 +143,14 @@ export class PolicyEngine implements TextEngine {
     for (const slice of sourceSlices(contents)) {
       const segments = yield* stream.pushInSlices(source.push(slice))
       untouched &&= isUnchanged(segments)
-      parts.push(toReplacement(segments, source))
+      parts.push(yield* toReplacement(segments, source))
+      this.#budget.pace(slice.length)
+      if (this.#budget.endsSlice()) yield
     }
     const segments = yield* stream.endInSlices()
     if (untouched && isUnchanged(segments)) return null
-    return joined([...parts, toReplacement(segments, source)])
+    parts.push(yield* toReplacement(segments, source))
+    return joined(parts)
   }
 
   #piece(field: TextField, detector: TextDetector, contents: Uint8Array): Replacement | null {
@@ -160,7 +163,7 @@ export class PolicyEngine implements TextEngine {
       return { contents: new Uint8Array(), released: 0, withheld: 0 }
     }
     const segments = text.stream.push(units)
-    const replacement = toReplacement(segments, text.source)
+    const replacement = drained(toReplacement(segments, text.source))
     // Nothing was held back before, nothing is held back now, and nothing was found.
     const passes = held === 0 && text.source.length === 0 && isUnchanged(segments)
     return passes ? null : replacement
@@ -194,18 +197,28 @@ export class PolicyEngine implements TextEngine {
 
 const encoder = new TextEncoder()
 
+/** Segments, and units of a replacement, that are written in one slice. */
+const SEGMENTS_AT_ONCE = 1024
+const UNITS_AT_ONCE = 64 * 1024
+
 /** The source of the segments' units, which are taken off, with the replacements in it. */
-function toReplacement(segments: readonly ReleasedText[], source: SourceText): Replacement {
+function* toReplacement(segments: readonly ReleasedText[], source: SourceText): Slices<Replacement> {
   const pieces: Uint8Array[] = []
   let released = 0
   let withheld = 0
-  for (const { units, replacement } of segments) {
+  for (const [index, { units, replacement }] of segments.entries()) {
+    if (index % SEGMENTS_AT_ONCE === SEGMENTS_AT_ONCE - 1) yield
     const bytes = source.take(units)
     if (replacement === null) {
       pieces.push(bytes)
       released += bytes.length
     } else {
-      pieces.push(encoder.encode(jsonContents(replacement)))
+      for (let at = 0; at < replacement.length; ) {
+        const end = pieceEnd(replacement, at, UNITS_AT_ONCE)
+        pieces.push(encoder.encode(jsonContents(replacement.slice(at, end))))
+        at = end
+        if (at < replacement.length) yield
+      }
       withheld += bytes.length
     }
   }

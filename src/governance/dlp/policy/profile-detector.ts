@@ -53,7 +53,7 @@ export function restoringDetector(detector: TextDetector | null, vault: TokenVau
       const beginning = TOKEN_BEGINNING.exec(text)
       const found = yield* inner.tail(context, text, budget)
       const tokens = tokensIn(text, vault)
-      const safe = beforeFindings(Math.min(found.safe, beginning?.index ?? text.length), [
+      const safe = yield* beforeFindings(Math.min(found.safe, beginning?.index ?? text.length), [
         ...tokens,
         ...found.spans,
       ])

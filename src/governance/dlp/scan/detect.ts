@@ -34,7 +34,7 @@ export function* detectAfter(
   const whole = context + text
   const all = yield* readings(whole, budget)
   const found = yield* findingsIn(whole, context.length, plan, all, budget)
-  return resolveOverlaps(found, plan).map((span) => shift(span, -context.length))
+  return shifted(yield* resolveOverlaps(found, plan), -context.length)
 }
 
 /** All findings of the readings that start at `from` or later, overlapping ones included, in units of the whole. */
@@ -47,7 +47,7 @@ export function* findingsIn(
 ): Slices<Finding[]> {
   const spans: Finding[] = []
   for (const reading of all) {
-    const report = reporter(reading, whole.length, from, plan, spans)
+    const report = reporter(reading, whole.length, from, plan, spans, budget)
     if (plan.builtIn) yield* scanReading(reading, plan, 0, report, budget)
     if (plan.custom.length > 0) {
       yield* scanCustom(reading.text, plan, readingIndex(reading, from), report, budget)
@@ -55,24 +55,36 @@ export function* findingsIn(
   }
   if (plan.custom.length > 0 && all[0]?.starts != null) {
     // A custom pattern may be written for the text as it is, without normalisation.
-    const report = reporter(identity(whole), whole.length, from, plan, spans)
+    const report = reporter(identity(whole), whole.length, from, plan, spans, budget)
     yield* scanCustom(whole, plan, from, report, budget)
   }
   return spans
 }
 
-function reporter(reading: Reading, length: number, from: number, plan: Plan, spans: Finding[]): Report {
+function reporter(
+  reading: Reading,
+  length: number,
+  from: number,
+  plan: Plan,
+  spans: Finding[],
+  budget: ScanBudget,
+): Report {
   return (detector, first, last, score) => {
     if (score < (plan.minimum.get(detector) ?? 2)) return
     const start = originalStart(reading, first, length)
     if (start < from) return
     const end = originalEnd(reading, last)
     spans.push({ start, end, detector, category: categoryOf(detector), score: Math.min(1, score) })
+    budget.checkFindings(spans.length)
   }
 }
 
-const shift = (span: Finding, by: number): Finding => ({
-  ...span,
-  start: span.start + by,
-  end: span.end + by,
-})
+/** Moves findings that nothing else refers to. */
+export function shifted(spans: Finding[], by: number): Finding[] {
+  if (by === 0) return spans
+  for (const span of spans) {
+    span.start += by
+    span.end += by
+  }
+  return spans
+}

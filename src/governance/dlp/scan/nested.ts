@@ -23,37 +23,55 @@ export interface DecodedText {
 }
 
 /** Finds the texts that runs of base 64 between `start` and `end` encode, which are scanned next. */
-export function scanEncoded(scan: Scan, start: number, end: number): void {
+export function* scanEncoded(scan: Scan, start: number, end: number): Slices<void> {
   if (scan.depth >= DEEPEST) return
   const { text } = scan
   let index = Math.max(start, scan.encodedEnd)
   while (index < end) {
-    const stop = BASE64_ANY.runEnd(text, index, end)
-    if (stop - index >= SHORTEST && !scanLines(scan, index, stop)) scanEncodedRun(scan, index, stop)
+    const stop = yield* BASE64_ANY.runEndInSlices(text, index, end)
+    if (stop - index >= SHORTEST && !(yield* scanLines(scan, index, stop))) {
+      yield* scanEncodedRun(scan, index, stop)
+    }
     index = Math.max(stop, index + 1)
+    scan.budget.pace(RUN_STEPS)
+    if (scan.budget.endsSlice()) yield
   }
 }
+
+/** Steps of a run, beside its units. */
+const RUN_STEPS = 16
+/** Units that are joined, or decoded, in one slice; a multiple of four. */
+const PART_UNITS = 64 * 1024
 
 /**
  * Scans base 64 that is broken into lines (RFC 2045, 6.8): lines of one length, the last of which may be shorter.
  * Lines are joined once, so that many of them take linear time.
  * @returns whether they hold a text
  */
-function scanLines(scan: Scan, start: number, stop: number): boolean {
+function* scanLines(scan: Scan, start: number, stop: number): Slices<boolean> {
   const { text } = scan
-  if (start < scan.linesEnd || (stop - start) % 4 !== 0 || lineStart(text, stop) < 0) return false
-  let joined = text.slice(start, stop)
+  const length = stop - start
+  if (start < scan.linesEnd || length % 4 !== 0 || lineStart(text, stop) < 0) return false
+  const parts: string[] = []
+  let part = text.slice(start, stop)
   let end = stop
   for (let next = lineStart(text, end); next >= 0; next = lineStart(text, end)) {
-    const lineStop = BASE64_ANY.runEnd(text, next, next + stop - start)
+    const lineStop = yield* BASE64_ANY.runEndInSlices(text, next, next + length)
     if (lineStop === next || BASE64_ANY.hasAt(text, lineStop)) break
-    joined += text.slice(next, lineStop)
+    if (part.length >= PART_UNITS) {
+      parts.push(part)
+      part = ''
+      yield
+    }
+    part += text.slice(next, lineStop)
     end = lineStop
-    if (lineStop - next < stop - start) break
+    if (lineStop - next < length) break
   }
+  parts.push(part)
   scan.linesEnd = end
-  scan.budget.spend(joined.length)
-  const decoded = end === stop ? null : decodeText(joined, 0, joined.length)
+  scan.budget.spend(parts.reduce((units, { length }) => units + length, 0))
+  const decoded =
+    end === stop ? null : yield* decodeText(parts.flatMap((each) => partsOf(each, 0, each.length)))
   if (decoded === null) return false
   scan.encodedEnd = end
   report(scan, decoded, start, end)
@@ -69,41 +87,54 @@ function lineStart(text: string, index: number): number {
 /** The start of an unfinished run of base 64 in lines at the end of a text, or the text's length. */
 export function* openLines(text: string): Slices<number> {
   let open = text.length
-  let lineStop = yield* runStart(text, text.length)
+  let pause = open
+  let lineStop = yield* BASE64_ANY.runStartInSlices(text, text.length)
   for (;;) {
     const lineEnd = text[lineStop - 1] === '\n' ? lineStop - 1 - Number(text[lineStop - 2] === '\r') : -1
     if (lineEnd < 0) return open
-    const start = yield* runStart(text, lineEnd)
+    const start = yield* BASE64_ANY.runStartInSlices(text, lineEnd)
     if (lineEnd - start < SHORTEST || (lineEnd - start) % 4 !== 0) return open
     open = start
     lineStop = start
-  }
-}
-
-/** The start of the run of base 64 that ends before `index`, which can be as long as a text. */
-function* runStart(text: string, index: number): Slices<number> {
-  for (let end = index; ; ) {
-    const start = BASE64_ANY.runStart(text, end, Math.max(0, end - RUN_PART))
-    if (start === 0 || end - start < RUN_PART) return start
-    end = start
+    if (pause - start < RUN_PART) continue
+    pause = start
     yield
   }
 }
 
-const RUN_PART = 256 * 1024
+const RUN_PART = 64 * 1024
 
-function scanEncodedRun(scan: Scan, start: number, stop: number): void {
+function* scanEncodedRun(scan: Scan, start: number, stop: number): Slices<void> {
   const { text } = scan
   scan.budget.spend(stop - start)
-  let decoded = decodeText(text, start, stop)
+  let decoded = yield* decodeText(partsOf(text, start, stop))
   let first = start
   // A slash is of base 64 and also ends the part of a path before it.
-  const slash = decoded === null ? start + text.slice(start, stop).lastIndexOf('/') : -1
+  const slash = decoded === null ? yield* lastSlash(text, start, stop) : start
   if (slash > start && stop - slash > SHORTEST) {
     first = slash + 1
-    decoded = decodeText(text, first, stop)
+    decoded = yield* decodeText(partsOf(text, first, stop))
   }
   if (decoded !== null) report(scan, decoded, first, stop)
+}
+
+/** The last slash of a run, or its start. */
+function* lastSlash(text: string, start: number, stop: number): Slices<number> {
+  for (let end = stop; end > start; end -= PART_UNITS) {
+    const from = Math.max(start, end - PART_UNITS)
+    const found = text.slice(from, end).lastIndexOf('/')
+    if (found >= 0) return from + found
+    if (from > start) yield
+  }
+  return start
+}
+
+function partsOf(text: string, start: number, stop: number): string[] {
+  if (stop - start <= PART_UNITS) return [text.slice(start, stop)]
+  const parts: string[] = []
+  for (let at = start; at < stop; at += PART_UNITS)
+    parts.push(text.slice(at, Math.min(stop, at + PART_UNITS)))
+  return parts
 }
 
 function report(scan: Scan, text: string, start: number, stop: number): void {
@@ -124,14 +155,31 @@ export function* scanDecoded(scan: Scan, { text, start, end }: DecodedText): Sli
   for (const [detector, score] of scores) scan.report(detector, start, end, score)
 }
 
-/** @returns the text that a run of base 64 encodes, or null if it encodes anything else */
-function decodeText(text: string, start: number, stop: number): string | null {
-  if (!beginsAsText(text, start, stop) || (stop - start) % 4 === 1) return null
+/**
+ * @param parts of a run of base 64, each but the last of a length that is a multiple of four
+ * @returns the text that it encodes, or null if it encodes anything else
+ */
+function* decodeText(parts: readonly string[]): Slices<string | null> {
+  const [first = ''] = parts
+  if (!beginsAsText(first, 0, first.length) || (parts.at(-1) ?? '').length % 4 === 1) return null
+  if (parts.length === 1) return decodePart(utf8, first, false)
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
+  let text = ''
+  for (const [index, part] of parts.entries()) {
+    const decoded = decodePart(decoder, part, index < parts.length - 1)
+    if (decoded === null) return null
+    text += decoded
+    yield
+  }
+  return text
+}
+
+function decodePart(decoder: TextDecoder, part: string, stream: boolean): string | null {
   // `Buffer` takes either alphabet, also mixed.
-  const bytes = Buffer.from(text.slice(start, stop), 'base64')
+  const bytes = Buffer.from(part, 'base64')
   if (bytes.includes(0)) return null
   try {
-    return utf8.decode(bytes)
+    return decoder.decode(bytes, { stream })
   } catch {
     return null
   }

@@ -8,11 +8,18 @@ import type { ScanBudget } from './scan-budget.ts'
  */
 export interface Reading {
   text: string
-  /** For each unit of `text`, where its source starts in the original; null when both are the same. */
-  starts: Int32Array | null
+  /** For each unit of `text`, where its source starts in the original, in parts; null when both are the same. */
+  starts: readonly Int32Array[] | null
   /** For each unit of `text`, where its source ends in the original. */
-  ends: Int32Array | null
+  ends: readonly Int32Array[] | null
 }
+
+/** Units of a part, as a power of two. A text of 20 MB grows part by part, without being copied. */
+const PART_BITS = 15
+const PART_UNITS = 1 << PART_BITS
+
+const placeAt = (parts: readonly Int32Array[], index: number): number | undefined =>
+  parts[index >> PART_BITS]?.[index & (PART_UNITS - 1)]
 
 const UNKNOWN = 0
 const SAME = 1
@@ -67,12 +74,12 @@ export function identity(text: string): Reading {
 
 /** Where in the original the unit at `index` of a reading starts; `length` is the original's length. */
 export function originalStart(reading: Reading, index: number, length: number): number {
-  return reading.starts === null ? index : (reading.starts[index] ?? length)
+  return reading.starts === null ? index : (placeAt(reading.starts, index) ?? length)
 }
 
 /** Where in the original a run that ends before `index` of a reading ends. */
 export function originalEnd(reading: Reading, index: number): number {
-  return reading.ends === null ? index : index === 0 ? 0 : (reading.ends[index - 1] ?? 0)
+  return reading.ends === null ? index : index === 0 ? 0 : (placeAt(reading.ends, index - 1) ?? 0)
 }
 
 /** Where in a reading the source at `offset` of the original starts, or the next unit that starts after it. */
@@ -83,10 +90,17 @@ export function readingIndex(reading: Reading, offset: number): number {
   let high = reading.text.length
   while (low < high) {
     const middle = (low + high) >> 1
-    if ((starts[middle] ?? 0) < offset) low = middle + 1
+    if ((placeAt(starts, middle) ?? 0) < offset) low = middle + 1
     else high = middle
   }
   return low
+}
+
+/** A part of the original and the text in its place. */
+interface Replaced {
+  text: string
+  start: number
+  end: number
 }
 
 /**
@@ -95,22 +109,46 @@ export function readingIndex(reading: Reading, offset: number): number {
  */
 class Collector {
   readonly #original: string
+  readonly #texts: string[] = []
+  readonly #starts: Int32Array[] = []
+  readonly #ends: Int32Array[] = []
+  /** The part that is being filled, and its units. */
   #units = new Uint16Array(0)
-  #starts: Int32Array | null = null
-  #ends = new Int32Array(0)
+  #partStarts = new Int32Array(0)
+  #partEnds = new Int32Array(0)
   #length = 0
   /** The original before this index has been copied or replaced. */
   #taken = 0
+  /** A replacement after a stretch that is too long to be copied at once. */
+  #waiting: Replaced | null = null
 
   constructor(original: string) {
     this.#original = original
   }
 
+  /** Whether `catchUp` must be called before the next replacement. */
+  get isBehind(): boolean {
+    return this.#waiting !== null
+  }
+
   /** Puts a text in the place of a part of the original: every unit of it stems from the whole part. */
   replace(text: string, start: number, end: number): void {
+    if (start - this.#taken > PART_UNITS) {
+      this.#waiting = { text, start, end }
+      return
+    }
     this.#takeUntil(start)
     for (let index = 0; index < text.length; index++) this.#unit(start, end, text.charCodeAt(index))
     this.#taken = end
+  }
+
+  /** Copies the stretch before a replacement that waits for it, in slices. */
+  *catchUp(): Slices<void> {
+    const waiting = this.#waiting
+    if (waiting === null) return
+    yield* this.#takeInSlices(waiting.start)
+    this.#waiting = null
+    this.replace(waiting.text, waiting.start, waiting.end)
   }
 
   /**
@@ -129,17 +167,25 @@ class Collector {
 
   /** Whether the replacement right before a place ends in ASCII, or the marks before it were removed from such. */
   #endsInAscii(place: number): boolean {
-    return this.#taken === place && this.#length > 0 && (this.#units[this.#length - 1] ?? 0) < 0x80
+    if (this.#taken !== place) return false
+    const last =
+      this.#length > 0 ? this.#units[this.#length - 1] : this.#texts.at(-1)?.charCodeAt(PART_UNITS - 1)
+    return (last ?? 0x80) < 0x80
   }
 
-  reading(): Reading {
-    if (this.#starts === null) return identity(this.#original)
-    this.#takeUntil(this.#original.length)
-    return {
-      text: textOf(this.#units.subarray(0, this.#length)),
-      starts: this.#starts.subarray(0, this.#length),
-      ends: this.#ends.subarray(0, this.#length),
+  *reading(): Slices<Reading> {
+    if (this.#units.length === 0) return identity(this.#original)
+    yield* this.#takeInSlices(this.#original.length)
+    this.#endPart()
+    return { text: this.#texts.join(''), starts: this.#starts, ends: this.#ends }
+  }
+
+  *#takeInSlices(end: number): Slices<void> {
+    while (end - this.#taken > PART_UNITS) {
+      this.#takeUntil(this.#taken + PART_UNITS)
+      yield
     }
+    this.#takeUntil(end)
   }
 
   #takeUntil(end: number): void {
@@ -150,31 +196,44 @@ class Collector {
   }
 
   #unit(start: number, end: number, code: number): void {
-    let starts = this.#starts
-    if (starts === null || this.#length === starts.length) starts = this.#grow()
-    starts[this.#length] = start
-    this.#ends[this.#length] = end
+    if (this.#length === this.#units.length) this.#makeRoom()
+    this.#partStarts[this.#length] = start
+    this.#partEnds[this.#length] = end
     this.#units[this.#length] = code
     this.#length++
   }
 
-  #grow(): Int32Array {
-    const capacity = Math.max(this.#original.length + 16, this.#length * 2)
-    const starts = new Int32Array(capacity)
-    const ends = new Int32Array(capacity)
-    const units = new Uint16Array(capacity)
-    units.set(this.#units)
-    if (this.#starts !== null) starts.set(this.#starts)
-    ends.set(this.#ends)
-    this.#starts = starts
-    this.#ends = ends
-    this.#units = units
-    return starts
+  /** Every part but the last has the same length; the first begins small, because most texts are short. */
+  #makeRoom(): void {
+    if (this.#length === PART_UNITS) {
+      this.#endPart()
+      this.#units = new Uint16Array(PART_UNITS)
+      this.#partStarts = new Int32Array(PART_UNITS)
+      this.#partEnds = new Int32Array(PART_UNITS)
+      return
+    }
+    const capacity = Math.min(PART_UNITS, Math.max(this.#original.length + 16, 2 * this.#length))
+    this.#units = copyOf(this.#units, new Uint16Array(capacity))
+    this.#partStarts = copyOf(this.#partStarts, new Int32Array(capacity))
+    this.#partEnds = copyOf(this.#partEnds, new Int32Array(capacity))
+  }
+
+  #endPart(): void {
+    if (this.#length === 0) return
+    this.#texts.push(textOf(this.#units.subarray(0, this.#length)))
+    this.#starts.push(this.#partStarts.subarray(0, this.#length))
+    this.#ends.push(this.#partEnds.subarray(0, this.#length))
+    this.#length = 0
   }
 }
 
+function copyOf<Units extends Uint16Array | Int32Array>(units: Units, copy: Units): Units {
+  copy.set(units)
+  return copy
+}
+
 const CHUNK_UNITS = 8192
-const LONG_UNITS = 256 * 1024
+const LONG_UNITS = 64 * 1024
 
 /** In chunks, because a text that grows by single units takes long to be read for the first time. */
 function textOf(units: Uint16Array): string {
@@ -199,19 +258,27 @@ function* build(original: string, decode: boolean, budget: ScanBudget): Slices<R
       if (budget.endsSlice()) yield
     }
     const code = original.charCodeAt(index)
-    if (decode && (code === 0x25 || code === 0x26 || code === 0x5c)) {
-      const decoded = decodeEscape(original, index)
-      if (decoded !== '') {
-        const end = index + escapeLength()
-        collector.replace(foldText(decoded), index, end)
-        index = end
-        continue
-      }
-    }
-    index = code >= 0x20 && code < 0x7f ? index + 1 : foldAt(original, index, code, collector)
+    const isEscape = decode && (code === 0x25 || code === 0x26 || code === 0x5c)
+    const escapeEnd = isEscape ? decodeAt(original, index, collector) : index
+    if (escapeEnd > index) index = escapeEnd
+    else index = code >= 0x20 && code < 0x7f ? index + 1 : foldAt(original, index, code, collector)
+    if (collector.isBehind) yield* collector.catchUp()
   }
-  return collector.reading()
+  return yield* collector.reading()
 }
+
+/** Decodes the escape at a place. @returns its end, or the place itself if there is none. */
+function decodeAt(original: string, index: number, collector: Collector): number {
+  const decoded = decodeEscape(original, index)
+  if (decoded === '') return index
+  const end = index + escapeLength()
+  collector.replace(isPlain(decoded) ? decoded : foldText(decoded), index, end)
+  return end
+}
+
+/** Whether folding does not change a text: one character of ASCII, as nearly all escapes are. */
+const isPlain = (text: string): boolean =>
+  text.length === 1 && text.charCodeAt(0) >= 0x20 && text.charCodeAt(0) < 0x7f
 
 /** Reads one character beyond ASCII. @returns the index after it */
 function foldAt(original: string, index: number, code: number, collector: Collector): number {

@@ -1,3 +1,4 @@
+import { type Slices, sortedInSlices } from '../../../lib/slices.ts'
 import { ACTIONS } from '../../../wire/dlp.ts'
 import type { Finding } from '../types.ts'
 import { categoryOf, type Plan } from './plan.ts'
@@ -9,8 +10,11 @@ const EDITS = ACTIONS.indexOf('mask')
  * Resolves overlaps: the finding with the most severe action stays, then the one with the higher score, then the longer.
  * Of a losing secret or custom finding, the parts outside of the winner stay findings, since nothing of it may get out.
  */
-export function resolveOverlaps(spans: readonly Finding[], plan: Plan): Finding[] {
-  const sorted = [...spans].sort((left, right) => left.start - right.start || right.end - left.end)
+export function* resolveOverlaps(spans: readonly Finding[], plan: Plan): Slices<Finding[]> {
+  const sorted = yield* sortedInSlices(
+    spans,
+    (left, right) => left.start - right.start || right.end - left.end,
+  )
   const resolved: Finding[] = []
   for (let index = 0; index < sorted.length; ) {
     let reach = sorted[index]?.end ?? 0
@@ -18,16 +22,21 @@ export function resolveOverlaps(spans: readonly Finding[], plan: Plan): Finding[
     for (let next = sorted[stop]; next !== undefined && next.start < reach; next = sorted[++stop]) {
       reach = Math.max(reach, next.end)
     }
-    if (stop === index + 1) resolved.push(...sorted.slice(index, stop))
-    else resolved.push(...resolveCluster(sorted.slice(index, stop), plan))
+    if (stop === index + 1) resolved.push(sorted[index] as Finding)
+    else for (const span of yield* resolveCluster(sorted.slice(index, stop), plan)) resolved.push(span)
+    if (Math.floor(index / FINDINGS_AT_ONCE) < Math.floor(stop / FINDINGS_AT_ONCE)) yield
     index = stop
   }
   return resolved
 }
 
-function resolveCluster(cluster: Finding[], plan: Plan): Finding[] {
+/** Findings that are resolved in one slice. */
+const FINDINGS_AT_ONCE = 4096
+
+function* resolveCluster(cluster: readonly Finding[], plan: Plan): Slices<Finding[]> {
   const severity = (span: Finding): number => severityOf(span, plan)
-  const ranked = cluster.sort(
+  const ranked = yield* sortedInSlices(
+    cluster,
     (left, right) =>
       severity(right) - severity(left) ||
       right.score - left.score ||
@@ -36,7 +45,8 @@ function resolveCluster(cluster: Finding[], plan: Plan): Finding[] {
       (left.detector < right.detector ? -1 : 1),
   )
   const taken: Finding[] = []
-  for (const span of ranked) {
+  for (const [index, span] of ranked.entries()) {
+    if (index % FINDINGS_AT_ONCE === FINDINGS_AT_ONCE - 1) yield
     const at = indexFor(taken, span.start)
     const overlaps = (taken[at - 1]?.end ?? 0) > span.start || (taken[at]?.start ?? Infinity) < span.end
     if (!overlaps) taken.splice(at, 0, span)

@@ -15,37 +15,46 @@ export function* scanBlocks(scan: Scan): Slices<void> {
 /** Characters of a text that are searched in one slice. */
 const PART_UNITS = 256 * 1024
 
-/**
- * Finds the places of a fixed text, in parts that overlap by all of it but one unit.
- * @param read called for each; returns where the search goes on.
- */
-function* eachPlace(scan: Scan, sought: string, read: (scan: Scan, index: number) => number): Slices<void> {
-  const { text } = scan
-  let from = 0
-  for (let part = 0; part < text.length; part += PART_UNITS) {
-    if (part > 0) yield
-    const isWhole = text.length <= PART_UNITS
-    const searched = isWhole ? text : text.slice(part, part + PART_UNITS + sought.length - 1)
-    let found = searched.indexOf(sought, Math.max(0, from - part))
-    while (found >= 0) {
-      from = read(scan, part + found)
-      found = searched.indexOf(sought, from - part)
-    }
+/** Reads what begins at a place. @returns where the search goes on. */
+type ReadAt = (scan: Scan, index: number) => number | Slices<number>
+
+/** Reads each place of a fixed text. */
+function* eachPlace(scan: Scan, sought: string, read: ReadAt): Slices<void> {
+  const { text, budget } = scan
+  for (let at = yield* placeOf(text, sought, 0); at >= 0; ) {
+    const next = read(scan, at)
+    const from = typeof next === 'number' ? next : yield* next
+    budget.pace(from - at + READ_STEPS)
+    if (budget.endsSlice()) yield
+    at = yield* placeOf(text, sought, from)
   }
 }
 
-function readPrivateKeyAt({ text, report, budget }: Scan, index: number): number {
-  const block = readPrivateKey(text, index)
+/** Steps of reading one place, beside its units. */
+const READ_STEPS = 16
+
+/** The next place of a fixed text, which is searched in parts that overlap by all of it but one unit; -1 for none. */
+function* placeOf(text: string, sought: string, from: number): Slices<number> {
+  for (let part = from; part < text.length; part += PART_UNITS) {
+    const found = text.slice(part, part + PART_UNITS + sought.length - 1).indexOf(sought)
+    if (found >= 0) return part + found
+    yield
+  }
+  return -1
+}
+
+function* readPrivateKeyAt({ text, report, budget }: Scan, index: number): Slices<number> {
+  const block = yield* readPrivateKey(text, index)
   budget.spend(Math.max(BLOCK_START.length, (block?.end ?? 0) - index))
   if (block !== null && block.score > 0) report(PRIVATE_KEY.id, block.start, block.end, block.score)
   return Math.max(index + 1, block?.end ?? 0)
 }
 
-function readMachineReadableAt(scan: Scan, index: number): number {
+function* readMachineReadableAt(scan: Scan, index: number): Slices<number> {
   const { text } = scan
   let start = MACHINE_READABLE.runStart(text, index, Math.max(0, index - 45))
   while (text[start] === '<') start++
-  const end = MACHINE_READABLE.runEnd(text, index)
+  const end = yield* MACHINE_READABLE.runEndInSlices(text, index)
   // A bracket right after a line is not of it.
   const stop = end - start === 31 || end - start === 37 || end - start === 45 ? end - 1 : end
   const bounded = !isAlphanumericAt(text, start - 1) && (stop === end || text[stop] === '<')

@@ -1,7 +1,7 @@
 import { ApiError } from '../../../lib/api-error.ts'
 
-/** Steps of one slice: some milliseconds. A step is about one character that one pass of a scan reads. */
-const SLICE_STEPS = 64 * 1024
+/** Steps of one slice: about a millisecond. A step is about one character that one pass of a scan reads. */
+const SLICE_STEPS = 16 * 1024
 /**
  * Steps that are allowed for each byte, for each text or piece of one (which is read with what is held back before it),
  * and once. Texts made to keep the detectors busy need less than half of them: `test/dlp/steps.test.ts`.
@@ -13,11 +13,19 @@ const FIRST_STEPS = 4_000_000
 const STEPS_PER_PASS = 32
 
 /**
+ * They are in memory at once. Texts with blanks are released piece by piece: more findings than this are in a run of
+ * megabytes without a blank, or where a pattern without bound holds back a whole text.
+ */
+export const MOST_FINDINGS = 200_000
+
+/**
  * Counts the steps of one inspection, and fails closed where they grow faster than the texts. It bounds what detectors
  * could still cost on texts that no test has thought of.
  */
 export class ScanBudget {
   #spent = 0
+  /** Steps that slices are cut by: those that were spent, and others. */
+  #paced = 0
   #allowed: number
   #sliceEnd = SLICE_STEPS
 
@@ -37,14 +45,25 @@ export class ScanBudget {
   /** @throws ApiError `dlp_too_complex` when there are no steps left. */
   spend(steps: number): void {
     this.#spent += steps
+    this.#paced += steps
     if (this.#spent > this.#allowed) throw tooComplex()
+  }
+
+  /** Counts steps for the length of a slice only: they are bounded by those that are spent. */
+  pace(steps: number): void {
+    this.#paced += steps
   }
 
   /** Whether the current slice has ended, which begins the next one. */
   endsSlice(): boolean {
-    if (this.#spent < this.#sliceEnd) return false
-    this.#sliceEnd = this.#spent + SLICE_STEPS
+    if (this.#paced < this.#sliceEnd) return false
+    this.#sliceEnd = this.#paced + SLICE_STEPS
     return true
+  }
+
+  /** @throws ApiError `dlp_too_complex` for more findings in one text, or in what is held back of it. */
+  checkFindings(count: number): void {
+    if (count > MOST_FINDINGS) throw tooComplex()
   }
 }
 

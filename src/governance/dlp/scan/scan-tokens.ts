@@ -1,15 +1,14 @@
 import type { Slices } from '../../../lib/slices.ts'
 import {
-  CharacterSet, classAt, DASH, DIGIT, DOT, LOWER_LETTER, UPPER_LETTER,
+  CharacterSet, classAt, DASH, DIGIT, DOT, indexWithin, LOWER_LETTER, UPPER_LETTER,
 } from '../detectors/characters.ts' // biome-ignore format: a list
 import {
-  DOMAIN, hostRunEnd, IP_ADDRESS, IPV6_CHARACTERS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
+  DOMAIN, hostRunEnd, IP_ADDRESS, IPV6_CHARACTERS, LONGEST_DOMAIN, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
 } from '../detectors/network.ts' // biome-ignore format: a list
 import {
-  hintsAtSecret, isRandom, JSON_WEB_TOKEN, LONGEST_HINT, namesNoSecret, namingApart, namingInSentence, namingOf, namingOfColumn, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned,
+  hintsAtSecret, isRandom, JSON_WEB_TOKEN, LONGEST_HINT, LONGEST_SECRET, namesNoSecret, namingApart, namingInSentence, namingOf, namingOfColumn, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned,
 } from '../detectors/secrets.ts' // biome-ignore format: a list
 import { readSpecialKey } from '../detectors/special-keys.ts'
-import { scanEncoded } from './nested.ts'
 import { pairAt } from './plan.ts'
 import { reportMatch, type Scan } from './scan.ts'
 
@@ -18,11 +17,14 @@ const LONGEST_NAME = 48
 const LONGEST_QUOTED = 200
 
 /** URLs with passwords, and IPv6 addresses. @returns where it stopped. */
-export function scanColons(scan: Scan, from: number, end: number, limit: number): number {
+export function scanColons(scan: Scan, from: number, _end: number, limit: number): number {
   const { text } = scan
-  let colon = text.indexOf(':', from)
-  for (; colon >= 0 && colon < limit; colon = text.indexOf(':', colon + 1)) {
+  let last = from - 1
+  for (;;) {
+    let colon = indexWithin(text, ':', last + 1, limit)
+    if (colon < 0) return Math.max(limit, last + 1)
     if (text.startsWith('//', colon + 1)) {
+      scan.budget.pace(ADDRESS_STEPS)
       const found = scan.covers(URL_CREDENTIALS.id) ? readUrlCredentials(text, colon) : null
       reportMatch(scan, URL_CREDENTIALS, found)
       if (found !== null) colon = Math.max(colon, found.end - 1)
@@ -31,9 +33,12 @@ export function scanColons(scan: Scan, from: number, end: number, limit: number)
       scan.addressesEnd = IPV6_CHARACTERS.runEnd(text, colon, colon + 60)
       if (scan.addressesEnd - first >= 3) reportMatch(scan, IP_ADDRESS, readIpv6(text, first))
     }
+    last = colon
   }
-  return colon < 0 ? end : colon
 }
+
+/** Steps of reading an address with its authority. */
+const ADDRESS_STEPS = 512
 
 /** Domain names. @returns where it stopped. */
 export function scanNames(scan: Scan, from: number, end: number, limit: number): number {
@@ -41,17 +46,33 @@ export function scanNames(scan: Scan, from: number, end: number, limit: number):
   const { text } = scan
   let index = from
   while (index < limit) {
-    const stop = hostRunEnd(text, index, end)
-    if (stop === index) {
-      index++
+    if (scan.isInLongName) {
+      index = hostRunEnd(text, index, limit)
+      scan.isInLongName = index === limit && index < end
       continue
     }
-    while (index < stop && (classAt(text, index) & (DOT | DASH)) !== 0) index++
-    if (text.slice(index, stop).includes('.')) reportMatch(scan, DOMAIN, readDomain(text, index, stop))
-    index = Math.max(stop, index)
+    // No name begins with a dot or a dash.
+    const stop =
+      (classAt(text, index) & (DOT | DASH)) === 0
+        ? hostRunEnd(text, index, Math.min(end, index + LONGEST_DOMAIN + 1))
+        : index
+    if (stop === index) index++
+    else if (stop - index > LONGEST_DOMAIN) {
+      scan.isInLongName = true
+      index = stop
+    } else {
+      if (text.slice(index, stop).includes('.')) {
+        scan.budget.pace(NAME_STEPS)
+        reportMatch(scan, DOMAIN, readDomain(text, index, stop))
+      }
+      index = stop
+    }
   }
   return index
 }
+
+/** Steps of reading a name, beside its units. */
+const NAME_STEPS = 64
 
 /** Keys with a fixed beginning, and tokens of a form of their own, where a run of letters and digits starts. */
 export function scanKeys(scan: Scan, start: number, runEnd: number): void {
@@ -105,6 +126,9 @@ export function scanAssignment(scan: Scan, from: number, end: number, limit: num
   return index
 }
 
+/** Steps of reading a name and its value, beside the units of the value. */
+const VALUE_STEPS = 64
+
 /** @returns the index to go on from */
 function assignmentAt(scan: Scan, sign: number): number {
   const { text } = scan
@@ -115,6 +139,7 @@ function assignmentAt(scan: Scan, sign: number): number {
     nameEnd - nameStart < 2 || !mentionsSecrets(scan) ? null : namingOf(text.slice(nameStart, nameEnd))
   if (naming === null) return sign + 1
   const { start, end } = valueAt(text, openingOf(text, sign + 1))
+  scan.budget.pace(VALUE_STEPS + end - start)
   const score = scoreAssigned(text.slice(start, end), naming, text.charAt(end))
   if (score > 0) scan.report(SECRET.id, start, end, score)
   return Math.max(sign + 1, end)
@@ -141,7 +166,10 @@ function openingOf(text: string, index: number): number {
   return opening + (scheme?.[0].length ?? 0)
 }
 
-/** A value in quotes goes to the closing one; any other to the next blank, quote or bracket. */
+/**
+ * A value in quotes goes to the closing one; any other to the next blank, quote, bracket or parameter. More than the
+ * longest value is not read: the scan goes on there.
+ */
 function valueAt(text: string, opening: number): { start: number; end: number } {
   const quote = text.charAt(opening)
   if (quote === '"' || quote === "'" || quote === '`') {
@@ -152,33 +180,36 @@ function valueAt(text: string, opening: number): { start: number; end: number } 
     }
   }
   const start = /["'`]/.test(quote) ? opening + 1 : opening
+  const limit = start + LONGEST_SECRET + 1
   let end = start
-  while (classAt(text, end) !== 0) end++
-  const ampersand = text.slice(start, end).search(/&\w{1,40}=/)
-  if (ampersand >= 0) end = start + ampersand
+  while (end < limit && classAt(text, end) !== 0 && !isParameterAt(text, end)) end++
   while (end > start && /[.,:;\\]/.test(text.charAt(end - 1))) end--
   return { start, end }
 }
 
-/** Random texts near words for secrets, and encoded texts. */
+const PARAMETER = /&\w{1,40}=/y
+
+/** Whether the next parameter of a form or a URL begins at an index. */
+function isParameterAt(text: string, index: number): boolean {
+  if (text[index] !== '&') return false
+  PARAMETER.lastIndex = index
+  return PARAMETER.test(text)
+}
+
+/** Random texts near words for secrets. */
 export function scanToken(scan: Scan, start: number, end: number, classes: number): void {
   const { text } = scan
-  if ((classes & (UPPER_LETTER | DIGIT)) !== 0 && end - start >= 16) scanEncoded(scan, start, end)
   if (!scan.covers(SECRET.id)) return
   if ((classes & DIGIT) === 0 && (classes & (LOWER_LETTER | UPPER_LETTER)) !== (LOWER_LETTER | UPPER_LETTER))
     return
   if ((classes & ~DIGIT) === 0) return
-  let tokenStart = start
-  while (tokenStart < end && /[:=*]/.test(text.charAt(tokenStart))) tokenStart++
-  const tokenEnd = trimmedEnd(text, tokenStart, end)
-  scanLooseSecret(scan, tokenStart, tokenEnd)
+  const tokenStart = OPENING_MARKS.runEnd(text, start, end)
+  scanLooseSecret(scan, tokenStart, CLOSING_MARKS.runStart(text, end, tokenStart))
 }
 
-function trimmedEnd(text: string, start: number, end: number): number {
-  let trimmed = end
-  while (trimmed > start && /[.,:;]/.test(text.charAt(trimmed - 1))) trimmed--
-  return trimmed
-}
+/** Marks around a token that are not of it. */
+export const OPENING_MARKS = new CharacterSet(':=*')
+export const CLOSING_MARKS = new CharacterSet('.,:;')
 
 /** Keys and tokens as machines write them. */
 const LOOSE_SECRET = /^(?![0-9a-fA-F-]+$)[A-Za-z0-9+/_.~-]{20,}={0,2}$/

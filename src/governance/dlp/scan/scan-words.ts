@@ -132,10 +132,14 @@ function scanPhone(scan: Scan, digit: number): void {
   reportMatch(scan, PHONE, readPhone(text, start, follows ? '' : scan.surroundings.before(start)))
 }
 
+/** ITU-T E.164, with the prefix of an international call. */
+const MOST_PHONE_DIGITS = 20
+
 /** Whether the lines before have numbers of as many digits that do not start with 00. */
 function isOfColumn({ text, surroundings }: Scan, start: number): boolean {
   let end = start
-  while (isDigitAt(text, end)) end++
+  while (isDigitAt(text, end) && end - start <= MOST_PHONE_DIGITS) end++
+  if (end - start > MOST_PHONE_DIGITS) return false
   const isForeign = (digits: string): boolean => digits.startsWith('00')
   return isOfOtherColumn(text, surroundings.windowStart(start), start, text.slice(start, end), isForeign)
 }

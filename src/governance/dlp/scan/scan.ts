@@ -1,17 +1,25 @@
 import type { Slices } from '../../../lib/slices.ts'
 import {
-  ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, LETTER, LOWER_LETTER, SLASH, UNDERSCORE, UPPER_LETTER,
+  ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, indexWithin, LETTER, LOWER_LETTER, SLASH, UNDERSCORE, UPPER_LETTER,
 } from '../detectors/characters.ts' // biome-ignore format: a list
 import { Surroundings } from '../detectors/context.ts'
 import type { Match } from '../detectors/detector.ts'
 import { EMAIL, readEmail } from '../detectors/network.ts'
 import { SecretHints } from '../detectors/secrets.ts'
-import { type DecodedText, scanDecoded } from './nested.ts'
+import { type DecodedText, scanDecoded, scanEncoded } from './nested.ts'
 import type { Reading } from './normalise.ts'
 import type { Plan } from './plan.ts'
 import { scanBlocks } from './scan-blocks.ts'
 import type { ScanBudget } from './scan-budget.ts'
-import { lookForHints, scanAssignment, scanColons, scanNames, scanToken } from './scan-tokens.ts'
+import {
+  CLOSING_MARKS,
+  lookForHints,
+  OPENING_MARKS,
+  scanAssignment,
+  scanColons,
+  scanNames,
+  scanToken,
+} from './scan-tokens.ts'
 import { scanWord, scanWords, standsApart } from './scan-words.ts'
 
 /** Receives a finding, in units of the reading. */
@@ -40,6 +48,8 @@ export interface Scan {
   linesEnd: number
   /** Addresses before this index have been read. */
   addressesEnd: number
+  /** Whether the search for names is within a run that is too long for one. */
+  isInLongName: boolean
 }
 
 /** Reports what a detector read, if it read anything. */
@@ -53,6 +63,8 @@ const SPECIAL = DIGIT | DOT | AT | COLON | DASH | UNDERSCORE | SLASH | EQUALS | 
 
 /** Units after which steps are counted. */
 const COUNTED_UNITS = 1024
+/** What becomes of a finding takes about as long as so many units. */
+const FINDING_STEPS = 32
 
 /** Walks over a reading once, and passes each part to the detectors that can match there. */
 export function* scanReading(
@@ -66,13 +78,17 @@ export function* scanReading(
     text: reading.text,
     plan,
     surroundings: new Surroundings(reading),
-    report,
+    report(detector, start, end, score) {
+      budget.pace(FINDING_STEPS)
+      report(detector, start, end, score)
+    },
     depth,
     budget,
     decoded: [],
     encodedEnd: 0,
     linesEnd: 0,
     addressesEnd: 0,
+    isInLongName: false,
     mentionsSecrets: undefined,
     hints: new SecretHints(reading.text),
     covers: (detector) => plan.minimum.has(detector),
@@ -106,6 +122,7 @@ export function* scanReading(
     if (index - start >= LONG_RUN) yield* scanLongRun(scan, start, index, classes)
     else if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) {
       scanRun(scan, start, index, classes)
+      if (mayEncode(start, index, classes)) yield* scanEncoded(scan, start, index)
     } else if ((classes & LOWER_LETTER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
     for (let next = decoded.pop(); next !== undefined; next = decoded.pop()) yield* scanDecoded(scan, next)
   }
@@ -114,6 +131,9 @@ export function* scanReading(
 
 /** Steps that a scan takes before its first unit. */
 const SCAN_STEPS = 16
+
+const mayEncode = (start: number, end: number, classes: number): boolean =>
+  (classes & (UPPER_LETTER | DIGIT)) !== 0 && end - start >= SHORTEST_TOKEN
 
 /** A run of characters without blanks, quotes or brackets. */
 function scanRun(scan: Scan, start: number, end: number, classes: number): void {
@@ -154,25 +174,39 @@ function scanWordsOrLast(scan: Scan, start: number, end: number, classes: number
 
 /** A run of more than a slice, such as an encoded file: other requests have their turn within each search. */
 function* scanLongRun(scan: Scan, start: number, end: number, classes: number): Slices<void> {
+  const { text } = scan
   yield* lookForHints(scan)
   if ((classes & (DIGIT | UPPER_LETTER)) === 0) scanWordsOrLast(scan, start, end, classes)
-  else yield* inParts(start, end, (from, limit) => scanWords(scan, from, start, end, limit))
+  else yield* inParts(scan, start, end, (from, limit) => scanWords(scan, from, start, end, limit))
   for (const { classes: needed, scan: search } of SEARCHES) {
-    if ((classes & needed) !== 0) yield* inParts(start, end, (from, limit) => search(scan, from, end, limit))
+    if ((classes & needed) === 0) continue
+    yield* inParts(scan, start, end, (from, limit) => search(scan, from, end, limit))
   }
-  scanToken(scan, start, end, classes)
+  const tokenStart = yield* OPENING_MARKS.runEndInSlices(text, start, end)
+  const tokenEnd = yield* CLOSING_MARKS.runStartInSlices(text, end, tokenStart)
+  scanToken(scan, tokenStart, tokenEnd, classes)
+  if (mayEncode(start, end, classes)) yield* scanEncoded(scan, start, end)
   yield
 }
 
 /** Repeats a search that stops at a limit, until it has come to the end. */
-function* inParts(start: number, end: number, search: (from: number, limit: number) => number): Slices<void> {
+function* inParts(
+  { budget }: Scan,
+  start: number,
+  end: number,
+  search: (from: number, limit: number) => number,
+): Slices<void> {
   for (let from = start; from < end; ) {
-    from = search(from, Math.min(end, from + LONG_RUN))
-    yield
+    const next = search(from, Math.min(end, from + PART_UNITS))
+    budget.pace(next - from)
+    from = next
+    if (budget.endsSlice()) yield
   }
 }
 
-const LONG_RUN = 64 * 1024
+const LONG_RUN = 8 * 1024
+/** Units that one search reads before the steps are looked at. */
+const PART_UNITS = 4 * 1024
 
 /** Searched within the run only: the next dot of the text may be far away. */
 function firstDot(text: string, start: number, end: number): number {
@@ -181,10 +215,15 @@ function firstDot(text: string, start: number, end: number): number {
   return index
 }
 
+/** Steps of reading what is around an at sign. */
+const EMAIL_STEPS = 128
+
 function scanEmails(scan: Scan, from: number, end: number, limit: number): number {
   if (!scan.covers(EMAIL.id)) return end
   const { text } = scan
-  let at = text.indexOf('@', from)
-  for (; at >= 0 && at < limit; at = text.indexOf('@', at + 1)) reportMatch(scan, EMAIL, readEmail(text, at))
-  return at < 0 ? end : at
+  for (let at = indexWithin(text, '@', from, limit); at >= 0; at = indexWithin(text, '@', at + 1, limit)) {
+    scan.budget.pace(EMAIL_STEPS)
+    reportMatch(scan, EMAIL, readEmail(text, at))
+  }
+  return limit
 }

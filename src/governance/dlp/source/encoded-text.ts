@@ -43,16 +43,17 @@ export function* encodedReplacement(contents: Uint8Array, stream: TextStream): S
   const encoder = new Base64Encoder()
   let pending = ''
   let isUntouched = true
-  const take = (segments: readonly ReleasedText[]) => {
+  function* take(segments: readonly ReleasedText[]): Slices<void> {
     isUntouched &&= isUnchanged(segments)
-    encoder.push(applySegments(pending, segments))
+    if (segments.length > 0) yield* encoder.push(applySegments(pending, segments))
     pending = pending.slice(segments.reduce((sum, { units }) => sum + units, 0))
   }
   for (const text of decodedTexts(contents)) {
     pending += text
-    take(yield* stream.pushInSlices(text))
+    yield* take(yield* stream.pushInSlices(text))
+    yield
   }
-  take(yield* stream.endInSlices())
+  yield* take(yield* stream.endInSlices())
   if (isUntouched) return null
   // All bytes of the encoding are new, also those of unchanged text, so none of them counts as released.
   return {
@@ -94,13 +95,16 @@ class Base64Decoder {
   }
 }
 
+/** Units that are encoded in one slice. */
+const ENCODED_UNITS = 64 * 1024
+
 /** Encodes a text in pieces, whose ends may lie inside of a pair of surrogates. */
 class Base64Encoder {
   readonly #pieces: Uint8Array[] = []
   #text = ''
   #bytes: Uint8Array = new Uint8Array()
 
-  push(piece: string): void {
+  #push(piece: string): void {
     const text = this.#text + piece
     const end = /[\ud800-\udbff]$/.test(text) ? text.length - 1 : text.length
     this.#text = text.slice(end)
@@ -108,6 +112,13 @@ class Base64Encoder {
     const whole = bytes.length - (bytes.length % 3)
     this.#write(bytes.subarray(0, whole))
     this.#bytes = bytes.slice(whole)
+  }
+
+  *push(text: string): Slices<void> {
+    for (let at = 0; at < text.length; at += ENCODED_UNITS) {
+      this.#push(text.slice(at, at + ENCODED_UNITS))
+      if (at + ENCODED_UNITS < text.length) yield
+    }
   }
 
   end(): Uint8Array[] {

@@ -1,4 +1,5 @@
 import { scanJsonInSlices } from '../../../lib/json-scan.ts'
+import { jsonContents, pieceEnd } from '../../../lib/json-text.ts'
 import { JsonSyntaxError } from '../../../lib/json-visitor.ts'
 import type { Slices } from '../../../lib/slices.ts'
 import type { ScanBudget } from '../scan/scan-budget.ts'
@@ -31,20 +32,62 @@ export function* segmentsOfJson(
   const segments: ReleasedText[] = []
   let at = 0
   let context = ''
-  for (const { start, end, isName } of tokensOf(text)) {
+  for (let token = yield* nextToken(text, 0); token !== null; token = yield* nextToken(text, token.next)) {
+    const { start, end, isName } = token
     budget.spend(end - start)
+    budget.pace(TOKEN_STEPS)
     if (budget.endsSlice()) yield
-    const token = text.slice(start, end)
-    const contents = token.startsWith('"') ? (JSON.parse(token) as string) : token
+    const contents = yield* contentsOf(text, start, end)
     const found = yield* inPieces(stream(isName ? '' : context), contents)
     if (isName) context = memberContext(contents)
     if (isUnchanged(found)) continue
     if (start > at) segments.push({ units: start - at, replacement: null })
-    segments.push({ units: end - start, replacement: JSON.stringify(applySegments(contents, found)) })
+    segments.push({ units: end - start, replacement: yield* stringOf(applySegments(contents, found)) })
     at = end
   }
   if (at < text.length) segments.push({ units: text.length - at, replacement: null })
   return segments
+}
+
+/** Steps of inspecting a token, beside its units. */
+const TOKEN_STEPS = 32
+
+/** The text of a string with its quotes, or a number as it is written. */
+function* contentsOf(text: string, start: number, end: number): Slices<string> {
+  if (text.charCodeAt(start) !== QUOTE) return text.slice(start, end)
+  if (end - start <= PIECE_UNITS) return JSON.parse(text.slice(start, end)) as string
+  let contents = ''
+  for (let at = start + 1; at < end - 1; ) {
+    const stop = escapeBoundary(text, at, Math.min(end - 1, at + PIECE_UNITS))
+    contents += JSON.parse(`"${text.slice(at, stop)}"`) as string
+    at = stop
+    yield
+  }
+  return contents
+}
+
+/** The last place up to `limit` at which no escape goes on. @param start where none does. */
+function escapeBoundary(text: string, start: number, limit: number): number {
+  let at = start
+  for (;;) {
+    const escaped = text[at + 1] === 'u' ? 6 : 2
+    const next = at + (text.charCodeAt(at) === BACKSLASH ? escaped : 1)
+    if (next > limit) return at
+    at = next
+  }
+}
+
+/** A text as a string of JSON. */
+function* stringOf(text: string): Slices<string> {
+  if (text.length <= PIECE_UNITS) return JSON.stringify(text)
+  let string = '"'
+  for (let at = 0; at < text.length; ) {
+    const end = pieceEnd(text, at, PIECE_UNITS)
+    string += jsonContents(text.slice(at, end))
+    at = end
+    yield
+  }
+  return `${string}"`
 }
 
 const encoder = new TextEncoder()
@@ -83,6 +126,8 @@ interface Token {
   end: number
   /** Whether it is the name of a member. */
   isName: boolean
+  /** Where the search for the next one goes on. */
+  next: number
 }
 
 const QUOTE = 0x22
@@ -93,20 +138,40 @@ const isNumeric = (code: number): boolean =>
   (code >= 0x30 && code <= 0x39) || code === 0x2d || code === 0x2b || code === 0x2e || (code | 0x20) === 0x65
 const startsNumber = (code: number): boolean => (code >= 0x30 && code <= 0x39) || code === 0x2d
 
-/** The strings and numbers of a JSON text. */
-function* tokensOf(text: string): Generator<Token> {
-  for (let start = 0; start < text.length; start++) {
+/** The next string or number of a JSON text. */
+function* nextToken(text: string, from: number): Slices<Token | null> {
+  let pause = from + PIECE_UNITS
+  for (let start = from; start < text.length; start++) {
+    if (start >= pause) {
+      pause = start + PIECE_UNITS
+      yield
+    }
     const code = text.charCodeAt(start)
-    let end = start + 1
-    if (code === QUOTE) {
-      while (text.charCodeAt(end) !== QUOTE) end += text.charCodeAt(end) === BACKSLASH ? 2 : 1
-      end++
-    } else if (startsNumber(code)) {
-      while (isNumeric(text.charCodeAt(end))) end++
-    } else continue
-    let next = end
-    while (isBlank(text.charCodeAt(next))) next++
-    yield { start, end, isName: text.charCodeAt(next) === COLON }
-    start = next - 1
+    if (code !== QUOTE && !startsNumber(code)) continue
+    const end = code === QUOTE ? yield* stringEnd(text, start) : yield* endOfRun(text, start + 1, isNumeric)
+    const next = yield* endOfRun(text, end, isBlank)
+    return { start, end, isName: text.charCodeAt(next) === COLON, next }
   }
+  return null
+}
+
+function* stringEnd(text: string, quote: number): Slices<number> {
+  let pause = quote + PIECE_UNITS
+  let end = quote + 1
+  while (text.charCodeAt(end) !== QUOTE) {
+    end += text.charCodeAt(end) === BACKSLASH ? 2 : 1
+    if (end < pause) continue
+    pause = end + PIECE_UNITS
+    yield
+  }
+  return end + 1
+}
+
+function* endOfRun(text: string, from: number, isPart: (code: number) => boolean): Slices<number> {
+  let end = from
+  while (isPart(text.charCodeAt(end))) {
+    end++
+    if ((end - from) % PIECE_UNITS === 0) yield
+  }
+  return end
 }

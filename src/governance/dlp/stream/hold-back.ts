@@ -1,5 +1,5 @@
-import type { Slices } from '../../../lib/slices.ts'
-import { findingsIn } from '../scan/detect.ts'
+import { type Slices, sortedInSlices } from '../../../lib/slices.ts'
+import { findingsIn, shifted } from '../scan/detect.ts'
 import { OPEN_ESCAPE } from '../scan/escapes.ts'
 import { originalStart, type Reading, readings } from '../scan/normalise.ts'
 import { type Plan, planFor } from '../scan/plan.ts'
@@ -37,17 +37,13 @@ export function* holdBack(
   const whole = before + text
   const all = yield* readings(whole, budget)
   const found = yield* findingsIn(whole, before.length, plan, all, budget)
-  const safe = Math.max(before.length, beforeFindings(yield* openFrom(whole, plan, all, budget), found))
-  const spans = resolveOverlaps(
+  const open = yield* openFrom(whole, plan, all, budget)
+  const safe = Math.max(before.length, yield* beforeFindings(open, found))
+  const spans = yield* resolveOverlaps(
     found.filter(({ end }) => end <= safe),
     plan,
   )
-  const shifted = spans.map((span) => ({
-    ...span,
-    start: span.start - before.length,
-    end: span.end - before.length,
-  }))
-  return { safe: safe - before.length, spans: shifted }
+  return { safe: safe - before.length, spans: shifted(spans, -before.length) }
 }
 
 const hasUnboundedPattern = (plan: Plan): boolean =>
@@ -76,10 +72,10 @@ function* openInReadings(whole: string, plan: Plan, all: readonly Reading[]): Sl
 }
 
 /** Moves a boundary before every finding that it would cut. */
-export function beforeFindings(boundary: number, found: readonly Finding[]): number {
+export function* beforeFindings(boundary: number, found: readonly Finding[]): Slices<number> {
   let safe = boundary
   // The latest end first: where one finding moves the boundary, only those that end earlier can move it again.
-  for (const { start, end } of found.toSorted((left, right) => right.end - left.end)) {
+  for (const { start, end } of yield* sortedInSlices(found, (left, right) => right.end - left.end)) {
     if (start < safe && end > safe) safe = start
   }
   return safe

@@ -32,7 +32,7 @@ export function* holdBackStart(text: string, plan: Plan): Slices<number> {
     lower(openNumbers(text, plan))
     if (plan.minimum.has(PHONE.id)) lower(Math.min(openPhone(text, text.length), openExtension(text)))
     if (plan.minimum.has(IBAN.id)) lower(openIban(text))
-    if (plan.minimum.has(PRIVATE_KEY.id)) lower(openBlock(text))
+    if (plan.minimum.has(PRIVATE_KEY.id)) lower(yield* openBlock(text))
     if (plan.minimum.has(MACHINE_READABLE_ZONE.id)) lower(openMachineReadable(text))
     if (plan.minimum.has(URL_CREDENTIALS.id)) lower(openUrl(text))
     if (plan.minimum.has(SECRET.id)) lower(openQuoted(text))
@@ -43,14 +43,14 @@ export function* holdBackStart(text: string, plan: Plan): Slices<number> {
     }
   }
   for (const custom of plan.custom) {
-    if (text.length > SLICE_UNITS) yield
-    lower(custom.kind === 'dictionary' ? custom.dictionary.openFrom(text) : openMatch(custom.pattern, text))
+    if (custom.kind === 'dictionary') lower(yield* custom.dictionary.openFrom(text))
+    else lower(openMatch(custom.pattern, text))
   }
   return open
 }
 
 const LONGEST_WORD_FORM = 40
-const SLICE_UNITS = 256 * 1024
+const SLICE_UNITS = 128 * 1024
 
 /** The last run without blanks, quotes or brackets: addresses, keys, names, encoded texts. */
 function* openRun(text: string): Slices<number> {
@@ -59,16 +59,15 @@ function* openRun(text: string): Slices<number> {
     start--
     if ((text.length - start) % SLICE_UNITS === 0) yield
   }
-  return openPart(text, start)
+  return yield* openPart(text, start)
 }
 
 /**
  * The part of a run before its last `:` or `=` can be released, as in a time or a parameter, unless the run is a URL or
  * an address of numbers, or mentions a secret.
  */
-function openPart(text: string, start: number): number {
-  let sign = text.length - 2
-  while (sign > start && text[sign] !== ':' && text[sign] !== '=') sign--
+function* openPart(text: string, start: number): Slices<number> {
+  const sign = yield* lastSign(text, start)
   if (sign <= start || sign + 1 - start > LONGEST_PART || /[/=:]/.test(text.charAt(sign + 1))) return start
   const part = text.slice(start, sign + 1).toLowerCase()
   if (part.includes('://') || /(?:^|\D)\d{8,10}:$/.test(part)) return start
@@ -76,6 +75,16 @@ function openPart(text: string, start: number): number {
   if (hintsAtSecret(part) || hintsAtSecret(before)) return start
   const address = IPV6_CHARACTERS.runStart(text, sign, start)
   return address === start || !/[A-Za-z0-9_]/.test(text.charAt(address - 1)) ? address : sign + 1
+}
+
+/** The last `:` or `=` from `start` on, before the last unit; `start` if there is none. */
+function* lastSign(text: string, start: number): Slices<number> {
+  let sign = text.length - 2
+  while (sign > start && text[sign] !== ':' && text[sign] !== '=') {
+    sign--
+    if ((text.length - sign) % SLICE_UNITS === 0) yield
+  }
+  return sign
 }
 
 /** Parts up to this length fit into the context that a stream keeps. */
@@ -148,9 +157,17 @@ function openIban(text: string): number {
   return text.length
 }
 
-function openBlock(text: string): number {
-  const start = text.lastIndexOf(BLOCK_START)
-  return start >= 0 && readPrivateKey(text, start)?.open ? start : text.length
+function* openBlock(text: string): Slices<number> {
+  for (let end = text.length; end > 0; end -= SLICE_UNITS) {
+    const from = Math.max(0, end - SLICE_UNITS)
+    const found = text.slice(from, end + BLOCK_START.length - 1).lastIndexOf(BLOCK_START)
+    if (found >= 0) {
+      const block = yield* readPrivateKey(text, from + found)
+      return block?.open ? from + found : text.length
+    }
+    if (from > 0) yield
+  }
+  return text.length
 }
 
 /** A line, and the bracket of a tag that may follow it. */
@@ -164,10 +181,12 @@ function openMachineReadable(text: string): number {
     : text.length
 }
 
+const LONGEST_OPEN_URL = 500
+
 function openUrl(text: string): number {
-  const colon = text.lastIndexOf('://')
-  if (colon < 0 || text.length - colon > 500 || authorityEnd(text, colon + 3) < text.length)
-    return text.length
+  const from = Math.max(0, text.length - LONGEST_OPEN_URL)
+  const colon = from + text.slice(from).lastIndexOf('://')
+  if (colon < from || authorityEnd(text, colon + 3) < text.length) return text.length
   const start = urlStart(text, colon)
   return start < 0 ? text.length : start
 }

@@ -38,6 +38,9 @@ const LONG_HELD_UNITS = 1024
 /** Units at its end that show whether it has ended, and how many have to arrive before they are looked at again. */
 const END_UNITS = 1024
 
+/** Findings that are replaced in one slice. */
+const FINDINGS_AT_ONCE = 1024
+
 /** One text that arrives in pieces. The part that could still become a finding is held back. */
 export class TextStream {
   readonly #detector: TextDetector
@@ -82,7 +85,7 @@ export class TextStream {
     const scanned = this.#held.length
     const isEarly = scanned < this.#nextScan
     const { safe, spans } = yield* this.#detector.tail(this.#context, this.#held, this.#budget)
-    const segments = this.#release(safe, spans)
+    const segments = yield* this.#release(safe, spans)
     const left = this.#held.length
     this.#nextScan = left < LONG_HELD_UNITS ? 0 : 2 * left
     // Scans are paid for by the units that they release, or by those that have doubled since.
@@ -113,16 +116,15 @@ export class TextStream {
   }
 
   *endInSlices(): Slices<ReleasedText[]> {
-    return this.#release(
-      this.#held.length,
-      yield* this.#detector.rest(this.#context, this.#held, this.#budget),
-    )
+    const spans = yield* this.#detector.rest(this.#context, this.#held, this.#budget)
+    return yield* this.#release(this.#held.length, spans)
   }
 
-  #release(limit: number, spans: readonly Finding[]): ReleasedText[] {
+  *#release(limit: number, spans: readonly Finding[]): Slices<ReleasedText[]> {
     const segments: ReleasedText[] = []
     let at = 0
-    for (const span of spans) {
+    for (const [index, span] of spans.entries()) {
+      if (index % FINDINGS_AT_ONCE === FINDINGS_AT_ONCE - 1) yield
       // A finding can begin in released text, then its rest is replaced.
       const start = Math.max(at, span.start)
       if (span.end <= start) continue
@@ -133,7 +135,9 @@ export class TextStream {
       at = span.end
     }
     pushPassing(segments, limit - at)
-    this.#context = (this.#context + this.#held.slice(0, limit)).slice(-CONTEXT_UNITS)
+    // Only the end of what is released is joined: a join of all of it would be copied.
+    const released = this.#held.slice(Math.max(0, limit - CONTEXT_UNITS), limit)
+    this.#context = (this.#context + released).slice(-CONTEXT_UNITS)
     this.#held = this.#held.slice(limit)
     return segments
   }

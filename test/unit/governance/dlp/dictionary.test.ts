@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { compileDictionary } from '../../../../src/governance/dlp/detectors/custom/dictionary.ts'
+import { drained } from '../../../../src/lib/slices.ts'
 import { LARGEST_DICTIONARIES } from '../../../../src/wire/dlp.ts'
 import { SeededRandom } from '../../../dlp/corpus/seeded-random.ts'
 
@@ -40,16 +41,18 @@ describe('a dictionary', () => {
       const dictionary = compileDictionary(terms, false)
       const found = findSlowly(terms, text)
       finds += found.length
-      expect(dictionary.find(text), JSON.stringify({ terms, text })).toEqual(found)
-      expect(dictionary.openFrom(text), JSON.stringify({ terms, text })).toBe(openSlowly(terms, text))
+      expect(drained(dictionary.find(text)), JSON.stringify({ terms, text })).toEqual(found)
+      expect(drained(dictionary.openFrom(text)), JSON.stringify({ terms, text })).toBe(
+        openSlowly(terms, text),
+      )
     }
     expect(finds).toBeGreaterThan(1_000)
   })
 
   it('without a term finds and holds nothing', () => {
     const dictionary = compileDictionary(['', ' \n'], true)
-    expect(dictionary.find('a b')).toEqual([])
-    expect(dictionary.openFrom('a b ')).toBe(4)
+    expect(drained(dictionary.find('a b'))).toEqual([])
+    expect(drained(dictionary.openFrom('a b '))).toBe(4)
   })
 
   it('of the largest size fits in a small part of an isolate', () => {
@@ -67,6 +70,6 @@ describe('a dictionary', () => {
     const before = held()
     const dictionary = compileDictionary(terms, true)
     expect(held() - before).toBeLessThan(16e6)
-    expect(dictionary.find(`x ${terms[77]} y`)).toEqual([{ start: 2, end: 102 }])
+    expect(drained(dictionary.find(`x ${terms[77]} y`))).toEqual([{ start: 2, end: 102 }])
   })
 })

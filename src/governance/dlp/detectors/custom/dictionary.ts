@@ -1,14 +1,19 @@
+import type { Slices } from '../../../../lib/slices.ts'
+
 /**
  * Words and phrases of a customer, all searched in one pass (Aho and Corasick, 1975). Case is folded if `ignoreCase` is
  * set, any run of white space equals one space, and a term that starts or ends with a letter or digit only
  * matches where no other adjoins it, other than in scripts that write without spaces.
  */
 export interface Dictionary {
-  /** The matches, also overlapping ones; only the longest at each end. */
-  find(text: string): { start: number; end: number }[]
+  /** The matches, also overlapping ones, at most so many; only the longest at each end. */
+  find(text: string, most?: number): Slices<{ start: number; end: number }[]>
   /** The start of the longest end of `text` that more text may make a term; the text's length if there is none. */
-  openFrom(text: string): number
+  openFrom(text: string): Slices<number>
 }
+
+/** Units of a text that are read in one slice. */
+const SLICE_UNITS = 32 * 1024
 
 /**
  * The terms as a tree of states in flat arrays, 14 bytes a state. States are numbered by depth, and within one depth in
@@ -59,11 +64,11 @@ export function compileDictionary(terms: readonly string[], ignoreCase: boolean)
   const automaton = compile(terms.map((term) => spelling(term.normalize('NFKC').trim(), fold)))
   const composed = terms.some((term) => term.normalize('NFKC') !== term.normalize('NFKD'))
   return {
-    find: (text) => find(automaton, text, fold),
-    openFrom(text) {
-      const open = openFrom(automaton, text, fold)
+    find: (text, most = Number.POSITIVE_INFINITY) => find(automaton, text, fold, most),
+    *openFrom(text) {
+      const open = yield* openFrom(automaton, text, fold)
       // A combining mark that follows can change the last letter.
-      return composed ? Math.min(open, openFrom(automaton, text.slice(0, -1), fold)) : open
+      return composed ? Math.min(open, yield* openFrom(automaton, text.slice(0, -1), fold)) : open
     },
   }
 }
@@ -182,14 +187,14 @@ function depthOf({ levels }: Automaton, state: number): number {
 class Walk {
   state = 0
   readonly #automaton: Automaton
-  /** Start of each unit that counted; spaces of one run share the first's. */
+  /** Starts of the last units that counted, as many as the longest term has; spaces of one run share the first's. */
   readonly #starts: Int32Array
   #length = 0
   #spaced = false
 
-  constructor(automaton: Automaton, text: string) {
+  constructor(automaton: Automaton) {
     this.#automaton = automaton
-    this.#starts = new Int32Array(text.length)
+    this.#starts = new Int32Array(automaton.levels.length)
   }
 
   /** @returns false if the unit only prolonged a run of spaces */
@@ -197,7 +202,7 @@ class Walk {
     const space = isSpace(code)
     if (space && this.#spaced) return false
     this.#spaced = space
-    this.#starts[this.#length++] = index
+    this.#starts[this.#length++ % this.#starts.length] = index
     const unit = space ? SPACE : fold(code)
     let state = this.state
     let next = childOf(this.#automaton, state, unit)
@@ -211,7 +216,8 @@ class Walk {
 
   /** Where the last units that make the text of a state start. */
   startOf(state: number): number {
-    return this.#starts[this.#length - depthOf(this.#automaton, state)] ?? 0
+    const { length } = this.#starts
+    return this.#starts[(this.#length - depthOf(this.#automaton, state)) % length] ?? 0
   }
 }
 
@@ -220,15 +226,17 @@ const startsWord = (text: string, start: number): boolean =>
 const endsWord = (text: string, end: number): boolean =>
   end >= text.length || !isWordUnit(text.charCodeAt(end - 1)) || !isWordUnit(text.charCodeAt(end))
 
-function find(
+function* find(
   automaton: Automaton,
   text: string,
   fold: (code: number) => number,
-): { start: number; end: number }[] {
+  most: number,
+): Slices<{ start: number; end: number }[]> {
   const { fallbacks, terms } = automaton
-  const walk = new Walk(automaton, text)
+  const walk = new Walk(automaton)
   const found: { start: number; end: number }[] = []
-  for (let index = 0; index < text.length; index++) {
+  for (let index = 0; index < text.length && found.length < most; index++) {
+    if (index % SLICE_UNITS === SLICE_UNITS - 1) yield
     if (!walk.step(text.charCodeAt(index), index, fold)) continue
     let term = terms[walk.state] ?? 0
     if (term === 0 || !endsWord(text, index + 1)) continue
@@ -242,9 +250,12 @@ function find(
   return found
 }
 
-function openFrom(automaton: Automaton, text: string, fold: (code: number) => number): number {
-  const walk = new Walk(automaton, text)
-  for (let index = 0; index < text.length; index++) walk.step(text.charCodeAt(index), index, fold)
+function* openFrom(automaton: Automaton, text: string, fold: (code: number) => number): Slices<number> {
+  const walk = new Walk(automaton)
+  for (let index = 0; index < text.length; index++) {
+    if (index % SLICE_UNITS === SLICE_UNITS - 1) yield
+    walk.step(text.charCodeAt(index), index, fold)
+  }
   for (let { state } = walk; state !== 0; state = automaton.fallbacks[state] ?? 0) {
     const start = walk.startOf(state)
     if (startsWord(text, start)) return start

@@ -1,4 +1,5 @@
 import { RE2JS } from 're2js'
+import type { Slices } from '../../../../lib/slices.ts'
 import { extentOf } from './pattern-extent.ts'
 
 /** A pattern that this engine does not support; the message is for its author. */
@@ -102,22 +103,61 @@ function compile(source: string, flags: string): RE2JS {
 const MOST_FAR_READING_MATCHES = 32
 const MOST_READING = 4_000_000
 
+/** Where matches of a pattern begin and end. */
+export interface FoundMatch {
+  start: number
+  end: number
+}
+
+/** Units that are searched in one slice, for patterns whose matches have a bound. */
+const PART_UNITS = 16 * 1024
+
 /**
  * All matches from `from` on, left to right. A pattern whose every search may read to the text's end would take
  * quadratic time for many matches; after 32 (in short texts more) all from the next match on counts as one.
+ * @param most matches that are found; then the search ends.
  */
-export function findMatches(
+export function* findMatches(
   pattern: CompiledPattern,
   text: string,
   from: number,
-): { start: number; end: number }[] {
+  most = Number.POSITIVE_INFINITY,
+): Slices<FoundMatch[]> {
+  const { longest } = pattern
+  if (longest === null || text.length - from <= PART_UNITS) return matchesIn(pattern, text, from, most)
+  const units = Math.max(PART_UNITS, longest)
+  const found: FoundMatch[] = []
+  for (let position = from; position < text.length && found.length < most; ) {
+    const limit = Math.min(text.length, position + units)
+    // The characters before and after a match decide conditions such as \b and ^. They have up to two units.
+    const first = contextStart(text, position)
+    const part = text.slice(first, limit + longest + 2)
+    const searched = position
+    position = limit
+    for (const { start, end } of matchesIn(pattern, part, searched - first, most)) {
+      if (first + start >= limit) break
+      found.push({ start: first + start, end: first + end })
+      position = Math.max(limit, first + end)
+    }
+    yield
+  }
+  return found
+}
+
+/** Where the character before a place begins. */
+function contextStart(text: string, place: number): number {
+  const before = text.charCodeAt(place - 1)
+  return Math.max(0, before >= 0xdc00 && before <= 0xdfff ? place - 2 : place - 1)
+}
+
+function matchesIn(pattern: CompiledPattern, text: string, from: number, most: number): FoundMatch[] {
   if (!pattern.matcher.test(text)) return []
-  const found: { start: number; end: number }[] = []
+  const found: FoundMatch[] = []
   const matcher = pattern.matcher.matcher(text)
   const linear = pattern.longest !== null || pattern.endsItself
   const limit = linear ? Infinity : Math.max(MOST_FAR_READING_MATCHES, MOST_READING / text.length)
   let position = from
-  while (position <= text.length && matcher.find(position)) {
+  while (found.length < most && position <= text.length && matcher.find(position)) {
     const start = matcher.start()
     const end = matcher.end()
     if (found.length >= limit) {

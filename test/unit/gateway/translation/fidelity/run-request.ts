@@ -44,7 +44,9 @@ export function runRequest(pair: Pair, request: Json, capabilities = CAPABILITIE
   try {
     const outline = drained(PROTOCOLS[pair.caller].outline(body))
     if (pair.caller !== pair.upstream) return sent(translated(pair, body, capabilities).takeRequest().pieces)
-    const edits = requestEdits(outline, PROTOCOLS[pair.caller], { upstreamModel: MODEL, capabilities })
+    const edits = drained(
+      requestEdits(outline, PROTOCOLS[pair.caller], { upstreamModel: MODEL, capabilities }),
+    )
     return sent(applyEdits(body, edits).pieces)
   } catch (error) {
     if (error instanceof ApiError && error.status === 400) return { refused: error.message }
