@@ -19,7 +19,7 @@ const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
 /** Bytes of a string that are read in one slice. A number that no body reaches stands for all. */
-const STRING_SLICE_BYTES = 256 * 1024
+const STRING_SLICE_BYTES = 64 * 1024
 const ALL_BYTES = 2 ** 29
 
 /**
@@ -44,7 +44,7 @@ export function scanJsonInSlices(
 }
 
 /** Bytes that are read in one slice; every value counts as some. */
-const SLICE_BYTES = 256 * 1024
+const SLICE_BYTES = 64 * 1024
 const VALUE_BYTES = 64
 
 /** Returns after a value whether a slice of bytes and values has ended. */

@@ -11,7 +11,7 @@ export interface SliceInput {
 
 const HEADS: Partial<Record<Operation, string>> = {
   messages: '"max_tokens":5,',
-  count_tokens: '"max_tokens":5,',
+  responses: '"stream":true,',
 }
 
 /** `head`, then as much of `unit` as there is room for, and `tail`. */
@@ -52,7 +52,8 @@ const argumentsOf = (name: string, head: string, unit: string, tail: string): Sl
   body: inMember('chat_completions', CALL + escaped(head), escaped(unit), `${escaped(tail)}"}}]}]`),
 })
 
-const USE = '"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{'
+const USE =
+  '"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{'
 const inputOf = (name: string, head: string, unit: string, tail: string): SliceInput => ({
   name: `tool input: ${name}`,
   operation: 'messages',
@@ -91,6 +92,7 @@ export const SLICE_INPUTS: readonly SliceInput[] = [
     content('one word', 'a', operation),
   ]),
   content('one number', '7'),
+  content('zeros', '0'),
   content('card numbers', '4111111111111111'),
   content('capitals', 'DEUTDEFF'),
   content('digits and capitals', 'DE00XX00'),
@@ -121,7 +123,6 @@ export const SLICE_INPUTS: readonly SliceInput[] = [
   content('names of secrets', 'password='),
   content('names of secrets and values', 'password=Xk39fjw8Qp2z&'),
   content('begun private keys', '-----BEGIN PRIVATE KEY-----\\n'),
-  content('private key, one line', BASE64.replaceAll('=', 'A')),
   {
     name: 'private key of one line',
     operation: 'chat_completions',

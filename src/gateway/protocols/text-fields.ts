@@ -220,7 +220,7 @@ export function* isBase64InSlices(contents: Uint8Array, start: number): Slices<b
   return false
 }
 
-const SLICE_BYTES = 256 * 1024
+const SLICE_BYTES = 64 * 1024
 const COPIED_BYTES = 16 * 1024
 
 /** By byte. The backslash is there because `/` may be written as `\/`. */

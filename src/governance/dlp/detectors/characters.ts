@@ -72,7 +72,7 @@ export function isDigitAt(text: string, index: number): boolean {
 export const LONGEST_READ = 1024 * 1024
 
 /** Units of a run that are read in one slice. */
-const PART_UNITS = 256 * 1024
+const PART_UNITS = 64 * 1024
 
 /** A set of ASCII characters. */
 export class CharacterSet {

@@ -203,11 +203,16 @@ const UNITS_AT_ONCE = 64 * 1024
 
 /** The source of the segments' units, which are taken off, with the replacements in it. */
 function* toReplacement(segments: readonly ReleasedText[], source: SourceText): Slices<Replacement> {
-  const pieces: Uint8Array[] = []
+  const joinedPieces: Uint8Array[] = []
+  let pieces: Uint8Array[] = []
   let released = 0
   let withheld = 0
   for (const [index, { units, replacement }] of segments.entries()) {
-    if (index % SEGMENTS_AT_ONCE === SEGMENTS_AT_ONCE - 1) yield
+    if (index % SEGMENTS_AT_ONCE === SEGMENTS_AT_ONCE - 1) {
+      joinedPieces.push(joinBytes(pieces))
+      pieces = []
+      yield
+    }
     const bytes = source.take(units)
     if (replacement === null) {
       pieces.push(bytes)
@@ -222,7 +227,7 @@ function* toReplacement(segments: readonly ReleasedText[], source: SourceText): 
       withheld += bytes.length
     }
   }
-  return { contents: joinBytes(pieces), released, withheld }
+  return { contents: joinBytes([...joinedPieces, ...pieces]), released, withheld }
 }
 
 function joined(parts: readonly Replacement[]): Replacement {

@@ -13,7 +13,7 @@ export function* scanBlocks(scan: Scan): Slices<void> {
 }
 
 /** Characters of a text that are searched in one slice. */
-const PART_UNITS = 256 * 1024
+const PART_UNITS = 64 * 1024
 
 /** Reads what begins at a place. @returns where the search goes on. */
 type ReadAt = (scan: Scan, index: number) => number | Slices<number>
@@ -38,7 +38,7 @@ function* placeOf(text: string, sought: string, from: number): Slices<number> {
   for (let part = from; part < text.length; part += PART_UNITS) {
     const found = text.slice(part, part + PART_UNITS + sought.length - 1).indexOf(sought)
     if (found >= 0) return part + found
-    yield
+    if (part + PART_UNITS < text.length) yield
   }
   return -1
 }

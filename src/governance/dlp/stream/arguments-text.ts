@@ -1,3 +1,4 @@
+import { joinBytes } from '../../../lib/byte-edits.ts'
 import { scanJsonInSlices } from '../../../lib/json-scan.ts'
 import { jsonContents, pieceEnd } from '../../../lib/json-text.ts'
 import { JsonSyntaxError } from '../../../lib/json-visitor.ts'
@@ -100,12 +101,24 @@ function* isJson(text: string, budget: ScanBudget): Slices<boolean> {
       counted = at
       return budget.endsSlice()
     }
-    yield* scanJsonInSlices(encoder.encode(text), {}, isDue)
+    yield* scanJsonInSlices(yield* encodedInSlices(text), {}, isDue)
     return true
   } catch (error) {
     if (error instanceof JsonSyntaxError) return false
     throw error
   }
+}
+
+function* encodedInSlices(text: string): Slices<Uint8Array> {
+  if (text.length <= PIECE_UNITS) return encoder.encode(text)
+  const pieces: Uint8Array[] = []
+  for (let at = 0; at < text.length; ) {
+    const end = pieceEnd(text, at, PIECE_UNITS)
+    pieces.push(encoder.encode(text.slice(at, end)))
+    at = end
+    yield
+  }
+  return joinBytes(pieces)
 }
 
 const PIECE_UNITS = 64 * 1024

@@ -50,7 +50,7 @@ export function* holdBackStart(text: string, plan: Plan): Slices<number> {
 }
 
 const LONGEST_WORD_FORM = 40
-const SLICE_UNITS = 128 * 1024
+const SLICE_UNITS = 64 * 1024
 
 /** The last run without blanks, quotes or brackets: addresses, keys, names, encoded texts. */
 function* openRun(text: string): Slices<number> {

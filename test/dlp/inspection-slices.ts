@@ -1,0 +1,63 @@
+import { OPERATIONS } from '../../src/gateway/operations.ts'
+import { requestEdits } from '../../src/gateway/protocols/request-edits.ts'
+import { inspectRequest } from '../../src/gateway/protocols/request-inspection.ts'
+import type { Inspection } from '../../src/governance/dlp/inspection.ts'
+import { TokenVault } from '../../src/governance/dlp/policy/actions.ts'
+import { callPolicy } from '../../src/governance/dlp/policy/call-policy.ts'
+import type { CustomDetector, Profile } from '../../src/governance/dlp/types.ts'
+import { ApiError } from '../../src/lib/api-error.ts'
+import { applyEditsInSlices } from '../../src/lib/byte-edits.ts'
+import type { Slices } from '../../src/lib/slices.ts'
+import { readResponseRequest } from '../../src/responses/context/load-request.ts'
+import { redactItem } from '../../src/responses/items/redaction.ts'
+import { fullProfile } from './engine-under-test.ts'
+import type { SliceInput } from './slice-inputs.ts'
+
+/** Matches of the patterns have a bound: others are searched in the whole text at once. */
+const CUSTOM: readonly CustomDetector[] = [
+  { id: 'codes', kind: 'pattern', pattern: '\\bKX-[0-9]{4}(?:-[0-9]{1,6}){0,4}', score: 1 },
+  { id: 'terms', kind: 'dictionary', terms: ['a b', 'term', 'term term', 'ipsum'], score: 1 },
+]
+
+const PLAIN = fullProfile()
+const WITH_CUSTOM = fullProfile(CUSTOM)
+
+/** A policy with every detector, in every direction. */
+function policyOf(profile: Profile) {
+  const profiles = { request: profile, response: profile, tool_arguments: profile, tool_result: profile }
+  return callPolicy(profiles, new TokenVault(new Uint8Array(32), 'owner'))
+}
+
+/** As large bodies are held: in a resizable buffer. */
+export function heldBytes(bytes: Uint8Array): Uint8Array {
+  const held = new Uint8Array(new ArrayBuffer(bytes.length, { maxByteLength: bytes.length }))
+  held.set(bytes)
+  return held
+}
+
+/**
+ * Everything that is done to a request before it is sent, in slices.
+ * @returns the code of a refusal, or 'passed'.
+ */
+export function* inspectionSlices(input: SliceInput, body: Uint8Array): Slices<string> {
+  const policy = policyOf(input.custom ? WITH_CUSTOM : PLAIN)
+  const { protocol } = OPERATIONS[input.operation]
+  try {
+    if (input.operation === 'responses') {
+      // The items are redacted before they are stored.
+      const { items } = yield* readResponseRequest(body)
+      for (const item of items) if ('bytes' in item) yield* redactItem(policy, item.bytes)
+    }
+    const outline = yield* protocol.outline(body)
+    const inspection: Inspection = policy.requestInspection()
+    const found = yield* inspectRequest(outline, protocol, inspection)
+    const { changedThinking } = found
+    const target = { upstreamModel: 'm', capabilities: [], changedThinking }
+    const edits = yield* requestEdits(outline, protocol, target)
+    yield* applyEditsInSlices(body, [...edits, ...found.edits])
+    return 'passed'
+  } catch (error) {
+    if (error instanceof ApiError) return error.code ?? error.kind
+    throw error
+  }
+}
