@@ -17,6 +17,7 @@ const KNOWN = [
   '4111 1111 1111 1111 ',
   '078051120 ',
   'pypi-AgE',
+  'password=Xk39fjw8Qp2z&',
   'aGVsbG8gd29ybGQhIGhlbGxvIHdvcmxkISBoZWxsbyE=\n',
 ].map(repeating)
 
