@@ -9,7 +9,6 @@ const INPUTS = [
   'private key of blanks',
   'arguments: one word',
   'member: blanks',
-  'member: a number',
 ]
 
 const BODY_BYTES = 1_000_000
