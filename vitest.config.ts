@@ -40,6 +40,7 @@ const COUNTED = [
   'gateway/translation/events/fence-stripper',
   'gateway/translation/requests/bounded-cost',
   'governance/dlp/steps',
+  'governance/dlp/slices',
   'responses/redaction',
 ].map((name) => `test/unit/${name}.test.ts`)
 

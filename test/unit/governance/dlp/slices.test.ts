@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { StepCounter } from '../../../dlp/counted-steps.ts'
 import { heldBytes, inspectionSlices } from '../../../dlp/inspection-slices.ts'
 import { SLICE_INPUTS, type SliceInput } from '../../../dlp/slice-inputs.ts'
+import { StepCounter } from '../../../harness/counted-steps.ts'
 
 /** Inputs of places that could read a whole text, token or blank at once; `test:dlp` measures all, of 20 MB. */
 const INPUTS = [
