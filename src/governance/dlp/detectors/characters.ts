@@ -68,9 +68,6 @@ export function isDigitAt(text: string, index: number): boolean {
   return code >= 0x30 && code <= 0x39
 }
 
-/** More of a token or an address is not read at once: a millisecond or two. None that works is as long. */
-export const LONGEST_READ = 1024 * 1024
-
 /** Units of a run that are read in one slice. */
 const PART_UNITS = 64 * 1024
 

@@ -1,4 +1,4 @@
-import { ACCENTED, CharacterSet, classAt, isAlphanumericAt, LONGEST_READ } from './characters.ts'
+import { ACCENTED, CharacterSet, classAt, isAlphanumericAt } from './characters.ts'
 import type { Match, ScoredDetector } from './detector.ts'
 import { isDoubtfulEnding, isReservedDomain, isTopLevelDomain } from './top-level-domains.ts'
 
@@ -196,6 +196,8 @@ function isIpv6(address: string): boolean {
 
 const SCHEME = new CharacterSet(`${ALPHANUMERIC}+.-`)
 const LONGEST_AUTHORITY = 400
+/** More of a URL after its host is not read, which is a millisecond or two; the other detectors read the rest. */
+const LONGEST_TAIL = 1024 * 1024
 const URL_TAIL = new CharacterSet(`${ALPHANUMERIC}-._~:/?#@!$&*+=%`)
 /** Marks that end a sentence or close a bracket are not of the URL before them. */
 const CLOSING_MARKS = new CharacterSet('.,:;!?)')
@@ -217,7 +219,7 @@ export function readUrlCredentials(text: string, colon: number): Match | null {
   const password = text.slice(separator + 1, at)
   if (password.length === 0 || isPlaceholder(password) || !/^[A-Za-z0-9[_]/.test(text.slice(at + 1)))
     return null
-  const tailEnd = URL_TAIL.runEnd(text, authorityStop, authorityStop + LONGEST_READ)
+  const tailEnd = URL_TAIL.runEnd(text, authorityStop, authorityStop + LONGEST_TAIL)
   const end = CLOSING_MARKS.runStart(text, tailEnd, at + 2)
   return { start, end, score: URL_CREDENTIALS.baseScore }
 }

@@ -1,9 +1,10 @@
+import type { Slices } from '../../../lib/slices.ts'
 import { decodeBase64 } from './base64.ts'
 import {
   BASE64_ANY,
+  CharacterSet,
   classAt,
   DIGIT,
-  LONGEST_READ,
   LOWER_LETTER,
   UPPER_LETTER,
   URL_SAFE,
@@ -31,18 +32,21 @@ export const BASIC_CREDENTIALS: ScoredDetector = {
   baseScore: 0.95,
 }
 
-/** Reads a token whose `eyJ` is at `start`: two or three parts, the first a JSON object with `alg` (RFC 7515, 7519). */
-export function readJsonWebToken(text: string, start: number): Match | null {
+/**
+ * Reads a token whose `eyJ` is at `start`: two or three parts, the first a JSON object with `alg` (RFC 7515, 7519). All of
+ * it is read, in slices: a part of it that was left out would get out.
+ */
+export function* readJsonWebToken(text: string, start: number): Slices<Match | null> {
   if (URL_SAFE.hasAt(text, start - 1)) return null
-  const headerEnd = URL_SAFE.runEnd(text, start, start + LONGEST_READ)
+  const headerEnd = yield* URL_SAFE.runEndInSlices(text, start)
   if (text[headerEnd] !== '.' || headerEnd - start < 12) return null
-  const payloadEnd = URL_SAFE.runEnd(text, headerEnd + 1, headerEnd + LONGEST_READ)
+  const payloadEnd = yield* URL_SAFE.runEndInSlices(text, headerEnd + 1)
   if (payloadEnd - headerEnd < 8) return null
   const header = decodeBase64(text.slice(start, Math.min(headerEnd, start + 4000)))
   if (header === null || !/^\{[\s\S]*"(?:alg|enc|typ)"/.test(header)) return null
   let end = payloadEnd
   for (let part = 0; part < 3 && text[end] === '.'; part++) {
-    const partEnd = URL_SAFE.runEnd(text, end + 1, end + LONGEST_READ)
+    const partEnd = yield* URL_SAFE.runEndInSlices(text, end + 1)
     if (partEnd === end + 1 && part > 0) break
     end = partEnd
   }
@@ -274,10 +278,12 @@ export const SECRET_CONTEXT = contextPattern(
     'client secret, webhook secret, x api key, aws secret, account key, connection string',
 )
 
-/** Reads the base 64 of a Basic authorization that starts at `start` (RFC 7617). */
-export function readBasicCredentials(text: string, start: number): Match | null {
-  let end = BASE64_ANY.runEnd(text, start, start + LONGEST_READ)
-  while (text[end] === '=' && end - start < LONGEST_READ) end++
+const PADDING = new CharacterSet('=')
+
+/** Reads the base 64 of a Basic authorization that starts at `start` (RFC 7617), all of it, in slices. */
+export function* readBasicCredentials(text: string, start: number): Slices<Match | null> {
+  const contentEnd = yield* BASE64_ANY.runEndInSlices(text, start)
+  const end = yield* PADDING.runEndInSlices(text, contentEnd)
   const decoded = end - start >= 6 ? decodeBase64(text.slice(start, Math.min(end, start + 1024))) : null
   if (decoded === null || !/^[\x20-\x7e]*:[\x20-\x7e]+$/.test(decoded)) return null
   return { start, end, score: BASIC_CREDENTIALS.baseScore }

@@ -62,10 +62,10 @@ function* readMachineReadableAt(scan: Scan, index: number): Slices<number> {
   return end
 }
 
-function readBasicAt(scan: Scan, index: number): number {
+function* readBasicAt(scan: Scan, index: number): Slices<number> {
   const { text } = scan
   if (/[bB]/.test(text.charAt(index - 1)) && !isAlphanumericAt(text, index - 2)) {
-    reportMatch(scan, BASIC_CREDENTIALS, readBasicCredentials(text, index + 5))
+    reportMatch(scan, BASIC_CREDENTIALS, yield* readBasicCredentials(text, index + 5))
   }
   return index + 5
 }

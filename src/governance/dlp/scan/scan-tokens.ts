@@ -91,9 +91,7 @@ export function scanKeys(scan: Scan, start: number, runEnd: number): void {
     if (isMonotonous(body) || form.validate?.(body) === false) continue
     scan.report(id, start, end, score)
   }
-  if (text.startsWith('eyJ', start) && scan.covers(JSON_WEB_TOKEN.id)) {
-    reportMatch(scan, JSON_WEB_TOKEN, readJsonWebToken(text, start))
-  }
+  if (text.startsWith('eyJ', start) && scan.covers(JSON_WEB_TOKEN.id)) scan.signedTokens.push(start)
   if (!plan.specialKeys) return
   const special = readSpecialKey(text, start, runEnd, scan.surroundings)
   if (special !== null) reportMatch(scan, special, special)
@@ -110,6 +108,20 @@ function isMonotonous(body: string): boolean {
   }
   return false
 }
+
+/** Reads the signed tokens whose starts were found, which can be as long as a text. */
+export function* scanSignedTokens(scan: Scan): Slices<void> {
+  const { text, budget } = scan
+  for (const start of scan.signedTokens.splice(0)) {
+    const found = yield* readJsonWebToken(text, start)
+    reportMatch(scan, JSON_WEB_TOKEN, found)
+    budget.pace(found === null ? TOKEN_STEPS : TOKEN_STEPS + found.end - found.start)
+    if (budget.endsSlice()) yield
+  }
+}
+
+/** Steps of reading a signed token, beside its units. */
+const TOKEN_STEPS = 64
 
 /**
  * Values after names of secrets: `password=...`, `"token": "..."`. The scan goes on after a value, so that each part of a
@@ -223,7 +235,7 @@ function mentionsSecrets(scan: Scan): boolean {
   return scan.mentionsSecrets
 }
 
-/** Searches a long text for words for secrets, in parts that overlap by more than such a word. */
+/** Searches a text for words for secrets, a long one in parts that overlap by more than such a word. */
 export function* lookForHints(scan: Scan): Slices<void> {
   const { text } = scan
   for (let at = 0; scan.mentionsSecrets === undefined && at < text.length; at += HINT_PART) {

@@ -18,6 +18,7 @@ import {
   scanAssignment,
   scanColons,
   scanNames,
+  scanSignedTokens,
   scanToken,
 } from './scan-tokens.ts'
 import { scanWord, scanWords, standsApart } from './scan-words.ts'
@@ -46,6 +47,8 @@ export interface Scan {
   hints: SecretHints
   /** Lines of encoded text before this index have been joined. */
   linesEnd: number
+  /** Where signed tokens may start, which are read next. */
+  signedTokens: number[]
   /** Addresses before this index have been read. */
   addressesEnd: number
   /** Whether the search for names is within a run that is too long for one. */
@@ -87,6 +90,7 @@ export function* scanReading(
     decoded: [],
     encodedEnd: 0,
     linesEnd: 0,
+    signedTokens: [],
     addressesEnd: 0,
     isInLongName: false,
     mentionsSecrets: undefined,
@@ -121,9 +125,11 @@ export function* scanReading(
     }
     if (index - start >= LONG_RUN) yield* scanLongRun(scan, start, index, classes)
     else if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) {
+      if ((classes & (COLON | EQUALS)) !== 0) yield* lookForHints(scan)
       scanRun(scan, start, index, classes)
       if (mayEncode(start, index, classes)) yield* scanEncoded(scan, start, index)
     } else if ((classes & LOWER_LETTER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
+    if (scan.signedTokens.length > 0) yield* scanSignedTokens(scan)
     for (let next = decoded.pop(); next !== undefined; next = decoded.pop()) yield* scanDecoded(scan, next)
   }
   budget.spend(index - counted + SCAN_STEPS)
@@ -191,15 +197,17 @@ function* scanLongRun(scan: Scan, start: number, end: number, classes: number): 
 
 /** Repeats a search that stops at a limit, until it has come to the end. */
 function* inParts(
-  { budget }: Scan,
+  scan: Scan,
   start: number,
   end: number,
   search: (from: number, limit: number) => number,
 ): Slices<void> {
+  const { budget } = scan
   for (let from = start; from < end; ) {
     const next = search(from, Math.min(end, from + PART_UNITS))
     budget.pace(next - from)
     from = next
+    if (scan.signedTokens.length > 0) yield* scanSignedTokens(scan)
     if (budget.endsSlice()) yield
   }
 }
