@@ -108,8 +108,8 @@ async function sendOverRoutes(
   const buffered = new BufferedResponses()
   try {
     const sent = await sendWithFailover(deps, planned, call, { signal, form: 'http', buffered })
-    const outcome = outcomeOfSent(deps, planned, call, sent)
-    return { ...httpAnswer(deps, planned, sent, { signal, buffered }), outcome }
+    const answered = await httpAnswer(deps, planned, sent, { signal, buffered })
+    return { ...answered, outcome: outcomeOfSent(deps, planned, call, sent) }
   } finally {
     buffered.release()
   }

@@ -4,6 +4,7 @@ import { inspectBody } from '../governance/dlp/json-inspection.ts'
 import type { CallPolicy } from '../governance/dlp/policy/call-policy.ts'
 import type { GovernedCall, Refused } from '../governance/governed-call.ts'
 import { redactCredential } from '../lib/secret-spellings.ts'
+import { inTurns } from '../lib/slices.ts'
 import { outcomeOfSent } from './calls/call-outcome.ts'
 import type { ChargeBasis } from './calls/charges.ts'
 import type { AdmittedCall, ModelRequest, PlannedCall } from './calls/model-call.ts'
@@ -87,11 +88,11 @@ function aborted(signal: AbortSignal): Promise<null> {
 }
 
 /** @param now milliseconds since the epoch. */
-function turnOf(
+async function turnOf(
   { answer, route }: FailoverResult,
   outcome: Promise<CallOutcome>,
   { policy, signal, now }: { policy: CallPolicy; signal: AbortSignal; now: number },
-): SentTurn {
+): Promise<SentTurn> {
   if (answer.kind === 'failed') return { kind: 'failed', error: errorOf(answer.error), outcome }
   if (answer.kind === 'client_left' || !route) {
     return { kind: 'failed', error: errorOf(signal.reason), outcome }
@@ -99,7 +100,7 @@ function turnOf(
   if (answer.kind === 'upstream_error') {
     const body = redactCredential(answer.body, route.provider.credential)
     try {
-      const inspected = inspectBody(policy.responseInspection(), body)
+      const inspected = await inTurns(inspectBody(policy.responseInspection(), body))
       return { kind: 'failed', error: upstreamRefusal(answer.response, inspected, now), outcome }
     } catch (error) {
       return { kind: 'failed', error: errorOf(error), outcome }

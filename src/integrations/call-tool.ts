@@ -24,6 +24,7 @@ import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
 import { JsonSyntaxError } from '../lib/json-visitor.ts'
 import { errorText, logEvent } from '../lib/log.ts'
+import { inTurns } from '../lib/slices.ts'
 import {
   type Executed,
   failed,
@@ -211,7 +212,8 @@ async function planOf(
   if (policy instanceof ApiError) return { target, dlp: null, error: policy }
   const inspection = policy.requestInspection()
   try {
-    const { pieces } = inspectJson(inspection, encoder.encode(call.arguments), 'tool_arguments')
+    const source = encoder.encode(call.arguments)
+    const { pieces } = await inTurns(inspectJson(inspection, source, 'tool_arguments'))
     const inspected = decoder.decode(joinBytes(pieces))
     return { execution: preparation, policy, arguments: inspected, counts: inspection.counts }
   } catch (error) {
@@ -245,7 +247,8 @@ async function executeTool(
     executing.catch(() => {})
     const answer = await Promise.race([executing, rejectionOf(stop)])
     const rules = { tool: execution.target.id, longestResult, opaqueContent }
-    return { ...inspectedAnswer(plan.policy, rules, answer), isCharged: answer.status === 'completed' }
+    const inspected = await inTurns(inspectedAnswer(plan.policy, rules, answer))
+    return { ...inspected, isCharged: answer.status === 'completed' }
   } catch (error) {
     if (signal.aborted) return { ...failed(CALL_ABORTED, 499), isCharged: true }
     if (limit.signal.aborted) return { ...failed(timedOut(timeLimit)), isCharged: true }

@@ -7,6 +7,7 @@ import { ApiError } from '../lib/api-error.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
 import type { JsonPath } from '../lib/json-visitor.ts'
 import { errorText, logEvent } from '../lib/log.ts'
+import type { Slices } from '../lib/slices.ts'
 
 /** What a tool gives back: members that are JSON. */
 export interface ToolAnswer {
@@ -45,12 +46,12 @@ export interface Executed {
 
 export const toolFailed = (message: string, code: string) => new ApiError('internal', message, { code })
 
-/** The answer as the policies let it pass. What is blocked is withheld from the model and from the owner. */
-export function inspectedAnswer(
+/** The answer as the policies let it pass, in slices. What is blocked is withheld from the model and from the owner. */
+export function* inspectedAnswer(
   policy: CallPolicy,
   rules: ResultRules,
   { status, members }: ToolAnswer,
-): InspectedAnswer {
+): Slices<InspectedAnswer> {
   const inspection = policy.responseInspection()
   const source = encoder.encode(JSON.stringify(members))
   const longest = rules.longestResult ?? MOST_RESULT_BYTES
@@ -62,7 +63,7 @@ export function inspectedAnswer(
   const [uninspectable] = policy.blocksUninspectable('tool_result') ? opaque : []
   if (uninspectable) return withheld(uninspectableContent(uninspectable.kind), source.length)
   try {
-    const { pieces } = inspectJson(inspection, source, 'tool_result', isAtOneOf(opaque))
+    const { pieces } = yield* inspectJson(inspection, source, 'tool_result', isAtOneOf(opaque))
     const passed = JSON.parse(decoder.decode(joinBytes(pieces))) as ToolAnswer['members']
     const code = status === 'failed' ? 'tool_failed' : null
     return {

@@ -48,7 +48,7 @@ const SLICE_BYTES = 64 * 1024
 const VALUE_BYTES = 64
 
 /** Returns after a value whether a slice of bytes and values has ended. */
-function slicesOfBytes(): (at: number) => boolean {
+export function slicesOfBytes(): (at: number) => boolean {
   let values = 0
   let sliceEnd = SLICE_BYTES
   return (at) => {

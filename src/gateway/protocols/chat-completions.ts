@@ -1,4 +1,4 @@
-import { scanJson } from '../../lib/json-scan.ts'
+import type { Slices } from '../../lib/slices.ts'
 import { encodeFrame, HEARTBEAT_COMMENT } from '../../lib/sse.ts'
 import { chatCompletionRequest, completionRequest, OTHER_OUTPUT_LIMITS } from '../../wire/model-requests.ts'
 import { ChatStreamReader, DONE } from './chat-stream-reader.ts'
@@ -68,9 +68,9 @@ export const completions: Protocol = {
   outline: (body) => outlineRequest(body, completionRules),
 }
 
-function readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
+function* readAnswer(body: Uint8Array, context: AnswerContext): Slices<AnswerReading> {
   const scan = new ChunkScan(body, context, false)
-  scanJson(body, scan)
+  yield* scan.readWhole()
   context.inspection.endUnit(body.length)
   const isError = scan.error !== null && !scan.hasChoices
   return { edits: scan.edits, isError, usage: usageOfChat(scan.usageValue()), textBytes: scan.textBytes }

@@ -1,6 +1,8 @@
+import { inspectWhileScanning, WaitingTexts } from '../../governance/dlp/waiting-texts.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'
+import type { Slices } from '../../lib/slices.ts'
 import { chunkTextKind, elementKey } from './chunk-texts.ts'
 import { jsonAt } from './frame-json.ts'
 import { type ChangingString, changingString } from './frame-template.ts'
@@ -33,7 +35,7 @@ export class ChunkScan {
   textBytes = 0
   /** Whether it has a text of reasoning. */
   reasons = false
-  /** Texts that are inspected after the whole chunk has been scanned; null when each is inspected at once. */
+  /** Texts that are inspected after the whole chunk has been scanned; null for a whole answer, and without a policy. */
   readonly strings: FrameString[] | null
   /** Strings of a chunk under no policy that its `FrameTemplate` leaves open. */
   readonly changing: ChangingString[] = []
@@ -42,15 +44,16 @@ export class ChunkScan {
   /** Moonshot reports usage within the choice: https://platform.moonshot.ai/docs/api/chat */
   #choiceUsage: { start: number; end: number } | null = null
   readonly #bytes: Uint8Array
+  /** Texts of a whole answer. */
+  readonly #waiting: WaitingTexts
   readonly #context: AnswerContext
-  readonly #partial: boolean
   /** Whether a policy inspects texts. */
   readonly #active: boolean
 
   constructor(bytes: Uint8Array, context: AnswerContext, partial: boolean) {
     this.#bytes = bytes
+    this.#waiting = new WaitingTexts(context.inspection, bytes)
     this.#context = context
-    this.#partial = partial
     this.#active = !context.inspection.engine.passive
     this.strings = partial && this.#active ? [] : null
     this.valueDepth = this.strings ? DEEPEST_INDEX : 3
@@ -73,9 +76,14 @@ export class ChunkScan {
       this.strings.push({ path: [...path], start, end })
       return
     }
-    const field = { path, partial: this.#partial, ...chunkTextKind(path) }
-    const edit = this.#context.inspection.text(field, this.#bytes, start, end)
-    if (edit) this.edits.push(edit)
+    if (this.#active) this.#waiting.addText({ path, partial: false, ...chunkTextKind(path) }, start, end)
+    else this.#context.inspection.count(end - start)
+  }
+
+  /** Scans a whole answer, in slices. @throws JsonSyntaxError, ApiError `dlp_blocked`. */
+  *readWhole(): Slices<void> {
+    const edits = yield* inspectWhileScanning(this.#bytes, this, this.#waiting)
+    for (const edit of edits) this.edits.push(edit)
   }
 
   value(path: JsonPath, kind: JsonKind, start: number, end: number): void {

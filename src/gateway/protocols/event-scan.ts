@@ -1,11 +1,13 @@
+import { inspectWhileScanning, WaitingTexts } from '../../governance/dlp/waiting-texts.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
+import type { Slices } from '../../lib/slices.ts'
 import { eventDirection, fieldOf } from './event-texts.ts'
 import { editedJson, jsonAt } from './frame-json.ts'
 import { type ChangingString, changingString } from './frame-template.ts'
 import { type AnswerContext, keepsSignatures } from './protocol.ts'
 import { SourceData } from './source-data.ts'
-import { type FrameString, inspectOwnValue } from './streamed-texts.ts'
+import { type FrameString, inspectOwnValue, ownValuePlace } from './streamed-texts.ts'
 import { isText, isUnreadable } from './text-fields.ts'
 
 const encoder = new TextEncoder()
@@ -17,22 +19,25 @@ export class EventScan {
   readonly edits: ByteEdit[] = []
   readonly #places = new Map<string, { start: number; end: number }>()
   textBytes = 0
-  /** Texts that are inspected after the whole event has been scanned; null when each is inspected at once. */
+  /** Texts that are inspected after the whole event has been scanned; null for a whole answer, and without a policy. */
   readonly strings: FrameString[] | null
   /** Strings of an event under no policy that its `FrameTemplate` leaves open. */
   readonly changing: ChangingString[] = []
   readonly #partial: boolean
   readonly #bytes: Uint8Array
+  /** Texts of a whole answer. */
+  readonly #waiting: WaitingTexts
   readonly #context: AnswerContext
   /** Whether a policy inspects texts. */
   readonly #active: boolean
-  /** In a whole answer: changed blocks of thinking, and the places of signatures, by block. */
-  readonly #changedThinking = new Set<number>()
+  /** In a whole answer: blocks of thinking by the places of their texts, and the places of signatures by block. */
+  readonly #thinking = new Map<number, number>()
   readonly #signatures = new Map<number, { start: number; end: number }>()
   readonly #sources = new SourceData<FrameString>()
 
   constructor(bytes: Uint8Array, context: AnswerContext, partial: boolean) {
     this.#bytes = bytes
+    this.#waiting = new WaitingTexts(context.inspection, bytes)
     this.#context = context
     this.#partial = partial
     this.#active = !context.inspection.engine.passive
@@ -63,16 +68,22 @@ export class EventScan {
     }
     const signed = path[2] === 'thinking'
     const field = { ...fieldOf(path), signed: signed && keepsSignatures(this.#context) }
-    const edit = inspection.text(field, this.#bytes, start, end)
-    if (!edit) return
-    this.edits.push(edit)
-    if (signed) this.#changedThinking.add(Number(path[1]))
+    if (signed) this.#thinking.set(start, Number(path[1]))
+    if (this.#active) this.#waiting.addText(field, start, end)
+    else inspection.count(end - start)
+  }
+
+  /** Scans a whole answer, in slices. @throws JsonSyntaxError, ApiError `dlp_blocked`. */
+  *readWhole(): Slices<void> {
+    const edits = yield* inspectWhileScanning(this.#bytes, this, this.#waiting)
+    for (const edit of edits) this.edits.push(edit)
   }
 
   /** Cuts signatures of changed thinking out: the provider would refuse them. */
   removeSignatures(): void {
+    const changed = new Set(this.edits.map(({ start }) => this.#thinking.get(start)))
     for (const [block, place] of this.#signatures) {
-      if (this.#changedThinking.has(block)) this.edits.push({ ...place, replacement: new Uint8Array() })
+      if (changed.has(block)) this.edits.push({ ...place, replacement: new Uint8Array() })
     }
   }
 
@@ -100,7 +111,9 @@ export class EventScan {
       // In a whole answer, and in the event that begins a block.
       if (path[2] !== 'input' && path[1] !== 'input') return
       const place = { path, start, end, memberStart, nameEnd }
-      this.edits.push(...inspectOwnValue(this.#context.inspection, place, kind, this.#bytes))
+      if (this.strings)
+        this.edits.push(...inspectOwnValue(this.#context.inspection, place, kind, this.#bytes))
+      else if (this.#active) this.#waiting.addValue(ownValuePlace(place), kind, 'tool_arguments')
       return
     }
     const place = placeOf(path)

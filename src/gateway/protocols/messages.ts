@@ -1,4 +1,4 @@
-import { scanJson } from '../../lib/json-scan.ts'
+import type { Slices } from '../../lib/slices.ts'
 import { encodeFrame } from '../../lib/sse.ts'
 import { countTokensRequest, messagesRequest } from '../../wire/model-requests.ts'
 import { EventScan } from './event-scan.ts'
@@ -51,9 +51,9 @@ export const countTokens: Protocol = {
   outline: (body) => outlineRequest(body, { ...rules, schema: countTokensRequest, maximumOutput: () => 0 }),
 }
 
-function readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
+function* readAnswer(body: Uint8Array, context: AnswerContext): Slices<AnswerReading> {
   const scan = new EventScan(body, context, false)
-  scanJson(body, scan)
+  yield* scan.readWhole()
   scan.removeSignatures()
   context.inspection.endUnit(body.length)
   const isError = (scan.parse('error') ?? null) !== null && scan.parse('content') === undefined

@@ -23,8 +23,8 @@ export interface Protocol {
    * @param changedThinking blocks of thinking with edited text, as `<message>.<block>`.
    */
   ownEdits?(body: Uint8Array, changedThinking?: ReadonlySet<string>): Slices<ByteEdit[]>
-  /** Reads a whole answer. @throws JsonSyntaxError if it is not JSON. */
-  readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading
+  /** Reads a whole answer in slices. @throws JsonSyntaxError if it is not JSON. */
+  readAnswer(body: Uint8Array, context: AnswerContext): Slices<AnswerReading>
   streamReader(context: AnswerContext): StreamReader
   dialect: Dialect
 }

@@ -1,5 +1,5 @@
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
-import type { JsonValuePlace } from '../../governance/dlp/json-inspection.ts'
+import type { JsonValuePlace } from '../../governance/dlp/names-and-numbers.ts'
 import { dataUrlHead, isEncodedText } from '../../governance/dlp/source/encoded-text.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'

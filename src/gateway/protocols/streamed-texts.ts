@@ -1,5 +1,5 @@
 import type { HeldText, Inspection } from '../../governance/dlp/inspection.ts'
-import { type JsonValuePlace, nameAndNumberInSlices } from '../../governance/dlp/json-inspection.ts'
+import { type JsonValuePlace, nameAndNumberInSlices } from '../../governance/dlp/names-and-numbers.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'
@@ -80,12 +80,12 @@ export function inspectOwnValueInSlices(
   kind: JsonKind,
   source: Uint8Array,
 ): Slices<ByteEdit[]> {
-  const { path } = place
-  // The name of the input itself is the protocol's.
-  const isWithin = path.indexOf('input') < path.length - 1
-  const shown = isWithin ? place : { ...place, path: [] }
-  return nameAndNumberInSlices(inspection, shown, kind, source, 'tool_arguments')
+  return nameAndNumberInSlices(inspection, ownValuePlace(place), kind, source, 'tool_arguments')
 }
+
+/** The place without a name where it is that of the input itself, which is the protocol's. */
+export const ownValuePlace = (place: JsonValuePlace): JsonValuePlace =>
+  place.path.indexOf('input') < place.path.length - 1 ? place : { ...place, path: [] }
 
 const decoder = new TextDecoder()
 

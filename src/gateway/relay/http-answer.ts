@@ -1,7 +1,9 @@
 /** The result of a sent call as the answer for a caller over HTTP. */
+
 import { inspectBody } from '../../governance/dlp/json-inspection.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { redactCredential } from '../../lib/secret-spellings.ts'
+import { inTurns } from '../../lib/slices.ts'
 import type { ModelAnswer, PlannedCall } from '../calls/model-call.ts'
 import { OPERATIONS } from '../operations.ts'
 import { DEFAULT_USES } from '../protocols/server-tools.ts'
@@ -28,12 +30,12 @@ const textEncoder = new TextEncoder()
  * The answer of a call, or the error that is rendered in its place.
  * @param options of the sending. Their `buffered` keeps the budget of a large body until its caller has read it.
  */
-export function httpAnswer(
+export async function httpAnswer(
   deps: HttpAnswerDeps,
   planned: PlannedCall,
   { answer, route, dropped }: FailoverResult,
   { buffered, signal }: Pick<SendOptions, 'buffered' | 'signal'>,
-): { kind: 'answered'; answer: ModelAnswer } | { kind: 'failed'; error: Error } {
+): Promise<{ kind: 'answered'; answer: ModelAnswer } | { kind: 'failed'; error: Error }> {
   if (answer.kind === 'failed') return { kind: 'failed', error: errorOf(answer.error) }
   if (answer.kind === 'client_left' || !route) {
     return { kind: 'answered', answer: { status: CLIENT_LEFT, headers: {}, body: new Uint8Array() } }
@@ -45,7 +47,7 @@ export function httpAnswer(
   const handOver: HandOver = (pieces) => buffered.handOver(pieces, signal, (work) => deps.waitUntil(work))
   if (answer.kind === 'upstream_error') {
     try {
-      const inspected = inspectedError(planned, answer.body)
+      const inspected = await inspectedError(planned, answer.body)
       const context = { requestId: planned.request.identity.requestId, now: deps.clock() }
       const { status, headers, body } = upstreamErrorAnswer(answer.response, inspected, route, context)
       return { kind: 'answered', answer: { status, headers, body: handOver([body]) } }
@@ -73,8 +75,8 @@ function withDropped(answer: ModelAnswer, dropped: readonly string[]): ModelAnsw
 }
 
 /** On chat completions an upstream's error is not changed (interface: Errors). @throws ApiError `dlp_blocked`. */
-function inspectedError({ request, policy }: PlannedCall, body: Uint8Array): Uint8Array {
-  return request.operation === 'messages' ? inspectBody(policy.responseInspection(), body) : body
+async function inspectedError({ request, policy }: PlannedCall, body: Uint8Array): Promise<Uint8Array> {
+  return request.operation === 'messages' ? inTurns(inspectBody(policy.responseInspection(), body)) : body
 }
 
 export const errorOf = (error: unknown): Error =>

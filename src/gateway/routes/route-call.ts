@@ -4,9 +4,10 @@ import { Inspection, passAllEngine } from '../../governance/dlp/inspection.ts'
 import type { GovernedCall } from '../../governance/governed-call.ts'
 import type { Usage } from '../../governance/usage.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import { applyEdits, joinBytes } from '../../lib/byte-edits.ts'
+import { applyEditsInSlices, joinBytes } from '../../lib/byte-edits.ts'
 import { JsonSyntaxError } from '../../lib/json-visitor.ts'
 import { withoutCredential } from '../../lib/secret-spellings.ts'
+import { inTurns } from '../../lib/slices.ts'
 import { answerCharge, type Charge } from '../calls/charges.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
 import { OPERATIONS } from '../operations.ts'
@@ -149,8 +150,8 @@ export class RouteCall {
     if (body.length === 0) throw noAnswer('The upstream sent an empty answer.')
     const inspection = this.#inspection()
     inspection.begin()
-    const reading = jsonOr(() => this.#reading(body, inspection))
-    const edited = applyEdits(body, reading.edits)
+    const reading = await this.#reading(body, inspection)
+    const edited = await inTurns(applyEditsInSlices(body, reading.edits))
     inspection.sink(edited.released, edited.withheld)
     const { provider } = this.request.route
     const pieces = edited.pieces.map((piece) => redactedAnswer(piece, provider))
@@ -174,18 +175,21 @@ export class RouteCall {
     }
   }
 
-  /** @throws ApiError for an answer that must not pass. It is charged, because the upstream has generated it. */
-  #reading(body: Uint8Array, inspection: Inspection): AnswerReading {
+  /**
+   * @throws ApiError for an answer that must not pass. It is charged, because the upstream has generated it. ApiError
+   * upstream for one that is not JSON.
+   */
+  async #reading(body: Uint8Array, inspection: Inspection): Promise<AnswerReading> {
     try {
-      return this.#protocol.readAnswer(body, this.#context(inspection))
+      return await inTurns(this.#protocol.readAnswer(body, this.#context(inspection)))
     } catch (error) {
       inspection.refuse(body.length)
       if (error instanceof ApiError) {
         const uninspected = this.#context(new Inspection(passAllEngine))
-        const { usage, textBytes } = this.#protocol.readAnswer(body, uninspected)
+        const { usage, textBytes } = await inTurns(this.#protocol.readAnswer(body, uninspected))
         this.attempt.discard('refused_answer', answerCharge(this.#planned.basis, usage, textBytes).usage)
       }
-      throw error
+      throw notJsonError(error)
     }
   }
 
@@ -255,7 +259,9 @@ function jsonOr<Result>(read: () => Result): Result {
   try {
     return read()
   } catch (error) {
-    if (error instanceof JsonSyntaxError) throw noAnswer('The upstream sent an answer that is not JSON.')
-    throw error
+    throw notJsonError(error)
   }
 }
+
+const notJsonError = (error: unknown): unknown =>
+  error instanceof JsonSyntaxError ? noAnswer('The upstream sent an answer that is not JSON.') : error

@@ -76,7 +76,7 @@ export async function redactForOwner(
   response: ResponseObject,
   includes: Includes | null,
 ): Promise<ResponseObject> {
-  const read = redactedResponse(await currentPolicy(context, response.model), response)
+  const read = await redactedResponse(await currentPolicy(context, response.model), response)
   return includes === null
     ? read
     : { ...read, output: read.output.map((item) => withIncluded(item, includes)) }

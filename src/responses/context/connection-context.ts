@@ -1,5 +1,5 @@
-import { applyEdits, joinBytes } from '../../lib/byte-edits.ts'
-import { drained } from '../../lib/slices.ts'
+import { applyEditsInSlices, joinBytes } from '../../lib/byte-edits.ts'
+import { inTurns, type Slices } from '../../lib/slices.ts'
 import { LARGE_ITEM_BYTES } from '../content/content-store.ts'
 import { ItemScan } from '../item-types/item-scan.ts'
 import { newItemId } from '../item-types/item-types.ts'
@@ -74,7 +74,10 @@ async function continuedContext(
     // Those that are stored are used, and not written again.
     items: [...held.map((item) => ({ ...item, repeats: item.id })), ...added],
   })
-  const input = context.input.map((item) => (isOwnCopy(context, heldIds, item) ? withNewId(item) : item))
+  const input: ContextItem[] = []
+  for (const item of context.input) {
+    input.push(isOwnCopy(context, heldIds, item) ? await inTurns(withNewId(item)) : item)
+  }
   const historyIds = input.slice(0, held.length).map(({ id }) => id)
   // A stored response works on the files of its conversation.
   const passes = settings.store === false && before.workspaceId !== null
@@ -89,12 +92,13 @@ async function continuedContext(
 const isOwnCopy = ({ referenced }: ResponseContext, heldIds: ReadonlySet<string>, item: ContextItem) =>
   heldIds.has(item.id) && !referenced.has(item.id) && item.bytes.length > LARGE_ITEM_BYTES
 
-function withNewId(item: ContextItem): ContextItem {
+function* withNewId(item: ContextItem): Slices<ContextItem> {
   const id = newItemId(item.type)
-  const place = drained(ItemScan.read(item.bytes, 'item')).members.get('id')
+  const place = (yield* ItemScan.read(item.bytes, 'item')).members.get('id')
   if (!place) return item
   const replacement = new TextEncoder().encode(JSON.stringify(id))
-  const { pieces } = applyEdits(item.bytes, [{ start: place.start, end: place.end, replacement }])
+  const edit = { start: place.start, end: place.end, replacement }
+  const { pieces } = yield* applyEditsInSlices(item.bytes, [edit])
   return { ...item, id, bytes: joinBytes(pieces) }
 }
 

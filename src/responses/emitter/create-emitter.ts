@@ -19,18 +19,18 @@ import { replayResponse } from './replay.ts'
 type Keys = { configuration: Pick<ResponseDeps['configuration'], 'VAULT_KEYS'> }
 
 /** The emitter of a new response, which redacts under the policy what the response repeats of its request. */
-export function newEmitter(
+export async function newEmitter(
   deps: Keys,
   head: ResponseHead,
   settings: ResponseSettings,
   tools: ToolRules,
   log: EventLog,
   policy: CallPolicy,
-): ResponseEmitter {
+): Promise<ResponseEmitter> {
   return new ResponseEmitter({
     ...sharedOptions(deps, head.owner, settings, tools),
     writer: new EventWriter(0, (event) => log.append(event)),
-    response: redactedResponse(policy, initialResponse(settings, tools.shown, head)),
+    response: await redactedResponse(policy, initialResponse(settings, tools.shown, head)),
   })
 }
 

@@ -8,14 +8,14 @@ import {
   unreadablePart,
 } from '../../gateway/protocols/text-fields.ts'
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
-import { type JsonValuePlace, nameAndNumberInSlices } from '../../governance/dlp/json-inspection.ts'
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
+import { inspectWhileScanning, WaitingTexts } from '../../governance/dlp/waiting-texts.ts'
 import { applyEditsInSlices, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
 import { scanJsonInSlices } from '../../lib/json-scan.ts'
 import { decodeString } from '../../lib/json-string.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
-import { drained, inTurns, type Slices } from '../../lib/slices.ts'
+import { inTurns, type Slices } from '../../lib/slices.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
 import { outputTextOf } from '../object/response-members.ts'
@@ -46,17 +46,23 @@ export function* redactItem(policy: CallPolicy | null, bytes: Uint8Array): Slice
   return edits.length === 0 ? bytes : joinBytes((yield* applyEditsInSlices(bytes, edits)).pieces)
 }
 
-/** The same for parsed items, at once. Items that do not change are returned as they are. */
-export function redactedItems<Item extends object>(
+/** The same for parsed items. Items that do not change are returned as they are. */
+export function* redactItems<Item extends object>(
   policy: CallPolicy | null,
   items: readonly Item[],
-): Item[] {
-  return items.map((item) => {
+): Slices<Item[]> {
+  const read: Item[] = []
+  for (const item of items) {
     const bytes = encoder.encode(JSON.stringify(item))
-    const redacted = drained(redactItem(policy, bytes))
-    return redacted === bytes ? item : (JSON.parse(decoder.decode(redacted)) as Item)
-  })
+    const redacted = yield* redactItem(policy, bytes)
+    read.push(redacted === bytes ? item : (JSON.parse(decoder.decode(redacted)) as Item))
+    if (bytes.length > YIELDING_BYTES) yield
+  }
+  return read
 }
+
+/** Items of more are parsed and rendered in a slice of their own. */
+const YIELDING_BYTES = 64 * 1024
 
 /** Members of a response that repeat texts of its request. */
 const REPEATED_SETTINGS = [
@@ -72,12 +78,18 @@ const REPEATED_SETTINGS = [
   'user',
 ] as const
 
-/** The same for a response: its output, and the members that repeat its request. */
-export function redactedResponse(policy: CallPolicy | null, response: ResponseObject): ResponseObject {
-  const output = redactedItems(policy, response.output)
+/** `redactResponse`; other requests have their turn between its slices. */
+export const redactedResponse = async (
+  policy: CallPolicy | null,
+  response: ResponseObject,
+): Promise<ResponseObject> => inTurns(redactResponse(policy, response))
+
+/** The same for a response, in slices: its output, and the members that repeat its request. */
+export function* redactResponse(policy: CallPolicy | null, response: ResponseObject): Slices<ResponseObject> {
+  const output = yield* redactItems(policy, response.output)
   const repeated = Object.fromEntries(REPEATED_SETTINGS.map((name) => [name, response[name]]))
   // In `properties` every string is inspected, since the caller has named the members of metadata and of schemas.
-  const [settings] = redactedItems(policy, [{ type: 'settings', properties: repeated }])
+  const [settings] = yield* redactItems(policy, [{ type: 'settings', properties: repeated }])
   return {
     ...response,
     ...(settings?.properties as Partial<ResponseObject>),
@@ -162,21 +174,15 @@ class RedactionScan {
   readonly watched = OWN_DATA
   readonly valueDepth = MAXIMUM_DEPTH
   readonly #bytes: Uint8Array
-  readonly #inspection: Inspection
   readonly #facts: ItemFacts
   /** Content that is replaced as a whole, in order, and the number of these places before the current one. */
   readonly #withheld: readonly Unreadable[]
   #passed = 0
-  /** Texts that the scan has passed and that are inspected next. */
-  readonly #texts: Array<{ field: TextField; start: number; end: number }> = []
-  /** Names and numbers, as above. */
-  readonly #values: Array<{ place: JsonValuePlace; kind: JsonKind; direction: Direction }> = []
-  /** Bytes of the texts, names and numbers that wait. */
-  #waiting = 0
+  readonly #waiting: WaitingTexts
 
   constructor(bytes: Uint8Array, facts: ItemFacts, inspection: Inspection, policy: CallPolicy) {
     this.#bytes = bytes
-    this.#inspection = inspection
+    this.#waiting = new WaitingTexts(inspection, bytes)
     this.#facts = facts
     this.#withheld = this.#facts.unreadable.filter(({ member }) =>
       policy.blocksUninspectable(directionOf(this.#facts, member)),
@@ -185,32 +191,14 @@ class RedactionScan {
   }
 
   *run(): Slices<void> {
-    for (const _pause of scanJsonInSlices(this.#bytes, this, () => this.#waiting > SLICE_BYTES)) {
-      yield* this.#inspectWaiting()
-      yield
-    }
-    yield* this.#inspectWaiting()
-  }
-
-  *#inspectWaiting(): Slices<void> {
-    this.#waiting = 0
-    for (const { field, start, end } of this.#texts.splice(0)) {
-      const edit = yield* this.#inspection.textInSlices(field, this.#bytes, start, end)
-      if (edit) this.edits.push(edit)
-    }
-    for (const { place, kind, direction } of this.#values.splice(0)) {
-      const edits = yield* nameAndNumberInSlices(this.#inspection, place, kind, this.#bytes, direction)
-      this.edits.push(...edits)
-    }
+    for (const edit of yield* inspectWhileScanning(this.#bytes, this, this.#waiting)) this.edits.push(edit)
   }
 
   string(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
     if (this.#isWithheld(start)) return
     if (!own && (isDataUrl(name, this.#bytes, start, end) || this.#isSealed(path, start, end))) return
     if (requestString(ITEM_TEXTS, path, this.#bytes, start, end, name, own) !== 'text') return
-    const field = this.#fieldOf(path, name)
-    this.#texts.push({ field: { ...field, path: [...path] }, start, end })
-    this.#waiting += end - start + VALUE_BYTES
+    this.#waiting.addText(this.#fieldOf(path, name), start, end)
   }
 
   /** Names that may be values, such as those of metadata, and numbers of the caller's own data. */
@@ -226,10 +214,8 @@ class RedactionScan {
     const isName = typeof name === 'string' && !PLAIN_NAME.test(name)
     const isNumber = kind === 'number' && path.some((part) => OWN_DATA.has(String(part)))
     if ((!isName && !isNumber) || this.#isWithheld(memberStart)) return
-    const place = { path: isName ? [...path] : [], start, end, memberStart, nameEnd }
-    const direction = directionOf(this.#facts, String(path[0]))
-    this.#values.push({ place, kind, direction })
-    this.#waiting += (kind === 'number' ? end : nameEnd) - memberStart + VALUE_BYTES
+    const place = { path: isName ? path : [], start, end, memberStart, nameEnd }
+    this.#waiting.addValue(place, kind, directionOf(this.#facts, String(path[0])))
   }
 
   /** Only the gateway itself opens what it has sealed. */
@@ -248,10 +234,6 @@ class RedactionScan {
     return { path, partial: false, kind, json, ...(kind === 'tool_arguments' && !json && { name }) }
   }
 }
-
-/** Bytes that wait before they are inspected; every text or value counts as some. */
-const SLICE_BYTES = 16 * 1024
-const VALUE_BYTES = 64
 
 const ITEM_TEXTS = { ownData: OWN_DATA, members: ITEM_STRUCTURE }
 

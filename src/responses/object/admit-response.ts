@@ -92,7 +92,7 @@ export async function admitResponse(
         kind: 'admitted',
         trace,
         headers,
-        ...firstEngine(deps, state, log, loaded, { turn, buffers, plan }),
+        ...(await firstEngine(deps, state, log, loaded, { turn, buffers, plan })),
       }
     } catch (error) {
       await settle(deps, turn.call, unsentOutcome(turn.call, deps.clock(), error))
@@ -123,14 +123,14 @@ function droppedOf({ settings, plan }: FirstTurn, { planned }: AdmittedTurn): st
 }
 
 /** Members are picked one by one: the context has up to 50 MB, and must not be referenced while the response generates. */
-function firstEngine(
+async function firstEngine(
   deps: ResponseDeps,
   state: ResponseState,
   log: EventLog,
   { owner, settings, request, tools, items, isLarge, generates }: FirstTurn,
   ready: ReadyTurn,
-): AdmittedResponse {
-  const emitter = newEmitter(deps, state.known, settings, tools, log, ready.turn.planned.policy)
+): Promise<AdmittedResponse> {
+  const emitter = await newEmitter(deps, state.known, settings, tools, log, ready.turn.planned.policy)
   const context = isLarge ? null : items
   const run = { owner, state, log, request, tools, emitter, ready, context, generates }
   const engine = new ResponseEngine(deps, run)

@@ -3,6 +3,7 @@ import { chatCompletions, completions } from '../../../src/gateway/protocols/cha
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { JsonSyntaxError } from '../../../src/lib/json-visitor.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import { chunks, notingEngine, readStream } from './stream-reading.ts'
 
 const encoder = new TextEncoder()
@@ -312,7 +313,7 @@ describe('a whole chat answer', () => {
   const read = (body: string, modelId: string | null = null, engine = notingEngine()) => {
     const bytes = encoder.encode(body)
     const inspection = new Inspection(engine)
-    const reading = chatCompletions.readAnswer(bytes, { inspection, modelId, usageRequested: false })
+    const reading = drained(chatCompletions.readAnswer(bytes, { inspection, modelId, usageRequested: false }))
     const edited = applyEdits(bytes, reading.edits)
     inspection.sink(edited.released, edited.withheld)
     const { inspected, uninspected, released, withheld } = inspection.counts
@@ -346,6 +347,8 @@ describe('a whole chat answer', () => {
 
   it('that is not JSON is an error', () => {
     const context = { inspection: new Inspection(passAllEngine), modelId: null, usageRequested: false }
-    expect(() => chatCompletions.readAnswer(encoder.encode('<html>'), context)).toThrow(JsonSyntaxError)
+    expect(() => drained(chatCompletions.readAnswer(encoder.encode('<html>'), context))).toThrow(
+      JsonSyntaxError,
+    )
   })
 })

@@ -3,6 +3,7 @@ import { messages } from '../../../src/gateway/protocols/messages.ts'
 import { Inspection } from '../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { JsonSyntaxError } from '../../../src/lib/json-visitor.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import { events, notingEngine, readStream } from './stream-reading.ts'
 
 const encoder = new TextEncoder()
@@ -272,7 +273,7 @@ describe('a whole message', () => {
     const bytes = encoder.encode(body)
     const engine = notingEngine(/secret/)
     const inspection = new Inspection(engine)
-    const reading = messages.readAnswer(bytes, { inspection, modelId, usageRequested: false })
+    const reading = drained(messages.readAnswer(bytes, { inspection, modelId, usageRequested: false }))
     const edited = applyEdits(bytes, reading.edits)
     const { inspected, uninspected } = inspection.counts
     expect(inspected + uninspected).toBe(bytes.length)

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RESPONSES_ITEMS } from '../../../src/gateway/translation/requests/responses-items.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import type { EmittedEvent } from '../../../src/responses/emitter/event-writer.ts'
 import { storedStream } from '../../../src/responses/emitter/stored-stream.ts'
 import { modelRequest } from '../../../src/responses/engine/model-request.ts'
@@ -8,7 +9,7 @@ import { uncheckedItem } from '../../../src/responses/item-types/input-item.ts'
 import type { ItemType } from '../../../src/responses/item-types/item-type.ts'
 import { ITEM_TYPES } from '../../../src/responses/item-types/item-types.ts'
 import { contextItemOf } from '../../../src/responses/items/output-items.ts'
-import { redactedItems } from '../../../src/responses/items/redaction.ts'
+import { redactItems } from '../../../src/responses/items/redaction.ts'
 import { untrusted } from '../../../src/responses/tools/untrusted.ts'
 import type { OutputItem } from '../../../src/wire/responses.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
@@ -338,7 +339,7 @@ describe('a type that was added', () => {
   it('is read under the policies of its texts', () => {
     const item = { type: 'weather_call', place: CODE, forecast: CODE }
     for (const direction of DIRECTIONS) {
-      const [read] = redactedItems(policyOf('redact', [direction]), [item])
+      const [read] = drained(redactItems(policyOf('redact', [direction]), [item]))
       expect([read?.place === CODE, read?.forecast === CODE], direction).toEqual([
         direction !== 'tool_arguments',
         direction !== 'tool_result',

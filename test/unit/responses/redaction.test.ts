@@ -5,9 +5,9 @@ import { drained } from '../../../src/lib/slices.ts'
 import { withIncluded } from '../../../src/responses/items/included-members.ts'
 import {
   redactedItem,
-  redactedItems,
-  redactedResponse,
   redactItem,
+  redactItems,
+  redactResponse,
 } from '../../../src/responses/items/redaction.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
 import { StepCounter } from '../../harness/counted-steps.ts'
@@ -16,7 +16,8 @@ import { SeededRandom } from '../lib/seeded-random.ts'
 import { bytesOf, message } from './items.ts'
 
 const HIDDEN = '[REDACTED:CODE]'
-const read = (policy: ReturnType<typeof policyOf> | null, item: object) => redactedItems(policy, [item])[0]
+const read = (policy: ReturnType<typeof policyOf> | null, item: object) =>
+  drained(redactItems(policy, [item]))[0]
 const say = (text: string) => `My code is ${text}.`
 
 /** Blocks what cannot be inspected in some directions, and redacts codes in all. */
@@ -134,7 +135,7 @@ describe('names that are technical in one place only', () => {
 
   it('names of metadata', () => {
     const response = { output: [], output_text: '', metadata: { [CODE]: 'x' } } as unknown as ResponseObject
-    expect(redactedResponse(policyOf('redact'), response).metadata).toEqual({ [HIDDEN]: 'x' })
+    expect(drained(redactResponse(policyOf('redact'), response)).metadata).toEqual({ [HIDDEN]: 'x' })
   })
 })
 
@@ -167,7 +168,7 @@ describe('what becomes of findings', () => {
     expect(await redactedItem(noPolicy, bytes)).toBe(bytes)
     expect(await redactedItem(policyOf('block'), bytes)).toBe(bytes)
     const items = [{ type: 'message', role: 'user', content: 'x' }, item]
-    expect(redactedItems(policyOf('redact'), items)[0]).toBe(items[0])
+    expect(drained(redactItems(policyOf('redact'), items))[0]).toBe(items[0])
   })
 
   it('stays JSON whatever stands around it', async () => {
@@ -263,25 +264,28 @@ describe('a response', () => {
   } as unknown as ResponseObject
 
   it('is read as its items are', () => {
-    const told = redactedResponse(policyOf('block'), response)
+    const told = drained(redactResponse(policyOf('block'), response))
     expect(told.output_text).toBe(`a${HIDDEN}`)
     expect(told.instructions).toBe(say(HIDDEN))
     expect(JSON.stringify(told)).not.toContain(CODE)
     expect(told.id).toBe('resp_1')
-    expect(redactedResponse(null, response)).toEqual(response)
+    expect(drained(redactResponse(null, response))).toEqual(response)
     expect(
-      redactedResponse(policyOf('block', ['response']), { ...response, instructions: null }).instructions,
+      drained(redactResponse(policyOf('block', ['response']), { ...response, instructions: null }))
+        .instructions,
     ).toBeNull()
   })
 
   it('repeats what was asked for as it may be read, whatever its members are called', () => {
     const tools = [{ type: 'function', name: 'f', parameters: { properties: { id: { description: CODE } } } }]
     const asked = { tools, metadata: { id: CODE, type: { format: [CODE, 7, null] } }, user: CODE }
-    const told = redactedResponse(policyOf('redact'), { ...response, ...asked })
+    const told = drained(redactResponse(policyOf('redact'), { ...response, ...asked }))
     expect(JSON.stringify(told)).not.toContain(CODE)
     expect(told.metadata).toEqual({ id: HIDDEN, type: { format: [HIDDEN, 7, null] } })
     expect(told.tools).toMatchObject([{ type: 'function', name: 'f' }])
-    expect(redactedResponse(policyOf('redact', ['response']), { ...response, ...asked })).toMatchObject(asked)
+    expect(
+      drained(redactResponse(policyOf('redact', ['response']), { ...response, ...asked })),
+    ).toMatchObject(asked)
   })
 
   it('shows sealed reasoning to those who asked for it', () => {

@@ -8,6 +8,8 @@ const LONGEST_NAME = 40
 
 /** Tokens as `tokenise` makes them. */
 export const TOKEN = /\[\[[A-Z][A-Z0-9_]{0,39}_[0-9a-f]{12}\]\]/g
+/** Neither a token nor a beginning of one has more units. */
+export const LONGEST_TOKEN = 68
 /** The end of a text that may become one. */
 export const TOKEN_BEGINNING = /\[(?:\[(?:[A-Z][A-Z0-9_]{0,52}(?:[0-9a-f]{0,12}\]?)?)?)?$/
 

@@ -21,6 +21,8 @@ export function* scanCustom(
       custom.kind === 'pattern'
         ? yield* findMatches(custom.pattern, text, from, most)
         : yield* custom.dictionary.find(text, most)
+    // Here, because some of them may not be reported: matches after the last of so many were not looked for.
+    budget.checkFindings(found.length)
     for (const { start, end } of found) if (start >= from) report(custom.id, start, end, custom.score)
   }
 }

@@ -3,6 +3,7 @@ import { Inspection, type Replacement, type TextEngine } from '../../../../src/g
 import { inspectJson } from '../../../../src/governance/dlp/json-inspection.ts'
 import { joinBytes } from '../../../../src/lib/byte-edits.ts'
 import { JsonSyntaxError } from '../../../../src/lib/json-visitor.ts'
+import { drained } from '../../../../src/lib/slices.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -26,7 +27,7 @@ function engineFor(seen: Array<{ text: string; kind: string | undefined }>): Tex
 function inspected(json: string) {
   const seen: Array<{ text: string; kind: string | undefined }> = []
   const inspection = new Inspection(engineFor(seen))
-  const { pieces } = inspectJson(inspection, encoder.encode(json), 'tool_result')
+  const { pieces } = drained(inspectJson(inspection, encoder.encode(json), 'tool_result'))
   return { text: decoder.decode(joinBytes(pieces)), seen, counts: inspection.counts }
 }
 

@@ -8,6 +8,7 @@ const INPUTS = [
   'one number, chat_completions',
   'private key of blanks',
   'arguments: one word',
+  'member: a number',
   'member: blanks',
 ]
 

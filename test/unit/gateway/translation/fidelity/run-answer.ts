@@ -7,6 +7,7 @@ import type { EventEncoder } from '../../../../../src/gateway/translation/model-
 import type { TranslatedCall } from '../../../../../src/gateway/translation/translated-call.ts'
 import { Inspection, passAllEngine } from '../../../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../../../src/lib/byte-edits.ts'
+import { drained } from '../../../../../src/lib/slices.ts'
 import { relayToHttp, streamOf } from '../../http-relay.ts'
 import type { Pair } from './features.ts'
 import { CALLERS, CAPABILITIES, MODEL, PLAIN_REQUESTS, PROTOCOLS, translated } from './run-request.ts'
@@ -21,7 +22,7 @@ export const UPSTREAM_MODEL = 'upstream-model'
 /** What the caller gets of a whole answer. */
 export function answerWhole(pair: Pair, answer: Json, asked: Json = {}): Json {
   const bytes = encoder.encode(JSON.stringify(answer))
-  const reading = PROTOCOLS[pair.upstream].readAnswer(bytes, contextOf(pair))
+  const reading = drained(PROTOCOLS[pair.upstream].readAnswer(bytes, contextOf(pair)))
   const read = joinBytes(applyEdits(bytes, reading.edits).pieces)
   const call = begun(pair, asked)
   if (!call) return parsed(read)
