@@ -2,6 +2,7 @@ import { OPERATIONS } from '../../src/gateway/operations.ts'
 import { requestEdits } from '../../src/gateway/protocols/request-edits.ts'
 import { inspectRequest } from '../../src/gateway/protocols/request-inspection.ts'
 import type { Inspection } from '../../src/governance/dlp/inspection.ts'
+import { inspectJson } from '../../src/governance/dlp/json-inspection.ts'
 import { TokenVault } from '../../src/governance/dlp/policy/actions.ts'
 import { callPolicy } from '../../src/governance/dlp/policy/call-policy.ts'
 import type { CustomDetector, Profile } from '../../src/governance/dlp/types.ts'
@@ -9,9 +10,9 @@ import { ApiError } from '../../src/lib/api-error.ts'
 import { applyEditsInSlices } from '../../src/lib/byte-edits.ts'
 import type { Slices } from '../../src/lib/slices.ts'
 import { readResponseRequest } from '../../src/responses/context/load-request.ts'
-import { redactItem } from '../../src/responses/items/redaction.ts'
+import { redactItem, redactItems } from '../../src/responses/items/redaction.ts'
 import { fullProfile } from './engine-under-test.ts'
-import type { SliceInput } from './slice-inputs.ts'
+import { type AnswerInput, answerInputs, type SliceInput } from './slice-inputs.ts'
 
 /** Matches of the patterns have a bound: others are searched in the whole text at once. */
 const CUSTOM: readonly CustomDetector[] = [
@@ -59,5 +60,24 @@ export function* inspectionSlices(input: SliceInput, body: Uint8Array): Slices<s
   } catch (error) {
     if (error instanceof ApiError) return error.code ?? error.kind
     throw error
+  }
+}
+
+/** The tokens of one call. */
+const vault = new TokenVault(new Uint8Array(32), 'owner')
+export const ANSWER_INPUTS = answerInputs(vault.tokenFor('email', 'ada@example.com'))
+
+/** Everything that is done to an answer, a result of a tool, or an item for its owner, in slices. */
+export function* answerSlices({ kind, restores }: AnswerInput, body: Uint8Array): Slices<void> {
+  const profiles = { request: PLAIN, response: PLAIN, tool_arguments: PLAIN, tool_result: PLAIN }
+  const policy = callPolicy(profiles, restores ? vault : new TokenVault(new Uint8Array(32), 'owner'))
+  const inspection = policy.responseInspection()
+  if (kind === 'tool_result') yield* inspectJson(inspection, body, 'tool_result')
+  else if (kind === 'item') yield* redactItems(policy, [JSON.parse(new TextDecoder().decode(body)) as object])
+  else {
+    inspection.begin()
+    const context = { inspection, modelId: null, usageRequested: false }
+    const { edits } = yield* OPERATIONS[kind].protocol.readAnswer(body, context)
+    yield* applyEditsInSlices(body, edits)
   }
 }

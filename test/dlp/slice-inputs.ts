@@ -202,3 +202,50 @@ export const SLICE_INPUTS: readonly SliceInput[] = [
   file('no text', '/w8A'),
   file('no base64', `${BASE64} `),
 ]
+
+/** JSON that comes back, by its length in bytes, and how it is inspected. */
+export interface AnswerInput {
+  name: string
+  kind: 'chat_completions' | 'messages' | 'tool_result' | 'item'
+  /** Whether tokens in it are replaced by the values of the request. */
+  restores?: boolean
+  body: (bytes: number) => Uint8Array
+}
+
+const CHOICE = '{"choices":[{"index":0,"message":{"role":"assistant","content":"'
+/** @param token of the answers that are restored. */
+export const answerInputs = (token: string): readonly AnswerInput[] => [
+  { name: 'chat completion', kind: 'chat_completions', body: filled(CHOICE, WORDS, '"}}]}') },
+  {
+    name: 'chat completion of tokens and findings',
+    kind: 'chat_completions',
+    restores: true,
+    body: filled(CHOICE, `${token} bob@example.com `, '"}}]}'),
+  },
+  {
+    name: 'chat completion of tokens without blanks',
+    kind: 'chat_completions',
+    restores: true,
+    body: filled(CHOICE, token, '"}}]}'),
+  },
+  {
+    name: 'tool input of numbers',
+    kind: 'messages',
+    body: filled(
+      '{"content":[{"type":"tool_use","id":"t","name":"f","input":{"a":[1',
+      ',4111111111111111',
+      ']}}]}',
+    ),
+  },
+  { name: 'tool result', kind: 'tool_result', body: filled('{"output":"', WORDS, '"}') },
+  { name: 'names of a tool result', kind: 'tool_result', body: filled('{"a":1', ',"Lorem ipsum 12":1', '}') },
+  {
+    name: 'item of a response',
+    kind: 'item',
+    body: filled(
+      '{"type":"message","role":"assistant","content":[{"type":"output_text","text":"',
+      WORDS,
+      '"}]}',
+    ),
+  },
+]

@@ -240,7 +240,7 @@ export function* lookForHints(scan: Scan): Slices<void> {
   const { text } = scan
   for (let at = 0; scan.mentionsSecrets === undefined && at < text.length; at += HINT_PART) {
     if (hintsAtSecret(text.slice(at, at + HINT_PART + LONGEST_HINT))) scan.mentionsSecrets = true
-    yield
+    if (at + HINT_PART < text.length) yield
   }
   scan.mentionsSecrets ??= false
 }

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
-import { heldBytes, inspectionSlices } from '../../../dlp/inspection-slices.ts'
-import { SLICE_INPUTS, type SliceInput } from '../../../dlp/slice-inputs.ts'
+import type { Slices } from '../../../../src/lib/slices.ts'
+import { ANSWER_INPUTS, answerSlices, heldBytes, inspectionSlices } from '../../../dlp/inspection-slices.ts'
+import { SLICE_INPUTS } from '../../../dlp/slice-inputs.ts'
 import { StepCounter } from '../../../harness/counted-steps.ts'
 
 /** Inputs of places that could read a whole text, token or blank at once; `test:dlp` measures all, of 20 MB. */
@@ -19,9 +20,7 @@ const BLANK_BYTES = 4_000_000
 const MOST_STEPS = 1_200_000
 
 /** The most steps of a slice. */
-function mostSteps(counter: StepCounter, input: SliceInput): number {
-  const bytes = input.name === 'member: blanks' ? BLANK_BYTES : BODY_BYTES
-  const slices = inspectionSlices(input, heldBytes(input.body(bytes)))
+function mostSteps(counter: StepCounter, slices: Slices<unknown>): number {
   let most = 0
   for (let isDone = false; !isDone; ) {
     const steps = counter.stepsOf(() => {
@@ -32,9 +31,19 @@ function mostSteps(counter: StepCounter, input: SliceInput): number {
   return most
 }
 
-it.each(INPUTS)('no slice has many steps: %s', { timeout: 120_000 }, (name) => {
+it.each(INPUTS)('no slice of a request has many steps: %s', { timeout: 120_000 }, (name) => {
   const input = SLICE_INPUTS.find((each) => each.name === name)
   if (!input) throw new Error(`no input ${name}`)
+  const bytes = input.name === 'member: blanks' ? BLANK_BYTES : BODY_BYTES
   using counter = new StepCounter()
-  expect(mostSteps(counter, input)).toBeLessThan(MOST_STEPS)
+  expect(mostSteps(counter, inspectionSlices(input, heldBytes(input.body(bytes))))).toBeLessThan(MOST_STEPS)
+})
+
+const ANSWERS = ['chat completion of tokens without blanks', 'tool result', 'item of a response']
+
+it.each(ANSWERS)('no slice of an answer has many steps: %s', { timeout: 120_000 }, (name) => {
+  const input = ANSWER_INPUTS.find((each) => each.name === name)
+  if (!input) throw new Error(`no input ${name}`)
+  using counter = new StepCounter()
+  expect(mostSteps(counter, answerSlices(input, input.body(BODY_BYTES)))).toBeLessThan(MOST_STEPS)
 })
