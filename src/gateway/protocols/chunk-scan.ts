@@ -47,6 +47,7 @@ export class ChunkScan {
   /** Texts of a whole answer. */
   readonly #waiting: WaitingTexts
   readonly #context: AnswerContext
+  readonly #partial: boolean
   /** Whether a policy inspects texts. */
   readonly #active: boolean
 
@@ -54,6 +55,7 @@ export class ChunkScan {
     this.#bytes = bytes
     this.#waiting = new WaitingTexts(context.inspection, bytes)
     this.#context = context
+    this.#partial = partial
     this.#active = !context.inspection.engine.passive
     this.strings = partial && this.#active ? [] : null
     this.valueDepth = this.strings ? DEEPEST_INDEX : 3
