@@ -12,7 +12,8 @@ import {
 import { openInputs } from '../../agents/runs/run-inputs.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
 import { redactEncoded } from '../../lib/log.ts'
-import { redactedItems } from '../../responses/items/redaction.ts'
+import { inTurns } from '../../lib/slices.ts'
+import { redactItems } from '../../responses/items/redaction.ts'
 import { isUuid } from '../../wire/management-fields.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { idempotencyKey } from '../idempotency-key.ts'
@@ -85,9 +86,8 @@ async function redactedResult(
   const { parts, ...message } = JSON.parse(result) as { role: string; parts: Array<{ text: string }> }
   // Policies know the parts of a message by their form on the Responses surface.
   const content = parts.map(({ text }) => ({ type: 'output_text', text }))
-  const [redacted] = redactedItems(await currentPolicy(context, model), [
-    { type: 'message', role: 'assistant', content },
-  ])
+  const policy = await currentPolicy(context, model)
+  const [redacted] = await inTurns(redactItems(policy, [{ type: 'message', role: 'assistant', content }]))
   const shown = redacted?.content.map(({ text }) => ({ type: 'text', text }))
   return JSON.stringify({ ...message, parts: shown })
 }
