@@ -114,6 +114,7 @@ describe.skipIf(claudeCodeMissing)('Claude Code 2.1', { timeout: CLIENT_TEST_LIM
         type: 'invalid_request_error',
         message: "messages.1.role: Input should be 'user' or 'assistant'",
       },
+      request_id: expect.stringMatching(/^req_/),
     })
     expect(await upstreamCalls(bench, text)).toHaveLength(1)
     expect(await expectRecorded(bench)).toHaveLength(1)
