@@ -13,7 +13,7 @@ import { traitsOf } from './model-traits.ts'
 import { answerChat } from './openai-chat.ts'
 import { answerCompletion } from './openai-completions.ts'
 import { answerInputTokens } from './openai-input-tokens.ts'
-import type { Dialect, Reply } from './reply.ts'
+import { type Dialect, type Reply, vendorHeaders } from './reply.ts'
 import { checkWhole, type RequestCheck, type RequestContext, requestChecks } from './request-check.ts'
 import { RequestLog } from './request-log.ts'
 import { ScriptLibrary, type SelectedScript } from './script-library.ts'
@@ -224,6 +224,8 @@ class Upstream {
 
   #answerOther(request: IncomingMessage, path: string): Reply {
     const dialect: Dialect = path.startsWith('/v1/messages') ? 'messages' : 'chat'
+    // The bench compares the gateway's list with it.
+    if (path === '/v1/models') return { status: 200, headers: vendorHeaders('chat'), body: MODEL_LIST }
     if (path in generationRoutes) {
       if (dialect === 'messages') return anthropicError(405, 'invalid_request_error', 'Method Not Allowed')
       return openAiError(405, { message: `Not allowed to ${request.method} on ${path}.` })
@@ -232,6 +234,16 @@ class Upstream {
     return openAiError(404, { message: `Invalid URL (${request.method} ${path})` })
   }
 }
+
+const MODEL_LIST = JSON.stringify({
+  object: 'list',
+  data: ['scripted-chat', 'scripted-messages'].map((id) => ({
+    id,
+    object: 'model',
+    created: 1_700_000_000,
+    owned_by: 'local',
+  })),
+})
 
 const cannedScript: SelectedScript = { name: 'canned', builtIn: builtInScripts.get('canned'), text: '' }
 
