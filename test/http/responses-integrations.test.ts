@@ -122,6 +122,8 @@ describe.each(RESPONSE_WAYS)('tools of integrations (%s)', (_, { upstream, model
       [callTool(`${crm.slug}_add`, input)],
     ])
     const tools = [mcp(guarded, { require_approval: 'never' })]
+    // With the approval the tool is offered, also where the others are searched.
+    const searched = [mcp(guarded, { defer_loading: true })]
     const { response } = await call({ input: script, tools }, guarded)
     expect(response.output.map(({ type }) => type)).toEqual(['mcp_call', 'mcp_approval_request'])
     expect(response.status).toBe('completed')
@@ -135,7 +137,7 @@ describe.each(RESPONSE_WAYS)('tools of integrations (%s)', (_, { upstream, model
       reason: script,
     }
     const { response: approved } = await call(
-      { conversation: response.conversation?.id, input: [decision], tools },
+      { conversation: response.conversation?.id, input: [decision], tools: searched },
       guarded,
     )
     // The model repeats the call for ever: one is approved.

@@ -26,7 +26,7 @@ import type { Phase } from '../engine/phases.ts'
 import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { beginResponse } from '../store/begin-response.store.ts'
-import { approvedCalls } from '../tools/integrations/approvals.ts'
+import { type ApprovedCall, approvedCalls } from '../tools/integrations/approvals.ts'
 import { mcpEntries } from '../tools/integrations/mcp-entries.ts'
 import { approvedNames, requestedTools, storedForm } from '../tools/integrations/requested-tools.ts'
 import type { ContextItem, Owner, StartRequest, StartTrace } from '../types.ts'
@@ -165,7 +165,6 @@ async function loadFirstTurn(
   const owner = ownerOf(start)
   const { off } = start.principal.tools
   const hosted = deps.hostedTools.filter(({ family }) => !off.includes(family))
-  const requested = await integrationTools(deps, start, settings)
   const { generates = true } = loaded
   const { context, historyIds, isWhole, files } = await loadStartContext(
     deps,
@@ -174,7 +173,9 @@ async function loadFirstTurn(
     start.connection,
   )
   const compacted = compactedItems(deps, owner, context)
-  const integrations = storedForm(requested, approvedCalls(compacted, context.input))
+  const approved = approvedCalls(compacted, context.input)
+  const requested = await integrationTools(deps, start, settings, approved)
+  const integrations = storedForm(requested, approved)
   const tools = toolRules(settings, [...hosted, ...requested], approvedNames(integrations))
   const isTriggered = endsWithTrigger(context.input)
   const modelSettings = withHosted(settings, tools.hosted)
@@ -200,11 +201,16 @@ async function loadFirstTurn(
 }
 
 /** By the rights of this moment: those of the request may be some seconds old, and its admission comes later. */
-async function integrationTools(deps: ResponseDeps, { principal }: StartRequest, settings: ResponseSettings) {
+async function integrationTools(
+  deps: ResponseDeps,
+  { principal }: StartRequest,
+  settings: ResponseSettings,
+  approved: readonly ApprovedCall[],
+) {
   const entries = mcpEntries(settings.tools)
   if (entries.length === 0) return []
   const current = await currentPrincipal(deps, principal, principal, null)
-  return requestedTools(deps, current, entries)
+  return requestedTools(deps, current, entries, approved)
 }
 
 /** Stores the input, writes the row and locks the conversation. @throws ApiError if the conversation is locked or gone. */

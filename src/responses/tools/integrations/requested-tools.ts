@@ -14,12 +14,15 @@ const MOST_LISTED_BYTES = 64 * 1024
 
 /**
  * The tools of the integrations that a request names (`{type: mcp, server_label}`), for the rights of its caller.
- * @throws ApiError invalid_request for an entry that names an integration without tools for this caller; forbidden for a key without the scope of integrations.
+ * @param approved calls whose tools are offered although the others of their integration are searched.
+ * @throws ApiError invalid_request for an entry that names an integration without tools for this caller; forbidden for a key
+ *   without the scope of integrations.
  */
 export async function requestedTools(
   deps: CatalogDeps,
   principal: Principal,
   entries: readonly McpEntry[],
+  approved: readonly ApprovedCall[],
 ): Promise<Array<IntegrationTool | ToolSearch>> {
   if (!hasScope(principal, 'mcp')) {
     throw new ApiError('forbidden', 'This API key does not have the scope mcp.', { code: 'tool_not_allowed' })
@@ -28,7 +31,8 @@ export async function requestedTools(
   const listed = tools.filter(({ entry }) => !entry.isDeferred)
   const isShort = listed.length <= MOST_LISTED && bytesOf(listed.map(({ tool }) => tool)) <= MOST_LISTED_BYTES
   const searched = entries.filter(({ isDeferred }) => isDeferred || !isShort)
-  const offered = isShort ? listed : []
+  const isApproved = (name: string) => approved.some((call) => call.name === name)
+  const offered = tools.filter(({ tool, entry }) => (isShort && !entry.isDeferred) || isApproved(tool.name))
   return [
     ...offered.map(({ tool, entry }) => integrationTool(offeredTool(principal, tool, entry))),
     ...(searched.length > 0 ? [toolSearch({ entries: searched })] : []),

@@ -39,7 +39,7 @@ function textOfBlock(block: Record<string, unknown>): string {
 const cut = (text: string): string =>
   text.length <= LONGEST_OUTPUT
     ? text
-    : `${text.slice(0, LONGEST_OUTPUT)}\n[cut after ${LONGEST_OUTPUT} characters of ${text.length}]`
+    : `${text.slice(0, LONGEST_OUTPUT).toWellFormed()}\n[cut after ${LONGEST_OUTPUT} characters of ${text.length}]`
 
 function errorOf(answer: Exclude<IntegrationAnswer, { kind: 'completed' }>): string {
   switch (answer.kind) {
