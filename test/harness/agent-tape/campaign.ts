@@ -56,6 +56,7 @@ export async function runAgentCampaign(
   random: Random,
   { runs, together, faults }: CampaignOptions,
 ): Promise<CampaignReport> {
+  console.info('DEBUG begin', performance.now())
   const upstream = new UpstreamTape(system.gateway)
   const sweep = sweeper(system)
   const end = new AbortController()
@@ -71,10 +72,12 @@ export async function runAgentCampaign(
       const plan = plans[index]
       return plan ? driveRun(system, plan) : []
     })
+    console.info('DEBUG driven', performance.now())
     end.abort()
     await Promise.all([watching, breaking])
     system.tape.calm()
     await quiet(system, sweep)
+    console.info('DEBUG quiet', performance.now())
     await upstream.read()
     return { runs: driven.flat(), upstream, happened }
   } finally {
@@ -112,7 +115,7 @@ async function breakOn(
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    await pause(random.integer(200, 1_200), undefined, { signal }).catch(() => {})
+    await pause(random.integer(300, 3_000), undefined, { signal }).catch(() => {})
     if (signal.aborted) return
     const fault = random.pick(faults)
     happened[fault] = (happened[fault] ?? 0) + 1

@@ -4,6 +4,7 @@ import { deliver } from '../../../scripts/local/qstash/delivery.ts'
 import { createMessage, type Message } from '../../../scripts/local/qstash/message.ts'
 import { signDelivery } from '../../../scripts/local/qstash/signature.ts'
 import type { Random } from '../../faults/support/random.ts'
+import { inParallel } from '../../faults/support/response-trials.ts'
 
 /** How a forged delivery differs from the one that QStash would make. */
 const FORGERIES = ['no signature', 'other key', 'other URL', 'other body', 'expired'] as const
@@ -28,7 +29,7 @@ export interface QueueTape {
   away: boolean
   /** From now on, delivers each message once and at once. */
   calm(): void
-  /** Delivers every message of the past again, and under its old signature. */
+  /** Delivers the message of every revision again, under its old signature or a new one. */
   replay(): Promise<void>
   close(): Promise<void>
 }
@@ -98,15 +99,14 @@ class Tape implements QueueTape {
   }
 
   async replay(): Promise<void> {
-    const messages = [...this.messages]
-    for (let at = 0; at < messages.length; at += REPLAYED_TOGETHER) {
-      await Promise.all(
-        messages.slice(at, at + REPLAYED_TOGETHER).map(async (message) => {
-          if (message.signature) this.#count('replayed', await this.#send(message, message.signature))
-          this.#count('delivered after the end', await this.#send(message, this.#sign(message)))
-        }),
-      )
-    }
+    const messages = [...new Map(this.messages.map((message) => [message.body, message])).values()]
+    await inParallel(messages.length, REPLAYED_TOGETHER, async (index) => {
+      const message = messages[index]
+      if (!message) return
+      const old = this.#random.chance(0.5) ? message.signature : null
+      const status = await this.#send(message, old ?? this.#sign(message))
+      this.#count(old ? 'old signature' : 'new signature', status)
+    })
   }
 
   async close(): Promise<void> {

@@ -135,7 +135,9 @@ async function expectConversation(
       texts.filter((text) => text.startsWith('user') && text.includes(`script:${mark}`)).length,
       about,
     ).toBe(stored)
-    const answers = texts.filter((text) => text.startsWith('assistant') && text.includes(`${output}`))
-    expect(answers.length, about).toBe(output === null ? 0 : completed)
+    // A response that was cancelled has the part that it had got.
+    const answers = texts.filter((text) => text.startsWith('assistant') && text.includes(`${output}`)).length
+    expect(answers, about).toBeGreaterThanOrEqual(output === null ? 0 : completed)
+    expect(answers, about).toBeLessThanOrEqual(output === null ? 0 : stored)
   }
 }

@@ -60,7 +60,7 @@ export async function buildKillable(bundleDirectory: string): Promise<{ director
 /** Starts a whole system with a tape in the place of QStash, and a proxy before Postgres. */
 export async function startTapeSystem(bundleDirectory: string, random: Random): Promise<TapeSystem> {
   const tape = await startQueueTape(random)
-  const cleanUps: Array<() => Promise<void>> = [tape.close]
+  const cleanUps: Array<() => Promise<void>> = [() => tape.close()]
   const stop = async () => {
     for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
   }
@@ -69,10 +69,13 @@ export async function startTapeSystem(bundleDirectory: string, random: Random): 
       bundleDirectory,
       variables: { ...VARIABLES, QSTASH_URL: tape.url },
     })
-    cleanUps.push(gateway.stop)
+    cleanUps.push(() => gateway.stop())
+    cleanUps.push(async () =>
+      (await import('node:fs')).cpSync(gateway.logFolder, '/tmp/tape-logs', { recursive: true }),
+    ) // DEBUG
     tape.signingKey = gateway.variables.QSTASH_CURRENT_SIGNING_KEY ?? ''
     const postgres = await startFaultProxy(gateway.standIns.postgres)
-    cleanUps.push(postgres.close)
+    cleanUps.push(() => postgres.close())
     await gateway.restartWorkerd({ DATABASE_FETCH_ENDPOINT: `${postgres.url}/sql` })
     return { gateway, postgres, tape, ...(await createWorld(gateway)), stop }
   } catch (error) {
