@@ -2,6 +2,7 @@ import type { Principal } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
+import { creditsLeft } from '../object/response-head.ts'
 import { canonicalArguments } from '../tools/integrations/approvals.ts'
 import { integrationTool, type OfferedTool } from '../tools/integrations/offered-tools.ts'
 import type { EngineRun } from './engine.ts'
@@ -37,7 +38,8 @@ export async function runTools(
 ): Promise<Principal> {
   const { state, emitter, tools, request } = run
   const calls = state.toolCalls
-  const isParallel = request.settings.parallel_tool_calls !== false
+  // Under a credit limit each call may cost what the ones before have left.
+  const isParallel = request.settings.parallel_tool_calls !== false && request.creditLimit === undefined
   const mayJoin = (name: string) => isParallel && tools.hosted.get(name)?.repeatable === true
   for (const { callId, result } of calls) if (result) emitter.addResult(callId, result)
   let { principal } = caller
@@ -90,7 +92,13 @@ async function execute(
   const identity = { ...request.identity, callId: newId('call'), at: deps.clock() }
   const tool = tools.hosted.get(call.upstreamName)
   const isApproved = takeApproval(run, call)
-  const made = await runToolCall(deps, tool, { call, identity, caller, isApproved }, signal)
+  const left = creditsLeft(request, state.known)
+  const made = await runToolCall(
+    deps,
+    tool,
+    { call, identity, caller, isApproved, creditsLeft: left },
+    signal,
+  )
   storeClosing(deps, state, made)
   offer(run, made.found ?? [])
   // Of an aborted call only the record is kept: its response ends, and the item as incomplete.

@@ -43,8 +43,11 @@ const POSTGRES_FAULTS: FaultMode[] = [
   'lose_answers',
   { delayMilliseconds: 100 },
 ]
+/** Revisions of runs between two faults. */
+const MOST_BETWEEN = 30
+const POLL_MS = 200
 /** Between two sweeps; each sees everything that was published before as overdue. */
-const SWEEP_MS = 1_500
+const SWEEP_MS = 2_000
 const SWEEP_STEP_MS = 130_000
 const SWEEP_AHEAD_MS = 400_000
 /** A record of a tool call that was cut off is written when its lease ends. */
@@ -115,11 +118,24 @@ async function breakOn(
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    await pause(random.integer(300, 3_000), undefined, { signal }).catch(() => {})
+    await progress(system, random.integer(0, MOST_BETWEEN), signal)
     if (signal.aborted) return
     const fault = random.pick(faults)
     happened[fault] = (happened[fault] ?? 0) + 1
     await BREAK[fault](system, random)
+  }
+}
+
+/** Waits for so many revisions of runs: after a fixed time, a busy machine would have done nothing, and a fast one all. */
+async function progress({ gateway, tenant }: TapeSystem, wanted: number, signal: AbortSignal): Promise<void> {
+  const revisions = async () => {
+    const text = 'SELECT coalesce(sum(rev), 0)::int AS revisions FROM runs WHERE organization_id = $1'
+    const [row] = await query(gateway, text, [tenant.organizationId])
+    return Number(row?.revisions)
+  }
+  const before = await revisions()
+  while (!signal.aborted && (await revisions()) < before + wanted) {
+    await pause(POLL_MS, undefined, { signal }).catch(() => {})
   }
 }
 

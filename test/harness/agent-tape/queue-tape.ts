@@ -13,6 +13,8 @@ type Forgery = (typeof FORGERIES)[number]
 /** A message that was published, with the last signature that it was delivered under. */
 interface Recorded extends Message {
   signature: string | null
+  /** Time and status of each delivery. */
+  deliveries: string[]
 }
 
 export interface QueueTape {
@@ -27,6 +29,8 @@ export interface QueueTape {
   signingKey: string
   /** Whether publishing is refused, as while QStash is away. */
   away: boolean
+  /** The last messages of a run with their deliveries, as text. */
+  deliveriesOf(runId: string): string[]
   /** From now on, delivers each message once and at once. */
   calm(): void
   /** Delivers the message of every revision again, under its old signature or a new one. */
@@ -41,6 +45,7 @@ const HOUR_MS = 3_600_000
 /** A delay of QStash is shortened to it, so that a campaign need not wait. */
 const LONGEST_DELAY_MS = 800
 const REPLAYED_TOGETHER = 20
+const MOST_SHOWN = 40
 
 /**
  * A tape in the place of QStash: it records what is published over the wire, and delivers each message zero to three times,
@@ -88,10 +93,21 @@ class Tape implements QueueTape {
     const known = deduplicationId === undefined ? undefined : this.#known.get(deduplicationId)
     if (known !== undefined) return { messageId: known, deduplicated: true }
     if (deduplicationId !== undefined) this.#known.set(deduplicationId, message.messageId)
-    const recorded = { ...message, signature: null }
+    const recorded: Recorded = { ...message, signature: null, deliveries: [] }
     this.messages.push(recorded)
     this.#plan(recorded)
     return { messageId: message.messageId }
+  }
+
+  deliveriesOf(runId: string): string[] {
+    const messages = this.messages.map((message) => ({
+      ...message,
+      text: Buffer.from(message.body, 'base64').toString(),
+    }))
+    const own = messages.filter(({ text }) => text.includes(runId)).slice(-MOST_SHOWN)
+    return own.map(
+      ({ text, createdAt, deliveries }) => `${new Date(createdAt).toISOString()} ${text}: ${deliveries}`,
+    )
   }
 
   calm(): void {
@@ -139,6 +155,7 @@ class Tape implements QueueTape {
       message.signature = signature
       const status = await this.#send(message, signature)
       this.#count('delivered', status)
+      message.deliveries.push(`${new Date().toISOString()} ${status}`)
       if (status >= 200 && status < 300) return
       await pause(this.#random.integer(50, 1_000), undefined, { signal: this.#closing.signal })
     }

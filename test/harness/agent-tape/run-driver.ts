@@ -18,7 +18,7 @@ export interface DrivenRun {
   restartedFrom: string | null
 }
 
-const POLL_MS = 400
+const POLL_MS = 800
 const LONGEST_RUN_MS = 240_000
 
 /** Begins a run, cancels it, repeats its failed step and restarts it, as its plan says. @returns it, and its restart. */
@@ -80,12 +80,27 @@ async function answered(request: () => Promise<Answer>, statuses: readonly numbe
 }
 
 /** The status of a run once it has ended. Read past the gateway: it is often away. @throws if it does not end. */
-async function endedStatus({ gateway }: TapeSystem, runId: string): Promise<string> {
+async function endedStatus(system: TapeSystem, runId: string): Promise<string> {
   const until = Date.now() + LONGEST_RUN_MS
   for (;;) {
-    const [row] = await query(gateway, 'SELECT status, rev, step, attempt FROM runs WHERE id = $1', [runId])
+    const [row] = await query(system.gateway, 'SELECT status FROM runs WHERE id = $1', [runId])
     if (row && row.status !== 'in_progress') return String(row.status)
-    if (Date.now() > until) throw new Error(`run ${runId} does not end: ${JSON.stringify(row)}`)
+    if (Date.now() > until) throw new Error(`run ${runId} does not end: ${await stateOf(system, runId)}`)
     await pause(POLL_MS)
   }
+}
+
+/** What is known of a run that does not end, for the person who has to find out why. */
+async function stateOf({ gateway, tape }: TapeSystem, runId: string): Promise<string> {
+  const of = (text: string) => query(gateway, text, [runId])
+  return JSON.stringify({
+    now: new Date(),
+    runs: await of('SELECT * FROM runs WHERE id = $1'),
+    steps: await of('SELECT * FROM run_steps WHERE run_id = $1'),
+    messages: await of('SELECT * FROM run_outbox WHERE run_id = $1'),
+    responses: await of(
+      'SELECT id, status, created_at FROM responses WHERE id IN (SELECT response_id FROM run_steps WHERE run_id = $1)',
+    ),
+    deliveries: tape.deliveriesOf(runId),
+  })
 }

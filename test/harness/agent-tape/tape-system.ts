@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildWorker, toolsBundle } from '../../../scripts/build.ts'
@@ -48,7 +48,8 @@ export async function buildKillable(bundleDirectory: string): Promise<{ director
   const directory = mkdtempSync(join(tmpdir(), 'headgate-agent-tape-'))
   const remove = () => rmSync(directory, { recursive: true, force: true })
   try {
-    await buildWorker(directory, { entry: 'test/harness/agent-tape/gateway.ts' })
+    await buildWorker(directory, { entry: 'test/harness/agent-tape/worker.ts' })
+    renameSync(join(directory, 'worker.js'), join(directory, 'gateway.js'))
     cpSync(toolsBundle(bundleDirectory), toolsBundle(directory), { recursive: true })
     return { directory, remove }
   } catch (error) {

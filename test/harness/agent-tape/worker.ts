@@ -3,7 +3,7 @@ import gateway from '../../../workers/gateway.ts'
 import { ResponseStream as SoundResponseStream } from '../../../workers/response-stream.ts'
 import { KILL_PATH } from './kill-path.ts'
 
-// The gateway's Worker, whose response objects can be killed one by one. Its file has the name that a bundle has.
+// The gateway's Worker, whose response objects can be killed one by one.
 
 export { ConnectionCredentials, Ledger, ResponseSockets } from '../../../workers/gateway.ts'
 
