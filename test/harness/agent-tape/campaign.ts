@@ -47,7 +47,7 @@ const POSTGRES_FAULTS: FaultMode[] = [
 const MOST_BETWEEN = 30
 const POLL_MS = 200
 /** Between two sweeps; each sees everything that was published before as overdue. */
-const SWEEP_MS = 2_000
+const SWEEP_MS = 4_000
 const SWEEP_STEP_MS = 130_000
 const SWEEP_AHEAD_MS = 400_000
 /** A record of a tool call that was cut off is written when its lease ends. */
@@ -157,10 +157,12 @@ const BREAK: Record<Fault, (system: TapeSystem, random: Random) => Promise<void>
     const kill = (id: string) => send(`${gateway.baseUrl}${KILL_PATH}${id}`, { method: 'POST' })
     await Promise.allSettled(ids.map(kill))
   },
-  async postgres({ postgres }, random) {
-    await postgres.become(random.pick(POSTGRES_FAULTS))
+  /** Deliveries could not end their leases. */
+  async postgres(system, random) {
+    await system.postgres.become(random.pick(POSTGRES_FAULTS))
     await pause(random.integer(50, 1_500))
-    await postgres.become('pass')
+    await system.postgres.become('pass')
+    await endLeases(system)
   },
   async queue({ tape }, random) {
     tape.away = true
