@@ -1,4 +1,4 @@
-import { initialResponse } from '../../responses/object/response-members.ts'
+import { initialResponse, outputTextOf } from '../../responses/object/response-members.ts'
 import { agentModel } from '../../wire/agent-model.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import { isUuid } from '../../wire/management-fields.ts'
@@ -38,13 +38,14 @@ export function runResponse(
   attempts: readonly ResponseObject[],
   compatibility: Compatibility,
 ): ResponseObject {
+  const output = attempts.flatMap((attempt) => attempt.output)
   const isEnded = run.status !== 'in_progress'
   return {
     ...beginningOfRun(run, compatibility),
     ...ENDS[run.status](run),
     completed_at: run.status === 'success' ? Math.floor((run.endedAt?.getTime() ?? 0) / 1_000) : null,
-    output: attempts.flatMap(({ output }) => output),
-    output_text: attempts.at(-1)?.output_text ?? '',
+    output,
+    output_text: outputTextOf(output),
     usage: isEnded ? totalUsage(attempts) : null,
   }
 }

@@ -7,7 +7,7 @@ import { cancelInProgress } from '../../agents/runs/administration.ts'
 import { beginRun } from '../../agents/runs/begin-run.ts'
 import { compatibilityOf } from '../../governance/principal.ts'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
-import { redact } from '../../lib/log.ts'
+import { errorText, logEvent, redact } from '../../lib/log.ts'
 import { renderedResponse } from '../../responses/open-responses/rendered-response.ts'
 import type { AgentRequest } from '../../responses/types.ts'
 import { agentIdOf } from '../../wire/agent-model.ts'
@@ -216,17 +216,39 @@ function counted(
   )
 }
 
-/** The run when it has ended. @throws when the caller has left: the run goes on. */
+/** The run when it has ended, or when the caller has left: the run goes on then. */
 async function endedRun(context: AppContext, first: RunView): Promise<RunView> {
   const { signal } = context.req.raw
   const wait = new Wait(context.var.deps.configuration.STREAM_HEARTBEAT_MS, signal)
   let run = first
-  while (run.status === 'in_progress') {
-    await wait.next()
+  let awaited = ''
+  while (run.status === 'in_progress' && !signal.aborted) {
+    const running = run.attempts.find(({ status, hasResponse }) => status === 'running' && hasResponse)
+    if (running && running.responseId !== awaited) {
+      awaited = running.responseId
+      await endOf(context, awaited)
+      wait.restart()
+    }
+    // Throws when the caller leaves.
+    await wait.next().catch(() => false)
     run = await wait.tolerating(readRun(context, run.id), run)
   }
   await refreshRights(context)
   return run
+}
+
+/** Waits for the end of a response, without asking Postgres. Its object may restart: the run is read again then. */
+async function endOf(context: AppContext, responseId: string): Promise<void> {
+  const { signal } = context.req.raw
+  const left = Promise.withResolvers<void>()
+  const leave = () => left.resolve()
+  signal.addEventListener('abort', leave)
+  const { object, owner } = handleOfAttempt(context, responseId)
+  const ended = object.ended(owner).catch((error) => {
+    logEvent('warn', 'run_response_not_awaited', { error: errorText(error) })
+  })
+  await Promise.race([ended, left.promise])
+  signal.removeEventListener('abort', leave)
 }
 
 const answer = async (context: AppContext, run: RunView, includes: Includes): Promise<Response> =>
