@@ -134,6 +134,7 @@ async function* chunksOf(
   const leave = () => reader.cancel(signal.reason).catch(() => {})
   signal.addEventListener('abort', leave)
   try {
+    signal.throwIfAborted()
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return

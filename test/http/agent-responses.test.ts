@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { beginRequest, openStream } from '../harness/open-stream.ts'
+import { callEntries } from '../harness/records.ts'
+import { openResponseSocket } from '../harness/response-socket.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
 import { answered, inTurn } from '../harness/routed-model.ts'
 import { collect, newestOpenAi } from '../harness/sdk-clients.ts'
@@ -139,7 +141,9 @@ describe.concurrent('an agent', () => {
       const headers = { ...bearer(tenant.key), 'content-type': 'application/json' }
       const { leave: left, answered: head } = beginRequest(`${gateway().baseUrl}/v1/responses`, headers, body)
       if (stream) await head
-      await vi.waitFor(async () => expect(await seenRequests(gateway(), text)).toHaveLength(stream ? 1 : 2))
+      await vi.waitFor(async () => expect(await seenRequests(gateway(), text)).toHaveLength(stream ? 1 : 2), {
+        timeout: 15_000,
+      })
       left()
     }
     await leave(true)
@@ -450,19 +454,44 @@ describe.concurrent('agents as models', () => {
   })
 })
 
-it('is counted and recorded as a call', async () => {
-  const limited = await createTenant(gateway(), { organization: { rate_limit_per_minute: 2 } })
-  const agentId = await createAgent(limited, definitionOf([{ instructions: 'Hi' }]))
-  const body = JSON.stringify({ model: `agent/${agentId}`, input: '', background: true })
-  const answers: number[] = []
-  for (let call = 0; call < 3; call++) {
-    const answer = await ask(limited.key, 'POST', '/v1/responses', { body })
-    answers.push(answer.status)
-    if (answer.status === 200) {
-      const runId = runIdOf(jsonOf(answer) as unknown as ToldResponse)
-      await management().ask('POST', `${limited.base}/runs/${runId}/cancel`)
-    }
-  }
-  expect(answers.at(-1)).toBe(429)
-  expect(answers[0]).toBe(200)
+describe('a call of an agent', () => {
+  it('is counted and recorded as a call of its surface', async () => {
+    const own = await createTenant(gateway())
+    const agentId = await createAgent(own, definitionOf([{ instructions: await says('Counted.') }]))
+    await callAgent(own, agentId)
+    const body = JSON.stringify({ model: `agent/${agentId}`, temperature: 1 })
+    expect((await ask(own.key, 'POST', '/v1/responses', { body })).status).toBe(400)
+    const isMeant = ({ action }: { action: string }) => action === 'POST /v1/responses'
+    const records = await callEntries(gateway(), own, 2, isMeant)
+    expect(records.map(({ status, model, credits_settled }) => [status, model, credits_settled])).toEqual([
+      [400, null, 0],
+      [200, null, 0],
+    ])
+  })
+
+  it('is refused at the limit of its caller', async () => {
+    const limited = await createTenant(gateway(), { organization: { rate_limit_per_minute: 1 } })
+    const agentId = await createAgent(limited, definitionOf([{ instructions: 'Hi' }]))
+    const body = JSON.stringify({ model: `agent/${agentId}`, background: true })
+    const [first, second] = [
+      await ask(limited.key, 'POST', '/v1/responses', { body }),
+      await ask(limited.key, 'POST', '/v1/responses', { body }),
+    ]
+    expect([first?.status, second?.status]).toEqual([200, 429])
+    expect(second?.headers['retry-after']).toMatch(/^[1-9]/)
+    const runId = runIdOf(jsonOf(first as never) as unknown as ToldResponse)
+    await management().ask('POST', `${limited.base}/runs/${runId}/cancel`)
+  })
+
+  it('is not served on a WebSocket', async () => {
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: 'Hi' }]))
+    const socket = await openResponseSocket(gateway(), tenant.key)
+    const [event] = await socket.create({ model: `agent/${agentId}`, input: 'Hi' })
+    expect(event).toMatchObject({
+      type: 'error',
+      status: 400,
+      error: { code: 'model_not_found', message: expect.stringContaining('over HTTP') },
+    })
+    socket.close()
+  })
 })

@@ -44,7 +44,8 @@ export async function selectRunView(
       .select({
         responseId: runSteps.responseId,
         status: runSteps.status,
-        hasResponse: sql<boolean>`EXISTS (SELECT FROM ${responses} WHERE ${responses.id} = ${runSteps.responseId})`,
+        hasResponse: sql<boolean>`EXISTS (SELECT FROM ${responses}
+          WHERE ${responses.id} = ${runSteps.responseId} AND ${responses.organizationId} = ${runs.organizationId})`,
       })
       .from(runSteps)
       .innerJoin(runs, eq(runs.id, runSteps.runId))
