@@ -19,7 +19,7 @@ import { createAgent, definitionOf, endedRun, trigger } from './support/agents.t
 import { addPolicy, codePolicy, someCode } from './support/dlp.ts'
 import { callTool, framesOf, say, think } from './support/dlp-answers.ts'
 import { ask, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
-import { turnsScript } from './support/response-streams.ts'
+import { checkedEvents, turnsScript } from './support/response-streams.ts'
 
 let tenant: Tenant
 
@@ -223,6 +223,20 @@ describe('under a policy that is made later, a run', () => {
   })
 })
 
+/** A step that begins with a text, and ends when the signal is given. */
+async function halting(text: string): Promise<{ script: string; signal: string }> {
+  const signal = marker()
+  const [first, ...rest] = [framesOf('chat', [say(text)], [99], false), framesOf('chat', [say(', at last.')])]
+  const script = await registerScript(gateway(), [
+    SSE,
+    { sse: first },
+    { waitForSignal: signal },
+    ...rest.map((sse) => ({ sse })),
+    { end: true as const },
+  ])
+  return { script, signal }
+}
+
 describe('with other variables', () => {
   let address: StartedWorker
 
@@ -233,18 +247,23 @@ describe('with other variables', () => {
 
   it('a run after its windows has its live events without the deltas, with their numbers', async () => {
     const own = await createTenant(address)
-    const signal = marker()
-    const slow = await registerScript(gateway(), [
-      { waitForSignal: signal },
-      ...answered('chat', 'Two.', true),
-    ])
-    const text = marker()
-    const steps = [{ instructions: await says('One.') }, { instructions: `${slow} ${text}` }]
-    const agentId = await createAgent(own, definitionOf(steps), address)
-    const live = callAgent(own, agentId, { stream: true }, address)
-    await seenRequest(gateway(), text)
-    await release(signal)
-    const { events, response } = await live
+    // Each step waits until its reader is there: its events are gone as soon as it has ended.
+    const steps = await Promise.all(['One', 'Two'].map(async (text) => ({ text, ...(await halting(text)) })))
+    const agentId = await createAgent(
+      own,
+      definitionOf(steps.map(({ script }) => ({ instructions: script }))),
+      address,
+    )
+    const body = JSON.stringify({ model: `agent/${agentId}`, stream: true })
+    const headers = { ...bearer(own.key), 'content-type': 'application/json' }
+    const live = await openStream(`${address.baseUrl}/v1/responses`, headers, body)
+    for (const { text, signal } of steps) {
+      await live.until((arrived) => arrived.includes(`"delta":"${text}"`), 15_000)
+      await release(signal)
+    }
+    const events = checkedEvents(await live.end())
+    const response = endOf(events)
+    expect(response.output_text).toBe('One, at last.Two, at last.')
     const kept = events.filter(({ event }) => !event.endsWith('.delta'))
     await vi.waitFor(
       async () =>
