@@ -9,6 +9,7 @@ import { type CallTarget, modelTarget } from '../../governance/target.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { redact } from '../../lib/log.ts'
 import { inTurns, type Slices } from '../../lib/slices.ts'
+import { agentIdOf, isAgentModel } from '../../wire/agent-model.ts'
 import { type Catalog, type CatalogModel, modelOf } from '../catalog/catalog.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
 import { inspectRequest } from '../protocols/request-inspection.ts'
@@ -108,8 +109,7 @@ function allowedModel(
   }
   const model = catalog.models.get(modelId)
   if (!model) {
-    const message = `The model ${printable(modelId)} does not exist. GET /v1/models lists the models you may use.`
-    throw new ApiError(OPERATIONS[operation].unknownModel, message, { code: 'model_not_found' })
+    throw unknownModel(operation, modelId)
   }
   if (mayUse(principal, modelTarget(modelId))) return model
   const message = `Your organization has not granted you access to the model ${modelId}.`
@@ -117,6 +117,14 @@ function allowedModel(
 }
 
 /** Model ids come from callers: quoted short, without control characters and without texts that look like keys. */
+/** @param modelId that does not exist, or is an agent's, which is listed with the models. */
+function unknownModel(operation: Operation, modelId: string): ApiError {
+  const message = isAgentModel(modelId)
+    ? `The agent ${printable(agentIdOf(modelId))} cannot be called here. POST /v1/responses runs agents over HTTP.`
+    : `The model ${printable(modelId)} does not exist. GET /v1/models lists the models you may use.`
+  return new ApiError(OPERATIONS[operation].unknownModel, message, { code: 'model_not_found' })
+}
+
 const printable = (text: string) => redact(text.slice(0, 100).replace(/\p{Cc}/gu, ''))
 
 async function reviewRequest(
