@@ -5,6 +5,7 @@ import { ask } from '../../http/support/response-calls.ts'
 import { query } from '../gateway.ts'
 import { jsonOf } from '../send.ts'
 import type { DrivenRun } from './run-driver.ts'
+import { expectSoundStream } from './stream-checks.ts'
 import type { TapeSystem } from './tape-system.ts'
 
 /** An attempt as Postgres has it, with its response. */
@@ -40,7 +41,7 @@ const READ_TOGETHER = 8
 
 /**
  * Expects of each run that it has ended, that its attempts lead there step by step, and that they agree with their
- * responses and its conversation.
+ * responses, its conversation and its stream.
  */
 export async function expectSoundRuns(system: TapeSystem, runs: readonly DrivenRun[]): Promise<void> {
   const attempts = await attemptsByRun(system)
@@ -58,6 +59,7 @@ export async function expectSoundRuns(system: TapeSystem, runs: readonly DrivenR
       rows,
     })
     expect(read.endedAtUtc, about).not.toBeNull()
+    if (run.cancelled) expect(read.status, about).toBe('cancelled')
     expectSteps(run, read.status, rows, about)
     const last = run.plan.steps.at(-1)
     const result = read.status === 'success' ? last?.output : null
@@ -65,6 +67,7 @@ export async function expectSoundRuns(system: TapeSystem, runs: readonly DrivenR
     expect(read.result, about).toBe(read.status === 'success' ? JSON.stringify(payload) : null)
     for (const row of rows) expectAgrees(run, row, about)
     await expectConversation(system, run, rows, about)
+    await expectSoundStream(system, run, read.status, rows)
   })
 }
 

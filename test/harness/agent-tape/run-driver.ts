@@ -1,9 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Reading } from '../../faults/support/response-readers.ts'
 import { post } from '../../http/support/agents.ts'
 import { query, upstreamControl } from '../gateway.ts'
 import { type Answer, jsonOf } from '../send.ts'
 import { administrator } from '../tenant.ts'
 import type { PlannedRun } from './scripted-runs.ts'
+import { watchedRun } from './stream-checks.ts'
 import type { TapeSystem } from './tape-system.ts'
 
 /** A run with what was done to it. */
@@ -13,9 +15,11 @@ export interface DrivenRun {
   conversationId: string
   /** Whether a cancel was accepted, as far as its answer arrived. */
   cancelled: boolean
-  /** Accepted repetitions of its failed step. */
+  /** Requested repetitions of its failed step. */
   reruns: number
   restartedFrom: string | null
+  /** The stream of a run that was watched from its beginning on. */
+  seen: Reading | null
 }
 
 const POLL_MS = 800
@@ -32,9 +36,10 @@ export async function driveRun(system: TapeSystem, plan: PlannedRun): Promise<Dr
   const run = await begun(system, plan, '/v1/agents/runs', { agentId, inputs })
   await endRun(system, run)
   if (!plan.restarts) return [run]
-  const restart = await begun(system, plan, `/v1/runs/${run.runId}/restart`, {})
-  await endRun(system, { ...restart, plan: { ...plan, cancelledAfter: null } })
-  return [run, { ...restart, restartedFrom: run.runId }]
+  const again = await begun(system, { ...plan, cancelledAfter: null }, `/v1/runs/${run.runId}/restart`, {})
+  const restart = { ...again, restartedFrom: run.runId }
+  await endRun(system, restart)
+  return [run, restart]
 }
 
 /** Requests a run several times under one Idempotency-Key, until one is answered. @throws if two runs come of it. */
@@ -47,7 +52,8 @@ async function begun(system: TapeSystem, plan: PlannedRun, path: string, body: o
   const [first] = runs
   const ids = new Set(runs.map(({ runId, conversationId }) => `${runId} ${conversationId}`))
   if (!first || ids.size !== 1) throw new Error(`one request began the runs ${[...ids].join(', ')}`)
-  return { ...first, plan, cancelled: false, reruns: 0, restartedFrom: null }
+  const seen = plan.watched ? watchedRun(system, first.runId) : null
+  return { ...first, plan, cancelled: false, reruns: 0, restartedFrom: null, seen }
 }
 
 async function endRun(system: TapeSystem, run: DrivenRun): Promise<void> {
@@ -62,7 +68,8 @@ async function endRun(system: TapeSystem, run: DrivenRun): Promise<void> {
   }
   for (let rerun = 0; rerun <= reruns; rerun++) {
     if ((await endedStatus(system, run.runId)) !== 'failure' || rerun === reruns) return
-    if ((await manage('rerun')).status === 200) run.reruns++
+    run.reruns++
+    await manage('rerun')
   }
 }
 

@@ -40,6 +40,8 @@ export interface PlannedRun {
   reruns: number
   /** Whether it is restarted when it has ended. */
   restarts: boolean
+  /** Whether a client reads its stream from the beginning on. */
+  watched: boolean
 }
 
 /** What `framesOf` reports, by `PRICES`. */
@@ -54,6 +56,7 @@ export function plannedRun(random: Random, tool: string): PlannedRun {
     cancelledAfter: random.chance(0.12) ? random.integer(0, 2_500) : null,
     reruns: random.integer(0, 2),
     restarts: random.chance(0.1),
+    watched: random.chance(0.3),
   }
 }
 

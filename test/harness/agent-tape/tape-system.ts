@@ -38,6 +38,8 @@ const VARIABLES = {
   UPSTREAM_FIRST_EVENT_TIMEOUT_MS: '5000',
   UPSTREAM_EVENT_TIMEOUT_MS: '5000',
   LIMITS_TIMEOUT_MS: '20000',
+  // Streams have all their events until the end of a long campaign.
+  RESPONSE_WINDOW_MS: '3600000',
 }
 
 /**

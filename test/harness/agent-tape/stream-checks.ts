@@ -1,0 +1,52 @@
+import { expect } from 'vitest'
+import {
+  askJson,
+  expectSeenIn,
+  type Reading,
+  read,
+  replay,
+  type ToldResponse,
+  wholeEvents,
+} from '../../faults/support/response-readers.ts'
+import { runPath, textsOf } from '../../http/support/agent-responses.ts'
+import { checkResponseStream } from '../conformance.ts'
+import type { AttemptRow } from './run-checks.ts'
+import type { DrivenRun } from './run-driver.ts'
+import type { TapeSystem } from './tape-system.ts'
+
+/** Reads the stream of a run until it ends or breaks. */
+export const watchedRun = ({ gateway, tenant }: TapeSystem, runId: string): Reading =>
+  read(gateway, { key: tenant.key, path: runPath(runId, '?stream=true') })
+
+const ENDS: Record<string, string> = { success: 'completed', failure: 'failed', cancelled: 'incomplete' }
+
+/**
+ * Expects that the stream of a run is the same for each reader, keeps the rules of streams, ends as the run did, and has the
+ * outputs of its steps in order; and that a reader from the beginning on saw nothing else.
+ */
+export async function expectSoundStream(
+  { gateway, tenant: { key } }: TapeSystem,
+  { runId, reruns, seen }: DrivenRun,
+  status: string,
+  rows: readonly AttemptRow[],
+): Promise<void> {
+  const [whole, again] = [1, 2].map(() => replay(gateway, key, `resp_run_${runId}`))
+  expect(await again).toBe(await whole)
+  const text = (await whole) ?? ''
+  const events = wholeEvents(text)
+  const last = events.at(-1)?.data.response as unknown as ToldResponse & Parameters<typeof textsOf>[0]
+  const about = JSON.stringify({ runId, rows, text })
+  expect(checkResponseStream(events), about).toEqual([])
+  expect(last.status, about).toBe(ENDS[status])
+  expect(await askJson(gateway, { key, path: runPath(runId) }), about).toEqual(last)
+  const completed = rows.flatMap(({ response_status: ended, output }) =>
+    ended === 'completed' ? [output] : [],
+  )
+  const texts: Array<string | null> = textsOf(last)
+  expect(
+    texts.filter((each) => completed.includes(each)),
+    about,
+  ).toEqual(completed)
+  // What a reader of a failed run saw has an end that a repeated step takes back.
+  if (seen && reruns === 0) expectSeenIn(text, seen.bytes())
+}
