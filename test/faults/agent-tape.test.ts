@@ -31,9 +31,7 @@ describe(`runs of agents whose messages, processes, objects and database fail (s
     const { counts, acceptedForgeries } = system.tape
     expect(acceptedForgeries).toEqual([])
     await expectSoundRuns(system, report.runs)
-    console.info('DEBUG sound', performance.now())
     const paid = await expectPaidOnce(system, report)
-    console.info('DEBUG paid', performance.now())
     await expectSingleEffects(system, report)
     const before = await lastingState(system, report)
     await system.tape.replay()

@@ -17,6 +17,8 @@ export interface StoredToolCall {
   arguments: string
   state: 'intended' | 'dispatched' | 'done'
   result: ToolResult | null
+  /** Id of its governed call. Stored before it is dispatched: a repetition after a restart opens, and pays, one call. */
+  governedCallId?: string
 }
 
 /** The caller of the tools of a response. */

@@ -74,7 +74,8 @@ function dispatch({ state, tools }: EngineRun, calls: StoredToolCall[], index: n
   const call = calls[index] as StoredToolCall
   const mayRepeat = tools.hosted.get(call.upstreamName)?.repeatable
   if (call.state === 'dispatched' && !mayRepeat) throw interruptedTool()
-  calls[index] = { ...call, state: 'dispatched' }
+  const { governedCallId = newId('call') } = call
+  calls[index] = { ...call, state: 'dispatched', governedCallId }
   state.storeToolCall(index, calls[index])
 }
 
@@ -89,7 +90,8 @@ async function execute(
 ): Promise<Principal> {
   const { state, request, tools, emitter } = run
   const call = calls[index] as StoredToolCall
-  const identity = { ...request.identity, callId: newId('call'), at: deps.clock() }
+  const callId = call.governedCallId ?? newId('call')
+  const identity = { ...request.identity, callId, at: deps.clock() }
   const tool = tools.hosted.get(call.upstreamName)
   const isApproved = takeApproval(run, call)
   const left = creditsLeft(request, state.known)

@@ -59,7 +59,6 @@ export async function runAgentCampaign(
   random: Random,
   { runs, together, faults }: CampaignOptions,
 ): Promise<CampaignReport> {
-  console.info('DEBUG begin', performance.now())
   const upstream = new UpstreamTape(system.gateway)
   const sweep = sweeper(system)
   const end = new AbortController()
@@ -75,12 +74,10 @@ export async function runAgentCampaign(
       const plan = plans[index]
       return plan ? driveRun(system, plan) : []
     })
-    console.info('DEBUG driven', performance.now())
     end.abort()
     await Promise.all([watching, breaking])
     system.tape.calm()
     await quiet(system, sweep)
-    console.info('DEBUG quiet', performance.now())
     await upstream.read()
     return { runs: driven.flat(), upstream, happened }
   } finally {

@@ -42,7 +42,7 @@ export async function expectSingleEffects(
   }
 }
 
-/** An attempt whose tool was executed says so, unless its process died before it could know. */
+/** A step whose tool was executed says so, also where its process died before the result was known. */
 function expectKnownEffects(
   { effects }: PlannedStep,
   rows: readonly AttemptRow[],

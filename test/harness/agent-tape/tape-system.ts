@@ -73,9 +73,6 @@ export async function startTapeSystem(bundleDirectory: string, random: Random): 
       variables: { ...VARIABLES, QSTASH_URL: tape.url },
     })
     cleanUps.push(() => gateway.stop())
-    cleanUps.push(async () =>
-      (await import('node:fs')).cpSync(gateway.logFolder, '/tmp/tape-logs', { recursive: true }),
-    ) // DEBUG
     tape.signingKey = gateway.variables.QSTASH_CURRENT_SIGNING_KEY ?? ''
     const postgres = await startFaultProxy(gateway.standIns.postgres)
     cleanUps.push(() => postgres.close())
