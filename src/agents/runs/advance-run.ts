@@ -86,10 +86,12 @@ async function workOnStep(deps: AgentDeps, run: LeasedRun, until: number): Promi
   }
   const { deadlineAt } = currentAttempt(run)
   const limit = Math.min(until, deadlineAt.getTime(), run.deadlineAt.getTime()) - deps.clock()
-  await waitForResponse(deps, run, limit)
+  const mayHaveEnded = await waitForResponse(deps, run, limit)
   const ended = await findResponse(deps, run)
   if (ended !== null && ended !== 'running') return endedOutcome(deps, run, ended)
-  return (await timeOut(deps, run)) ?? { kind: 'pending', delay: ended === null ? SHORTEST_WAIT_MS : 0 }
+  // At once only after a whole wait: messages that find the same without one would follow each other without a pause.
+  const delay = ended === null || mayHaveEnded ? SHORTEST_WAIT_MS : 0
+  return (await timeOut(deps, run)) ?? { kind: 'pending', delay }
 }
 
 const endedOutcome = (deps: AgentDeps, run: RunState, ended: EndedStep): StepOutcome =>
