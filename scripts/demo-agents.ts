@@ -12,6 +12,8 @@ const LIST_TICKETS = `Call \`tickets_listTickets\` with this argument.
 status: ["{{status}}"]
 
 Then answer with one line for each of \`tickets\`: \`id\`, \`title\`.`
+/** The scripted models judge by the texts in quotation marks. */
+const LISTED = 'The answer has a line for each ticket, which begins with "- " and its number.'
 const STATUS = {
   name: 'status',
   description: 'Which tickets: open, waiting or closed.',
@@ -36,7 +38,7 @@ export const demoAgents = (model: string): DemoAgent[] => [
         {
           name: 'Digest',
           instructions: LIST_TICKETS,
-          objective: 'The answer names every ticket of the result with its title.',
+          objective: LISTED,
           model,
           tools: TICKETS,
         },
@@ -54,7 +56,7 @@ export const demoAgents = (model: string): DemoAgent[] => [
         {
           name: 'Collect',
           instructions: LIST_TICKETS,
-          objective: 'The answer names every ticket of the result with its title.',
+          objective: LISTED,
           model,
           tools: TICKETS,
         },
@@ -65,7 +67,7 @@ path: report.md
 content: # {{title}}
 
 {{steps.1.output}}`,
-          objective: 'A file report.md was written, and it has the lines of the tickets.',
+          objective: 'The file "report.md" was written.',
           model,
           tools: { hosted: ['files'] },
         },
@@ -77,7 +79,7 @@ timeout_ms: 10000
 max_output_length: null
 
 Then answer with the report as the file has it.`,
-          objective: 'The answer has the content of report.md.',
+          objective: 'The answer has the lines of the report, each of which begins with "- ".',
           model,
           tools: { hosted: ['shell'] },
         },
