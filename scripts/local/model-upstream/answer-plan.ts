@@ -1,4 +1,5 @@
 import { exampleFromSchema } from './example-from-schema.ts'
+import { scriptedVerdict } from './scripted-verdict.ts'
 
 export interface OfferedTool {
   name: string
@@ -40,7 +41,7 @@ const echoLimit = 400
  * Decides the default answer, the same for the same turn:
  * - tool calls, if the choice forces them, or the user's text contains the word "tool" ("every tool" calls each once) or the
  *   subject of a tool's name ("How is the weather?" calls `get_weather`)
- * - JSON, if a format requests it
+ * - a verdict for the judge of agents, and else JSON, if a format requests it
  * - else a sentence that quotes the tool result or the user
  */
 export function planAnswer(turn: Turn): AnswerPlan {
@@ -93,7 +94,9 @@ function callOf(tool: OfferedTool): PlannedCall {
 }
 
 function planText(turn: Turn): string {
-  if (turn.format.type === 'json_schema') return JSON.stringify(exampleFromSchema(turn.format.schema))
+  if (turn.format.type === 'json_schema') {
+    return JSON.stringify(scriptedVerdict(turn.userText) ?? exampleFromSchema(turn.format.schema))
+  }
   const quoted = excerpt(turn.toolResult ?? turn.userText)
   if (turn.format.type === 'json_object') return JSON.stringify({ answer: quoted })
   if (turn.toolResult !== undefined) return `The tool answered: "${quoted}". That is all I needed to know.`
