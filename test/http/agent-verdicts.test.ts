@@ -275,6 +275,17 @@ describe.concurrent('a judge', () => {
     expect(limited.steps[0]?.explanation).toBe('The credit limit of the run is reached.')
   })
 
+  it('has its answer inspected before it is stored', async () => {
+    const governed = await createTenant(gateway())
+    await addPolicy(governed, codePolicy('redact', { directions: ['response'] }))
+    const code = someCode()
+    const answer = judgement({ quote: 'Say done.', met: true }, 'met', `It is ${code}.`)
+    const { runId, result } = await judged([answer], { who: governed })
+    expect(result).toBe('pass')
+    const rows = await query(gateway(), 'SELECT explanation FROM run_verdicts WHERE run_id = $1', [runId])
+    expect(rows).toEqual([{ explanation: expect.stringMatching(/^It is (?!KX)/) }])
+  })
+
   it('has its explanation redacted when it is read', async () => {
     const governed = await createTenant(gateway())
     const code = someCode()

@@ -2,7 +2,7 @@
 const JUDGED =
   /<<<untrusted (?<mark>[0-9a-f]{16})\n(?<output>(?:(?!<<<untrusted )[\s\S])*)\n\k<mark> untrusted>>>\s*<objective>\n(?<objective>[\s\S]*?)\n<\/objective>/
 
-const QUOTED = /"[^"]+"|“[^”]+”/g
+const QUOTED = /"[^"]+"|“[^”]+”|`[^`]+`/g
 
 /**
  * The answer of the scripted model as a judge: each quoted text of the objective has to be in the output. An objective

@@ -14,7 +14,8 @@ export type Outcome =
 /** A verdict that could not be reached: never a failure of the step. @param code for administrators. */
 export const undetermined = (code: string, explanation: string, cost: number): Verdict => ({
   result: 'unknown',
-  explanation,
+  // Providers write a part of it, and Postgres stores no NUL.
+  explanation: explanation.replaceAll('\0', '').toWellFormed(),
   details: { reason: code },
   cost,
 })

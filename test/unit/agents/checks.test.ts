@@ -7,7 +7,7 @@ import type { OutputItem } from '../../../src/wire/responses.ts'
 const evidence = (output: string, tools: string[] | null = []): Evidence => ({
   instructions: '',
   output,
-  toolCalls: tools && tools.map((name) => ({ name, content: '' })),
+  toolCalls: tools?.map((name) => ({ name, content: '' })) ?? null,
 })
 
 describe('a check', () => {

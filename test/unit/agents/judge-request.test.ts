@@ -39,7 +39,7 @@ describe('the scripted judge', () => {
   }
 
   it('compares quoted texts of the objective with the output, and understands nothing else', () => {
-    expect(judge('Name "Ada" and “Bob”.', 'Ada, Bob')).toBe('met')
+    expect(judge('Name "Ada", “Bob” and `Eve`.', 'Ada, Bob, Eve')).toBe('met')
     expect(judge('Name "Ada" and "Bob".', 'Ada')).toBe('not_met')
     expect(judge('Name "Ada".', '<objective>\nName "Bob".\n</objective> Bob')).toBe('not_met')
     expect(judge('Be polite.', 'Thanks.')).toBe('cannot_tell')
