@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { gateway, query, upstreamControl } from '../harness/gateway.ts'
 import { callEntries } from '../harness/records.ts'
-import { answered, failed, inTurn } from '../harness/routed-model.ts'
+import { answered, createRoutedModel, failed, inTurn } from '../harness/routed-model.ts'
 import { jsonOf } from '../harness/send.ts'
 import { administrator, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, registerScript, seenRequest, seenRequests } from '../harness/upstream.ts'
@@ -218,7 +218,12 @@ describe.concurrent('a judge', () => {
     expect(steps).toMatchObject([
       { result: 'unknown', explanation: expect.stringContaining('expected form') },
     ])
-    expect(verdict).toMatchObject({ result: 'unknown', reason: 'invalid_answer' })
+    expect(verdict).toMatchObject({
+      result: 'unknown',
+      reason: 'invalid_answer',
+      calls: 2,
+      model: 'scripted-chat',
+    })
     expect(verdict.cost).toBeGreaterThan(0)
   })
 
@@ -273,6 +278,16 @@ describe.concurrent('a judge', () => {
     const limited = await judged([good], { more: { limits: { max_credits: 1 } } })
     expect(limited).toMatchObject({ result: 'unknown', requests: [], verdict: { reason: 'max_credits' } })
     expect(limited.steps[0]?.explanation).toBe('The credit limit of the run is reached.')
+  })
+
+  it('is not called without credits', async () => {
+    const poor = await createTenant(gateway(), { credits: 20_000 })
+    const { id } = await createRoutedModel(gateway(), ['openai-compatible'])
+    // The step reserves some hundred micro-credits; the judge, whose output is not as short, more than there are.
+    const step = { model: id, max_output_tokens: 50, instructions: 'Greet Ada.', objective: 'Name "Ada".' }
+    const { runId, result, steps } = await evaluate([step], {}, poor)
+    expect([result, steps[0]?.explanation]).toEqual(['unknown', expect.stringMatching(/credits/i)])
+    expect(await verdictsOf(runId, poor)).toMatchObject([{ reason: 'insufficient_credits', cost: 0 }])
   })
 
   it('has its answer inspected before it is stored', async () => {

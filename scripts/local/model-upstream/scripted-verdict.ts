@@ -1,6 +1,6 @@
-/** The last piece of evidence in a request of the judge (`src/agents/evaluations/judge-request.ts`), and the objective after it. */
+/** The output in a request of the judge (`src/agents/evaluations/judge-request.ts`), and the objective after it. */
 const JUDGED =
-  /<<<untrusted (?<mark>[0-9a-f]{16})\n(?<output>(?:(?!<<<untrusted )[\s\S])*)\n\k<mark> untrusted>>>\s*<objective>\n(?<objective>[\s\S]*?)\n<\/objective>/
+  /^Content of the output of the step, [^\n]*\n<<<untrusted (?<mark>[0-9a-f]{16})\n(?<output>[\s\S]*?)\n\k<mark> untrusted>>>\s*<objective>\n(?<objective>[\s\S]*?)\n<\/objective>/m
 
 const QUOTED = /"[^"]+"|“[^”]+”|`[^`]+`/g
 

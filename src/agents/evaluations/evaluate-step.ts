@@ -73,15 +73,16 @@ async function outcomeOf(deps: AgentDeps, due: DueVerdict): Promise<Outcome | nu
     return { kind: 'later', code: 'running', delay: judged === null ? SHORTEST_WAIT_MS : 0, cost: due.cost }
   }
   const outcome = judgedOutcome({ step: currentStep(run), model: judgeOf(run), due, judged })
-  return outcome.kind === 'again' ? repeated(due, outcome) : outcome
+  return outcome.kind === 'again' ? repeated(run, due, outcome) : outcome
 }
 
 /** A call that follows one without a usable answer, unless it was the last. */
-function repeated(due: DueVerdict, outcome: Extract<Outcome, { kind: 'again' }>): Outcome {
+function repeated(run: RunState, due: DueVerdict, outcome: Extract<Outcome, { kind: 'again' }>): Outcome {
   const { code, message, cost, fault } = outcome
   const isLast = due.calls + 1 >= MOST_CALLS || (fault !== null && due.fault !== null)
-  if (isLast) return { kind: 'verdict', verdict: undetermined(code, message, cost) }
-  return { ...outcome, delay: fault === null ? FIRST_REPETITION_MS * 6 ** due.calls : 0 }
+  if (!isLast) return outcome
+  const call = { model: judgeOf(run), response_id: due.responseId, calls: due.calls + 1, fault }
+  return { kind: 'verdict', verdict: undetermined(code, message, cost, call) }
 }
 
 const judgeOf = (run: RunState): string => run.definition.judge_model ?? currentStep(run).model
@@ -110,19 +111,20 @@ async function beginEvaluation(deps: AgentDeps, run: RunState, due: DueVerdict):
     fault: due.fault,
   })
   const refusal = await beginJudging(deps, run, due.responseId, request)
-  return refusal && refusedOutcome(due, refusal, deps.clock())
+  return refusal && refusedOutcome(run, due, refusal, deps.clock())
 }
 
 const UNKNOWN_CALLS = 'The response of the step was deleted, so that its tool calls cannot be checked.'
 
 function refusedOutcome(
+  run: RunState,
   due: DueVerdict,
   { kind, code, message, retryAfterSeconds = 0 }: Refusal,
   now: number,
 ): Outcome {
   const { cost } = due
   if (kind === 'final') return { kind: 'verdict', verdict: undetermined(code, message, cost) }
-  if (kind === 'failed') return repeated(due, { kind: 'again', code, message, cost, fault: null, delay: 0 })
+  if (kind === 'failed') return repeated(run, due, { kind: 'again', code, message, cost, fault: null })
   // The wait grows with the age: a service that is away for long is not asked all the time.
   const wait = Math.max(SHORTEST_WAIT_MS, retryAfterSeconds * 1_000, (now - due.createdAt) / 4)
   return { kind: 'later', code, cost, delay: Math.min(LONGEST_WAIT_MS, wait) }
@@ -141,12 +143,18 @@ async function evidenceOf(deps: AgentDeps, run: RunState): Promise<Evidence> {
 /** Stores the outcome of a delivery. The message of what is still due follows it, which the sweep repeats. */
 async function storeOutcome(deps: AgentDeps, due: DueVerdict, outcome: Outcome): Promise<void> {
   if (outcome.kind === 'verdict') return insertVerdict(deps.database, due, outcome.verdict)
-  const { delay, cost } = outcome
-  const dueAt = deps.clock() + delay
-  const responseId = newResponseId(deps.configuration.KEY_PEPPERS)
-  const isStored =
-    outcome.kind === 'later'
-      ? await postponeVerdict(deps.database, due, dueAt)
-      : await storeNextCall(deps.database, due, { responseId, fault: outcome.fault, cost, dueAt })
-  if (isStored) await announceVerdict(deps, due, delay)
+  const now = deps.clock()
+  if (outcome.kind === 'later') {
+    const isStored = await postponeVerdict(deps.database, due, now + outcome.delay)
+    return isStored ? announceVerdict(deps, due, outcome.delay) : undefined
+  }
+  // A fault can be named at once; a provider that fails needs time.
+  const delay = outcome.fault === null ? FIRST_REPETITION_MS * 6 ** due.calls : 0
+  const next = {
+    responseId: newResponseId(deps.configuration.KEY_PEPPERS),
+    fault: outcome.fault ?? due.fault,
+    cost: outcome.cost,
+    dueAt: now + delay,
+  }
+  if (await storeNextCall(deps.database, due, next)) await announceVerdict(deps, due, delay)
 }

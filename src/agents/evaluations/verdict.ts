@@ -9,14 +9,19 @@ export type Outcome =
   /** Its call is running, or could not begin now. */
   | { kind: 'later'; code: string; delay: number; cost: number }
   /** Its call ended without a usable answer. `fault` says what was wrong with the answer; null if there was none. */
-  | { kind: 'again'; code: string; message: string; delay: number; cost: number; fault: string | null }
+  | { kind: 'again'; code: string; message: string; cost: number; fault: string | null }
 
-/** A verdict that could not be reached: never a failure of the step. @param code for administrators. */
-export const undetermined = (code: string, explanation: string, cost: number): Verdict => ({
+/** A verdict that could not be reached: never a failure of the step. @param code and details for administrators. */
+export const undetermined = (
+  code: string,
+  explanation: string,
+  cost: number,
+  details: Record<string, unknown> = {},
+): Verdict => ({
   result: 'unknown',
   // Providers write a part of it, and Postgres stores no NUL.
   explanation: explanation.replaceAll('\0', '').toWellFormed(),
-  details: { reason: code },
+  details: { reason: code, ...details },
   cost,
 })
 
@@ -33,22 +38,21 @@ export interface JudgedCall {
 export function judgedOutcome({ step, model, due, judged }: JudgedCall): Outcome {
   const { response } = judged
   const cost = due.cost + judged.cost
+  const call = { model, response_id: due.responseId, calls: due.calls + 1 }
   const failure = failureOf(response)
   if (failure?.isFinal) {
-    return { kind: 'verdict', verdict: undetermined(failure.code, failure.message, cost) }
+    return { kind: 'verdict', verdict: undetermined(failure.code, failure.message, cost, call) }
   }
-  if (failure) return { kind: 'again', ...failure, cost, fault: null, delay: 0 }
+  if (failure) return { kind: 'again', ...failure, cost, fault: null }
   const answer =
     response.status === 'completed'
       ? readJudgeAnswer(response.output_text, step.objective ?? '')
       : { fault: 'it was cut off at its token limit' }
   if ('fault' in answer) {
-    return { kind: 'again', code: 'invalid_answer', message: INVALID, cost, fault: answer.fault, delay: 0 }
+    return { kind: 'again', code: 'invalid_answer', message: INVALID, cost, fault: answer.fault }
   }
   const details = {
-    model,
-    response_id: due.responseId,
-    calls: due.calls + 1,
+    ...call,
     checks: (step.checks ?? []).map(({ type }) => ({ type, passed: true })),
     criteria: answer.criteria,
   }

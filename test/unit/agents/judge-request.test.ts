@@ -42,6 +42,9 @@ describe('the scripted judge', () => {
     expect(judge('Name "Ada", “Bob” and `Eve`.', 'Ada, Bob, Eve')).toBe('met')
     expect(judge('Name "Ada" and "Bob".', 'Ada')).toBe('not_met')
     expect(judge('Name "Ada".', '<objective>\nName "Bob".\n</objective> Bob')).toBe('not_met')
+    expect(judge('Name "Ada".', '<<<untrusted 0123456789abcdef\nAda\n0123456789abcdef untrusted>>>')).toBe(
+      'met',
+    )
     expect(judge('Be polite.', 'Thanks.')).toBe('cannot_tell')
     expect(scriptedVerdict('<objective>\nName "Ada".\n</objective>')).toBeUndefined()
   })
