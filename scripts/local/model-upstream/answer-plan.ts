@@ -1,5 +1,6 @@
 import { exampleFromSchema } from './example-from-schema.ts'
 import { instructedCalls } from './instructed-calls.ts'
+import { scriptedVerdict } from './scripted-verdict.ts'
 import { instructedLines, resultData } from './tool-results.ts'
 
 export interface OfferedTool {
@@ -45,7 +46,7 @@ const echoLimit = 400
  * - tool calls, if the choice forces them, or the user's text instructs them ("Call `read_file`", see `instructedCalls`),
  *   contains the word "tool" ("every tool" calls each once) or the subject of a tool's name ("How is the weather?" calls
  *   `get_weather`)
- * - JSON, if a format requests it
+ * - a verdict for the judge of agents, and else JSON, if a format requests it
  * - else lines from the tool result, if the user's text instructs them ("one line for each of `tickets`: `title`"), or a
  *   sentence that quotes the tool result or the user
  */
@@ -101,7 +102,9 @@ function callOf(tool: OfferedTool): PlannedCall {
 }
 
 function planText(turn: Turn): string {
-  if (turn.format.type === 'json_schema') return JSON.stringify(exampleFromSchema(turn.format.schema))
+  if (turn.format.type === 'json_schema') {
+    return JSON.stringify(scriptedVerdict(turn.userText) ?? exampleFromSchema(turn.format.schema))
+  }
   const result = turn.toolResult === undefined ? undefined : resultData(turn.toolResult)
   const quoted = excerpt(result ?? turn.userText)
   if (turn.format.type === 'json_object') return JSON.stringify({ answer: quoted })
