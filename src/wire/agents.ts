@@ -219,5 +219,10 @@ export const runRequest = z.object({
     .nullish(),
 })
 
+/** The values of inputs by their names: `inputs` of `POST /v1/responses` for an agent. */
+export const agentInputs = z
+  .record(z.string().max(1_000), paragraphs(10_000_000))
+  .refine((values) => Object.keys(values).length <= 1_000, 'must hold at most 1000 values')
+
 /** The body of a signed webhook. */
 export const webhookBody = z.object({ inputs: runRequest.shape.inputs })

@@ -77,6 +77,7 @@ export class DurableResponse implements ResponseStreamObject {
     if (this.#state.head) return notStarted(new Error('the response was started before'), { recorded: false })
     const admission = await this.#admit(request, body)
     if (admission.kind === 'refused') return notStarted(admission.error, admission.trace)
+    if (admission.kind === 'agent') return { ...admission.trace, error: null, agent: admission.agent }
     const { engine, emitter, settings, phase, trace, headers } = admission
     this.#state.enter(phase)
     emitter.begin()
