@@ -10,7 +10,8 @@ export interface ListPrice {
 
 const MILLION = 1_000_000
 const OBJECTS = 'https://developers.cloudflare.com/durable-objects/platform/pricing/'
-const WORKERS = 'https://developers.cloudflare.com/workers/platform/pricing/'
+/** Workflows are billed as Workers are. */
+const WORKERS = 'https://developers.cloudflare.com/workflows/reference/pricing/'
 
 /** What an agent's turn is billed by. */
 export const PRICES = {
@@ -31,7 +32,7 @@ export const PRICES = {
   redisCommands: {
     dollars: 0.2,
     per: 100_000,
-    source: 'https://upstash.com/pricing/redis',
+    source: 'https://upstash.com/docs/redis/overall/billing',
     read: '2026-11-21',
   },
   /** Hours of one compute unit (1 vCPU, 4 GB). Neon bills the time that a compute is active, and no statements. */
