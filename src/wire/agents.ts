@@ -94,7 +94,7 @@ const step = z.strictObject({
   name: text(200).nullable().default(null),
   /** With placeholders `{{label of an input}}` and `{{steps.1.output}}`. */
   instructions: written(200_000),
-  /** What the step has to achieve. A step without one is not evaluated. */
+  /** What the step has to achieve, without placeholders: values are evidence. A step without one is not evaluated. */
   objective: written(20_000).nullable().default(null),
   /** Conditions of its objective that are checked before a model judges. A step whose check fails has failed its objective. */
   checks: z.array(check).max(20, 'must hold at most 20 checks').optional(),

@@ -88,12 +88,6 @@ const deliver = async (runId: string) => {
     deduplicationId: marker(),
   })
 }
-/** As if the step had been completed long ago. */
-const age = (runId: string, hours: number) =>
-  query(address, "UPDATE due_verdicts SET created_at = now() - $2 * interval '1 hour' WHERE run_id = $1", [
-    runId,
-    hours,
-  ])
 /** Messages of verdicts that QStash has not delivered. */
 const pending = async () => {
   const { text } = await send(`${address.standIns.qstash}/control/pending`)
@@ -107,7 +101,7 @@ describe('a verdict', () => {
     const { runId, text } = await begin(await waiting(signal, MET, 'never asked'))
     await seenRequest(address, text)
     await Promise.all([1, 2, 3, 4].map(() => deliver(runId)))
-    await vi.waitFor(async () => expect(await pending()).toHaveLength(5))
+    await vi.waitFor(async () => expect(await pending()).toHaveLength(5), { timeout: 10_000 })
     await upstreamControl(address).release(signal)
     expect((await evaluation(runId)).result).toBe('pass')
     await deliver(runId)
@@ -140,7 +134,9 @@ describe('a verdict', () => {
     await address.killStandIn('qstash')
     await upstreamControl(address).release(signal)
     expect((await ended(runId)).status).toBe('success')
-    await vi.waitFor(async () => expect(await dueOf(runId)).toEqual([{ calls: 0, lost: true }]))
+    await vi.waitFor(async () => expect(await dueOf(runId)).toEqual([{ calls: 0, lost: true }]), {
+      timeout: 10_000,
+    })
     // Nothing is lost by a sweep while it is away, either.
     await republishVerdicts(sweepDeps(60_000))
     expect(await dueOf(runId)).toEqual([{ calls: 0, lost: true }])
@@ -193,12 +189,21 @@ describe('a verdict', () => {
     )
   })
 
-  it('is deleted with its run', async () => {
-    const { runId } = await begin(await inTurn(address, answered('chat', MET, true)))
-    await evaluation(runId)
-    await age(runId, 1)
+  it('is deleted with its run, and not written after it', async () => {
+    const signal = marker()
+    const [judged, awaited] = await Promise.all([
+      begin(await inTurn(address, answered('chat', MET, true))),
+      begin(await waiting(signal, MET)),
+    ])
+    await evaluation(judged.runId)
+    await seenRequest(address, awaited.text)
     await pruneRuns(sweepDeps(91 * 86_400_000))
-    expect(await query(address, 'SELECT number FROM run_verdicts WHERE run_id = $1', [runId])).toEqual([])
+    await upstreamControl(address).release(signal)
+    await vi.waitFor(async () => expect(await pending()).toEqual([]), { timeout: 10_000 })
+    for (const { runId } of [judged, awaited]) {
+      expect(await dueOf(runId)).toEqual([])
+      expect(await query(address, 'SELECT number FROM run_verdicts WHERE run_id = $1', [runId])).toEqual([])
+    }
   })
 
   it('is announced by QStash only', async () => {

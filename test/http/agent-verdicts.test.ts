@@ -51,7 +51,13 @@ describe.concurrent('a run', () => {
     })
   })
 
-  it.each(['scripted-chat', 'scripted-messages'])('is judged by %s', async (model) => {
+  it.each([
+    'scripted-chat',
+    'scripted-chat-plain',
+    'scripted-chat-reasoning',
+    'scripted-messages',
+    'scripted-messages-adaptive',
+  ])('is judged by %s', async (model) => {
     const steps = [{ instructions: 'Greet Ada.', objective: 'The greeting names "Ada".' }]
     const { result, runId } = await evaluate(steps, { judge_model: model })
     expect(result).toBe('pass')
@@ -324,10 +330,13 @@ describe.concurrent('a judge', () => {
       { instructions: await says('Done.'), objective: `Say done. ${text} ${judge}` },
     ])
     await endedRun(tenant, runId)
-    await vi.waitFor(async () => {
-      const due = await query(gateway(), 'SELECT calls, fault FROM due_verdicts WHERE run_id = $1', [runId])
-      expect(due).toEqual([{ calls: 1, fault: null }])
-    })
+    await vi.waitFor(
+      async () => {
+        const due = await query(gateway(), 'SELECT calls, fault FROM due_verdicts WHERE run_id = $1', [runId])
+        expect(due).toEqual([{ calls: 1, fault: null }])
+      },
+      { timeout: 15_000 },
+    )
     expect((await readEvaluation(tenant, runId)).result).toBe('pending')
   })
 
