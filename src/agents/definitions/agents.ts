@@ -31,7 +31,7 @@ import {
 } from './agents.store.ts'
 import { type DefinitionIssue, definitionIssues } from './check-definition.ts'
 
-// Changes of agents raise the organization's epoch: lists of models have the agents of their caller, and are cached by it.
+// Changes of agents raise the organization's epoch: lists of models contain the caller's agents, and are cached under it.
 
 export type ShownAgent = CurrentAgent & { triggers: TriggerRow[] }
 

@@ -108,16 +108,13 @@ function allowedModel(
     })
   }
   const model = catalog.models.get(modelId)
-  if (!model) {
-    throw unknownModel(operation, modelId)
-  }
+  if (!model) throw unknownModel(operation, modelId)
   if (mayUse(principal, modelTarget(modelId))) return model
   const message = `Your organization has not granted you access to the model ${modelId}.`
   throw new ApiError('forbidden', message, { code: 'model_access_denied' })
 }
 
-/** Model ids come from callers: quoted short, without control characters and without texts that look like keys. */
-/** @param modelId that does not exist, or is an agent's, which is listed with the models. */
+/** @param modelId of no model. An agent is listed with the models, but runs on the Responses surface only. */
 function unknownModel(operation: Operation, modelId: string): ApiError {
   const message = isAgentModel(modelId)
     ? `The agent ${printable(agentIdOf(modelId))} cannot be called here. POST /v1/responses runs agents over HTTP.`
@@ -125,6 +122,7 @@ function unknownModel(operation: Operation, modelId: string): ApiError {
   return new ApiError(OPERATIONS[operation].unknownModel, message, { code: 'model_not_found' })
 }
 
+/** Model ids come from callers: quoted short, without control characters and without texts that look like keys. */
 const printable = (text: string) => redact(text.slice(0, 100).replace(/\p{Cc}/gu, ''))
 
 async function reviewRequest(

@@ -47,7 +47,7 @@ export class DurableResponse implements ResponseStreamObject {
   readonly #files: ResponseFiles
   readonly #alarm: ResponseAlarm
   readonly #removal: ResponseRemoval
-  readonly #ended = Promise.withResolvers<void>()
+  #ended = Promise.withResolvers<void>()
   #running: RunningResponse | null = null
   #admitting = false
   #removing = false
@@ -67,7 +67,7 @@ export class DurableResponse implements ResponseStreamObject {
       final: this.#final,
       alarm: this.#alarm,
       files: this.#files,
-      ended: this.#ended,
+      ended: { resolve: () => this.#ended.resolve() },
     })
     const { head } = this.#state
     if (head) this.#restart(head)
@@ -100,6 +100,8 @@ export class DurableResponse implements ResponseStreamObject {
 
   async #admit(request: StartRequest, body: ReadableStream<Uint8Array>) {
     this.#admitting = true
+    // That of a start which was rolled back is resolved.
+    this.#ended = Promise.withResolvers()
     try {
       this.#state.begin(newHead(request, this.#deps.clock()))
       this.#deps.waitUntil(this.#alarm.setCheck())
