@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { neon, neonConfig } from '@neondatabase/serverless'
 import { drizzle } from 'drizzle-orm/neon-http'
 import { expect, vi } from 'vitest'
+import { republishVerdicts } from '../../../src/agents/evaluations/publish-verdict.ts'
 import { createRunQueue } from '../../../src/agents/queue/run-queue.ts'
 import { republishOverdue } from '../../../src/agents/runs/sweep.ts'
 import { parseConfiguration } from '../../../src/env.ts'
@@ -103,6 +104,7 @@ function sweeper({ gateway }: TapeSystem): () => Promise<void> {
     ahead += SWEEP_STEP_MS
     const clock = () => Date.now() + ahead
     await republishOverdue({ configuration, database, runQueue, clock })
+    await republishVerdicts({ database, runQueue, clock })
   }
 }
 
@@ -175,18 +177,19 @@ async function endLeases({ gateway, tenant }: TapeSystem): Promise<void> {
   await query(gateway, text, [tenant.organizationId])
 }
 
-/** Waits until no run, message, response and reservation is open, which the sweep brings about. */
+/** Waits until no run, message, verdict and response is open, which the sweep brings about. */
 async function quiet({ gateway, tenant }: TapeSystem, sweep: () => Promise<void>): Promise<void> {
   const open = `SELECT
       (SELECT count(*)::int FROM runs WHERE organization_id = $1 AND status = 'in_progress') AS runs,
       (SELECT count(*)::int FROM run_outbox WHERE organization_id = $1) AS messages,
+      (SELECT count(*)::int FROM due_verdicts WHERE organization_id = $1) AS verdicts,
       (SELECT count(*)::int FROM responses WHERE organization_id = $1 AND status = 'in_progress') AS responses,
       (SELECT count(*)::int FROM conversations WHERE organization_id = $1 AND writer IS NOT NULL) AS locks`
   await vi.waitFor(
     async () => {
       await sweep()
       const [row] = await query(gateway, open, [tenant.organizationId])
-      expect(row).toEqual({ runs: 0, messages: 0, responses: 0, locks: 0 })
+      expect(row).toEqual({ runs: 0, messages: 0, verdicts: 0, responses: 0, locks: 0 })
     },
     { timeout: SETTLED_MS, interval: 1_000 },
   )

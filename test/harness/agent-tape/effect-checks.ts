@@ -173,6 +173,7 @@ export async function lastingState({ gateway, tenant }: TapeSystem, { upstream }
   return {
     runs: await of('SELECT * FROM runs WHERE organization_id = $1 ORDER BY id'),
     steps: await of('SELECT * FROM run_steps WHERE organization_id = $1 ORDER BY run_id, number, attempt'),
+    verdicts: await of('SELECT * FROM run_verdicts WHERE organization_id = $1 ORDER BY run_id, number'),
     messages: await of('SELECT * FROM run_outbox WHERE organization_id = $1'),
     credits: await of('SELECT * FROM credit_entries WHERE organization_id = $1 ORDER BY id'),
     sent: [...upstream.byScript().values()].flat().length,

@@ -23,12 +23,16 @@ export interface AttemptRow {
   response_status: string | null
   response_cost: number | null
   response_conversation: string | null
+  /** The verdict about it, and what that cost. */
+  verdict: string | null
+  verdict_cost: number | null
 }
 
 const ATTEMPTS = `SELECT s.run_id, s.number, s.attempt, s.status, s.response_id, s.output, s.error, s.had_effects,
     s.cost::float8 AS cost, r.status AS response_status, (r.body::jsonb ->> 'cost')::float8 AS response_cost,
-    r.conversation_id AS response_conversation
+    r.conversation_id AS response_conversation, v.result AS verdict, v.cost::float8 AS verdict_cost
   FROM run_steps s LEFT JOIN responses r ON r.id = s.response_id
+    LEFT JOIN run_verdicts v ON v.run_id = s.run_id AND v.number = s.number AND v.attempt = s.attempt
   WHERE s.organization_id = $1 ORDER BY s.run_id, s.number, s.attempt`
 
 /** Every attempt of an organization by its run. */
@@ -101,10 +105,12 @@ function expectSteps({ plan }: DrivenRun, status: string, rows: readonly Attempt
   if (status === 'success') expect(steps.length, about).toBe(plan.steps.length)
 }
 
-/** An attempt has the output, the end and the cost of its response. */
+/** An attempt has the output, the end and the cost of its response, and one verdict if it was completed. */
 function expectAgrees({ plan, conversationId }: DrivenRun, row: AttemptRow, about: string): void {
   const step = plan.steps[row.number - 1]
   expect(row.output, about).toBe(row.status === 'completed' ? step?.output : null)
+  const verdict = row.status === 'completed' ? ['fail', 0] : [null, null]
+  expect([row.verdict, row.verdict_cost], about).toEqual(verdict)
   if (row.response_status === null) {
     expect(row.status, about).not.toBe('completed')
     return

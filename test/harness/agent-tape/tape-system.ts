@@ -100,6 +100,9 @@ async function createWorld(gateway: StartedGateway) {
   return { tenant, server, tool: `${slug}_add`, agents }
 }
 
+/** What no answer has: the verdict of each completed step is `fail`, and needs no model, whose answers the steps count. */
+const NEVER_SAID = 'never said'
+
 /** An agent whose steps do what their inputs name. */
 const agentOf = (steps: number, model: string, integration: string) => ({
   name: uniqueName('agent'),
@@ -109,6 +112,8 @@ const agentOf = (steps: number, model: string, integration: string) => ({
     instructions: `{{step ${index + 1}}}`,
     model,
     max_attempts: 2,
+    objective: `The answer has "${NEVER_SAID}".`,
+    checks: [{ type: 'contains', text: NEVER_SAID }],
     tools: { hosted: ['shell'], integrations: [{ integration }] },
   })),
 })
