@@ -92,10 +92,12 @@ function plannedStep(random: Random, tool: string): PlannedStep {
   }
 }
 
-const callAnswer = (call: Part): ScriptedAnswer => ({
-  steps: [{ headers: { 'content-type': 'text/event-stream' } }, { sse: framesOf('chat', [call]) }],
-  cost: CALL_COST,
-})
+/** The id of its call is unique in the run, as those of models are. */
+function callAnswer(call: Part): ScriptedAnswer {
+  const id = JSON.stringify(uniqueName('call'))
+  const sse = framesOf('chat', [call]).map((frame) => frame.replace('"call_0"', id))
+  return { steps: [{ headers: { 'content-type': 'text/event-stream' } }, { sse }], cost: CALL_COST }
+}
 
 /** The same answer with a pause before its last part. */
 function slowed([headers, content, ...rest]: ScriptStep[], milliseconds: number): ScriptStep[] {
