@@ -55,8 +55,8 @@ describe.concurrent('a run', () => {
   })
 
   it.each([
-    ['its step', { timeout_seconds: 1 }, {}, 'failure', 'step_timeout'],
-    ['the run', {}, { timeout_seconds: 1 }, 'cancelled', 'timeout'],
+    ['its step', { timeout_seconds: 3 }, {}, 'failure', 'step_timeout'],
+    ['the run', {}, { timeout_seconds: 3 }, 'cancelled', 'timeout'],
   ] as const)('ends with the time of %s, and its turn with it', async (_, step, limits, status, code) => {
     const text = marker()
     const script = await registerScript(gateway(), [
