@@ -1,54 +1,22 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import {
-  AuthorizationServer,
-  type ServerFaults,
-  type ServerOptions,
-} from '../harness/authorization-server.ts'
-import { Browser, locationOf } from '../harness/browser.ts'
+import type { ServerFaults, ServerOptions } from '../harness/authorization-server.ts'
 import { createUnreadIntegration, type ManagedConnection } from '../harness/connections.ts'
-import { gateway, query } from '../harness/gateway.ts'
-import { send } from '../harness/send.ts'
-import { serve } from '../harness/serve.ts'
-import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
+import { query } from '../harness/gateway.ts'
+import { followConnectLink, type OAuthWorker, startOAuthWorker } from '../harness/oauth-worker.ts'
 import { administrator, createTenant } from '../harness/tenant.ts'
 
-const MOST_SERVERS = 12
-
-let worker: StartedWorker
-const ends: Array<() => Promise<void>> = []
-const free: Array<(options: Partial<ServerOptions>) => AuthorizationServer> = []
-
+let oauth: OAuthWorker
 beforeAll(async () => {
-  const hosts: string[] = []
-  for (let made = 0; made < MOST_SERVERS; made++) {
-    const holder: { server?: AuthorizationServer } = {}
-    const { standIn, host, close } = await serve((origin) => ({
-      origin,
-      handle: async (request: Request) =>
-        (await holder.server?.handle(request)) ?? new Response(null, { status: 500 }),
-    }))
-    hosts.push(host)
-    ends.push(close)
-    free.push((options) => {
-      holder.server = new AuthorizationServer({ origin: standIn.origin, ...options })
-      return holder.server
-    })
-  }
-  worker = await startWorker({
-    EGRESS_ALLOW: [gateway().variables.EGRESS_ALLOW, ...hosts].join(','),
-  })
-  ends.push(worker.stop)
+  oauth = await startOAuthWorker(12)
 })
-afterAll(async () => {
-  for (const end of ends) await end()
-})
+afterAll(() => oauth?.stop())
 
 /** A connection whose account is connected at a server of its own. */
 async function connected(options: Partial<ServerOptions>) {
-  const server = free.pop()?.(options)
-  if (!server) throw new Error('more servers are needed')
+  const { worker } = oauth
+  const server = oauth.newServer(options)
   const tenant = await createTenant(worker, { credits: 0, models: [] })
   const { ask, call } = administrator(worker)
   const slug = await createUnreadIntegration(worker, tenant, {
@@ -60,17 +28,14 @@ async function connected(options: Partial<ServerOptions>) {
   })
   const path = `${tenant.base}/connections/${id}`
   const { url } = await ask<{ url: string }>('POST', `${path}/connect`, {})
-  const browser = new Browser()
-  await browser.get(url)
-  const returned = await send(locationOf(await browser.submit(url)))
-  expect((await browser.get(locationOf(returned))).status).toBe(200)
+  expect((await followConnectLink(url)).status).toBe(200)
   expect(server.isLive(server.lastAccessToken)).toBe(true)
   return { server, id, path, ask, call }
 }
 
-const log = () => readFileSync(join(worker.logFolder, 'workerd.log'), 'utf8')
+const log = () => readFileSync(join(oauth.worker.logFolder, 'workerd.log'), 'utf8')
 const isGone = async (id: string) =>
-  (await query(worker, 'select id from connections where id = $1', [id])).length === 0
+  (await query(oauth.worker, 'select id from connections where id = $1', [id])).length === 0
 
 describe.concurrent('the grant of an account ends at its authorization server', () => {
   it.each(['client_secret_basic', 'client_secret_post', 'none'])(
@@ -130,7 +95,7 @@ describe.concurrent('the grant of an account ends at its authorization server', 
 
   it('and a credential that does not open keeps no connection', async () => {
     const { server, id, path, ask } = await connected({ revokes: true })
-    await query(worker, "update connections set sealed_credential = 'broken' where id = $1", [id])
+    await query(oauth.worker, "update connections set sealed_credential = 'broken' where id = $1", [id])
     await ask('DELETE', path)
     expect(await isGone(id)).toBe(true)
     expect(server.revocations).toEqual([])
