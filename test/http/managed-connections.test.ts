@@ -148,6 +148,9 @@ describe.concurrent('a connection', () => {
     // An administrator names who connects it, by the same rule.
     expect((await call('POST', `${path}/connect`, { user_id: member.id })).status).toBe(201)
     expect((await call('POST', `${path}/connect`, { user_id: stranger.id })).status).toBe(400)
+    await ask('PUT', path, { status: 'revoked' })
+    const revoked = await request(member.key, 'POST', `${connection.id}/connect`)
+    expect([revoked.status, revoked.body.message]).toEqual([422, expect.stringContaining('revoked')])
   })
 
   it('is not connected by a member that lost the right meanwhile', async () => {

@@ -1,5 +1,5 @@
 /** What members do with connections that they manage. Administrators do the same through `administration.ts`. */
-import type { Administration } from '../../governance/administration/administration.ts'
+import { type Administration, conflict } from '../../governance/administration/administration.ts'
 import type { Principal } from '../../governance/principal.ts'
 import { ApiError, notFound } from '../../lib/api-error.ts'
 import { redactEncoded } from '../../lib/log.ts'
@@ -19,15 +19,16 @@ export interface Managing {
 /**
  * Begins to connect the account again. Whoever manages the connection connects an account of its own choice.
  * @param origin of this gateway, as browsers reach it.
- * @throws ApiError not_found for a connection that the caller cannot see; forbidden for one that it does not manage; what
- *   `startConnect` throws.
+ * @throws ApiError not_found for a connection that the caller cannot see; forbidden for one that it does not manage;
+ *   unprocessable for one that an administrator has revoked; what `startConnect` throws.
  */
 export async function reconnect(
   managing: Managing,
   deps: BrokerDeps,
   origin: string,
 ): Promise<{ url: string; expiresAt: Date }> {
-  const { id } = await managedConnection(managing)
+  const { id, status } = await managedConnection(managing)
+  if (status === 'revoked') throw conflict('An administrator has revoked the connection.')
   const { administration, principal } = managing
   return startConnect(administration, deps, id, { userId: principal.userId, origin })
 }

@@ -39,6 +39,7 @@ export async function outputOrError(work: Promise<Record<string, unknown>>): Pro
   }
 }
 
+/** Missing inputs of an agent are no conflict, although their status is that of one. */
 const codeOf = ({ kind, code }: ApiError) => (code === 'missing_input' ? 'invalid_input' : CODES[kind])
 
 const CODES: Partial<Record<ApiError['kind'], PlatformErrorCode>> = {
