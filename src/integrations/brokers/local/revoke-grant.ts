@@ -18,12 +18,12 @@ export async function revokeGrant(
 ): Promise<void> {
   const { revocation_endpoint: endpoint } = server
   if (endpoint === undefined) return
-  const authentication = authenticationOf(server, client)
   const token =
     refreshToken === null
       ? { token: accessToken, token_type_hint: 'access_token' }
       : { token: refreshToken, token_type_hint: 'refresh_token' }
   try {
+    const authentication = authenticationOf(server, client)
     const { ok, status } = await brokerFetch(allow, TIME_LIMIT_MS)(endpoint, {
       method: 'POST',
       headers: { accept: 'application/json', ...authentication.headers },
