@@ -13,6 +13,7 @@ import type {
   CompactionResult,
   HeldContext,
   Owner,
+  RequestContent,
   ResponseStreamObject,
   StartRequest,
   StartResult,
@@ -51,6 +52,8 @@ export class DurableResponse implements ResponseStreamObject {
   #running: RunningResponse | null = null
   #admitting = false
   #removing = false
+  /** A restart found a response that had been sent, or may have been: also if it was rolled back, it is not begun again. */
+  #isSpent = false
 
   constructor(storage: DurableObjectStorage, deps: ResponseDeps) {
     const { clock, configuration } = deps
@@ -70,11 +73,14 @@ export class DurableResponse implements ResponseStreamObject {
       ended: this.#ended,
     })
     const { head } = this.#state
-    if (head) this.#restart(head)
+    if (!head) return
+    this.#isSpent = head.phase !== 'admitting'
+    this.#restart(head)
   }
 
-  async start(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<StartResult> {
-    if (this.#state.head) return notStarted(new Error('the response was started before'), { recorded: false })
+  async start(request: StartRequest, body: RequestContent): Promise<StartResult> {
+    if (this.#state.head || this.#isSpent)
+      return notStarted(new Error('the response was started before'), { recorded: false })
     const admission = await this.#admit(request, body)
     if (admission.kind === 'refused') return notStarted(admission.error, admission.trace)
     const { engine, emitter, settings, phase, trace, headers } = admission
@@ -93,16 +99,16 @@ export class DurableResponse implements ResponseStreamObject {
     }
   }
 
-  async compact(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<CompactionResult> {
+  async compact(request: StartRequest, body: RequestContent): Promise<CompactionResult> {
     return compactConversation(this.#deps, request, body)
   }
 
-  async #admit(request: StartRequest, body: ReadableStream<Uint8Array>) {
+  async #admit(request: StartRequest, body: RequestContent) {
     this.#admitting = true
     try {
       this.#state.begin(newHead(request, this.#deps.clock()))
-      this.#deps.waitUntil(this.#alarm.setCheck())
-      const admission = await admitResponse(this.#deps, this.#state, this.#log, request, body)
+      const parts = { state: this.#state, log: this.#log, alarm: this.#alarm }
+      const admission = await admitResponse(this.#deps, parts, request, body)
       if (admission.kind === 'admitted') {
         const error = await dispatchFirstTurn(this.#deps, admission)
         if (error === null) return admission
