@@ -29,7 +29,8 @@ export interface PassedBody {
  * @throws ApiError invalid_request for a small body that ends early, and for an encoding that is not supported.
  */
 export async function passedBody(context: AppContext): Promise<PassedBody> {
-  const small = await readSmallBody(context, declaredLength(context) ?? 0)
+  const declared = declaredLength(context)
+  const small = declared === null ? null : await readSmallBody(context, declared)
   if (small) return { content: small.bytes, failure: null, finish: async () => {} }
   return new StreamedBody(bodySource(context))
 }
