@@ -48,12 +48,10 @@ export class DurableResponse implements ResponseStreamObject {
   readonly #files: ResponseFiles
   readonly #alarm: ResponseAlarm
   readonly #removal: ResponseRemoval
-  readonly #ended = Promise.withResolvers<void>()
+  #ended = Promise.withResolvers<void>()
   #running: RunningResponse | null = null
   #admitting = false
   #removing = false
-  /** A restart found a response that had been sent, or may have been: also if it was rolled back, it is not begun again. */
-  #isSpent = false
 
   constructor(storage: DurableObjectStorage, deps: ResponseDeps) {
     const { clock, configuration } = deps
@@ -70,19 +68,17 @@ export class DurableResponse implements ResponseStreamObject {
       final: this.#final,
       alarm: this.#alarm,
       files: this.#files,
-      ended: this.#ended,
+      ended: { resolve: () => this.#ended.resolve() },
     })
     const { head } = this.#state
-    if (!head) return
-    this.#isSpent = head.phase !== 'admitting'
-    this.#restart(head)
+    if (head) this.#restart(head)
   }
 
   async start(request: StartRequest, body: RequestContent): Promise<StartResult> {
-    if (this.#state.head || this.#isSpent)
-      return notStarted(new Error('the response was started before'), { recorded: false })
+    if (this.#state.head) return notStarted(new Error('the response was started before'), { recorded: false })
     const admission = await this.#admit(request, body)
     if (admission.kind === 'refused') return notStarted(admission.error, admission.trace)
+    if (admission.kind === 'agent') return { ...admission.trace, error: null, agent: admission.agent }
     const { engine, emitter, settings, phase, trace, headers } = admission
     this.#state.enter(phase)
     emitter.begin()
@@ -105,6 +101,8 @@ export class DurableResponse implements ResponseStreamObject {
 
   async #admit(request: StartRequest, body: RequestContent) {
     this.#admitting = true
+    // That of a start which was rolled back is resolved.
+    this.#ended = Promise.withResolvers()
     try {
       this.#state.begin(newHead(request, this.#deps.clock()))
       const parts = { state: this.#state, log: this.#log, alarm: this.#alarm }

@@ -9,8 +9,8 @@ const ANSWER_LIMIT_MS = 10_000
 
 /**
  * The client of a response's Durable Object. A call that fails in transit is repeated once on a fresh stub; `start` with a
- * stream only if nothing of that was read, since the rest would be another request; `compact` likewise. An object begins
- * its response once (`DurableResponse.start`). `follow`,
+ * stream only if nothing of that was read, since the rest would be another request; `compact` likewise. An object that
+ * has a response begins no other (`DurableResponse.start`). `follow`,
  * `ended`, `start` and `compact` have no time limit, since they may wait for a model; the others have ten seconds. A repeated `remove` can return false
  * although the response was removed, by a first call whose result was lost.
  * @param responseId names the object; its MAC has been checked.

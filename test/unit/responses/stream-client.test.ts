@@ -121,7 +121,7 @@ describe('start', () => {
     expect(names).toHaveLength(2)
   })
 
-  it('is repeated with a body of bytes, since an object begins its response once', async () => {
+  it('is repeated with a body of bytes, since an object with a response begins no other', async () => {
     const body = new TextEncoder().encode('the body')
     const { object, names } = namespaceOf(failing(), async (_method, [, given]) => given)
     expect(await object.start({ responseId: ID } as StartRequest, body)).toBe(body)
