@@ -12,7 +12,9 @@ const MOST_STATEMENTS = 500
  * statements take to run. Neon parses each one anew, which has the same results.
  */
 export class KeptStatements {
+  /** Names by text. */
   readonly #names = new Map<string, string>()
+  #parsed = 0
 
   /**
    * The messages that come before a Bind, and the name that it takes.
@@ -26,12 +28,12 @@ export class KeptStatements {
     if (mayChangeResults || this.#names.size >= MOST_STATEMENTS) messages.push(...this.#forgetAll())
     const known = this.#names.get(text)
     if (known !== undefined) return { messages, name: known }
-    // A text that failed to parse may come again, and its name is free then.
-    const name = isKept ? `kept_${this.#names.size}` : ''
+    this.#parsed += 1
+    const name = isKept ? `kept_${this.#parsed}` : ''
     return { messages: [...messages, serialize.parse({ name, text })], name }
   }
 
-  /** Keeps a statement that was parsed under a name of `before`. */
+  /** Keeps a statement that was parsed under a name of `before`. One that failed to parse is not kept. */
   keep(text: string, name: string): void {
     if (name !== '') this.#names.set(text, name)
   }
