@@ -1,14 +1,9 @@
 import { Hono } from 'hono'
 import { storedDefinition } from '../../agents/definitions/agents.ts'
 import { selectVisibleAgent } from '../../agents/definitions/visible-agents.store.ts'
+import { readEvaluation } from '../../agents/evaluations/read-evaluation.ts'
 import { beginRun } from '../../agents/runs/begin-run.ts'
-import { evaluationOf } from '../../agents/runs/evaluation.ts'
-import {
-  type ReadRun,
-  selectEvaluatedSteps,
-  selectRun,
-  selectRunInputs,
-} from '../../agents/runs/read-runs.store.ts'
+import { type ReadRun, selectRun, selectRunInputs } from '../../agents/runs/read-runs.store.ts'
 import { openInputs } from '../../agents/runs/run-inputs.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
 import { redactEncoded } from '../../lib/log.ts'
@@ -57,13 +52,8 @@ export const runRoutes = new Hono<AppEnv>()
   })
   .get('/v1/runs/:runId/evals', async (context) => {
     const run = await ownRun(context)
-    const { database } = context.var.deps
-    const { organizationId } = ownerOf(context)
-    const begun = await selectEvaluatedSteps({ database, organizationId }, run.id)
-    return context.json({
-      runId: run.id,
-      ...evaluationOf(storedDefinition(run.definition), run.status, begun),
-    })
+    const { deps, rights } = context.var
+    return context.json({ runId: run.id, ...(await readEvaluation(deps, rights.principal, run)) })
   })
 
 /** @throws ApiError invalid_request for text that is no UUID; not_found. */
