@@ -173,7 +173,7 @@ export const agentCommands: Command[] = [
   {
     group: 'agents',
     verb: 'run',
-    summary: 'Show a run with its attempts',
+    summary: 'Show a run with its attempts and verdicts',
     positionals: ['run'],
     inOrganization: true,
     run: async (call) => one(call.connection.request('GET', await runPath(call))),

@@ -3,7 +3,7 @@ import type { RateLimit } from '../governance/ledger/contract.ts'
 import type { Principal } from '../governance/principal.ts'
 import type { ApiError } from '../lib/api-error.ts'
 import type { Compatibility } from '../wire/compatibility.ts'
-import type { ResponseObject } from '../wire/responses.ts'
+import type { ResponseObject, ResponseSettings } from '../wire/responses.ts'
 import type { StoredNumbers } from './emitter/event-writer.ts'
 import type { ItemPage, ItemPageRequest } from './store/items.store.ts'
 
@@ -83,6 +83,8 @@ export type NotStarted =
 
 export type StartResult =
   | NotStarted
+  /** The request is for a run of an agent, and began nothing. */
+  | (StartTrace & { error: null; agent: AgentRequest })
   /** `headers` of the answer. `events`: as `follow` from the first event on, if the request is for a stream. */
   | (StartTrace & {
       error: null
@@ -93,6 +95,14 @@ export type StartResult =
       /** Whether it is not stored, and its object holds its context for the next response of its connection. */
       held: boolean
     })
+
+/** A request for a run of an agent. */
+export interface AgentRequest {
+  /** All members but `input`. */
+  settings: ResponseSettings
+  /** The text of `input`; empty without one. */
+  text: string
+}
 
 /** `compaction`: the result of a compaction as JSON. */
 export type CompactionResult =

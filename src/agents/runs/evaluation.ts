@@ -13,11 +13,17 @@ export interface StepEvaluation {
 }
 
 /** The verdicts of a run: one entry for each step of its definition. */
+export interface RunEvaluation {
+  result: RunResult
+  steps: StepEvaluation[]
+}
+
+/** The evaluation of a run, by the verdicts about the steps that were begun. */
 export function evaluationOf(
   { steps }: Pick<AgentDefinition, 'steps'>,
   status: RunStatus,
   begun: readonly EvaluatedStep[],
-): { result: RunResult; steps: StepEvaluation[] } {
+): RunEvaluation {
   const evaluated = steps.map(({ name, objective }, index): StepEvaluation => {
     const step = begun.find(({ number }) => number === index + 1)
     const result = stepResult(objective !== null, status, step)

@@ -12,15 +12,9 @@ import type { InputValue } from '../../wire/agents.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { storedDefinition } from '../definitions/agents.ts'
 import { visibleAgent } from '../definitions/visible-agents.ts'
+import { readEvaluation } from '../evaluations/read-evaluation.ts'
 import { beginRun } from './begin-run.ts'
-import { evaluationOf } from './evaluation.ts'
-import {
-  type ReadRun,
-  selectAttempts,
-  selectEvaluatedSteps,
-  selectRun,
-  selectRunInputs,
-} from './read-runs.store.ts'
+import { type ReadRun, selectAttempts, selectRun, selectRunInputs } from './read-runs.store.ts'
 import { openInputs } from './run-inputs.ts'
 
 const ownerOf = ({ organizationId, userId }: Principal): Owner => ({ organizationId, userId })
@@ -114,16 +108,14 @@ export async function readRunSteps(
   }))
 }
 
-/** The verdicts of a run. @param runId a UUID. @throws ApiError not_found. */
+/** The verdicts of a run. @param runId a UUID. @throws ApiError not_found; internal when the policies cannot be read. */
 export async function evaluateRun(
-  { database }: { database: Database },
+  deps: AgentDeps,
   principal: Principal,
   runId: string,
 ): Promise<RunEvaluation> {
-  const { definition, status } = await ownRun({ database }, principal, runId)
-  const { organizationId } = principal
-  const begun = await selectEvaluatedSteps({ database, organizationId }, runId)
-  return { runId, ...evaluationOf(storedDefinition(definition), status, begun) }
+  const run = await ownRun(deps, principal, runId)
+  return { runId, ...(await readEvaluation(deps, principal, run)) }
 }
 
 /** @param runId a UUID. @throws ApiError not_found. */

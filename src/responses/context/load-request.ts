@@ -7,10 +7,12 @@ import { scanJson, scanJsonInSlices } from '../../lib/json-scan.ts'
 import { type JsonKind, type JsonPath, JsonSyntaxError, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import { issueReason } from '../../lib/schema-issues.ts'
 import { inTurns, type Slices } from '../../lib/slices.ts'
+import { isAgentModel } from '../../wire/agent-model.ts'
 import { type ResponseSettings, responseSettings } from '../../wire/responses.ts'
 import type { JsonPlace } from '../item-types/item-scan.ts'
 import { type InputItem, readItem, userMessage } from '../items/input-items.ts'
 import { withOwnTools } from '../open-responses/own-tools.ts'
+import { textOfInput } from './agent-request.ts'
 import { checkMessageType, generatesOf, settingsOfMessage } from './create-message.ts'
 
 /** The body of `POST /v1/responses`. */
@@ -20,6 +22,8 @@ export interface ResponseRequest {
   items: InputItem[]
   /** False: the model is not called (`generate` of a message). */
   generates?: boolean
+  /** Of a request for a run of an agent: the text of its input. It has no items then. */
+  agentText?: string
 }
 
 /** What a body has to be. */
@@ -28,6 +32,8 @@ export interface BodyForm {
   needsInput?: boolean
   /** Whether it is a message of a WebSocket. */
   isMessage?: boolean
+  /** Whether its model may be an agent; otherwise that is a model that does not exist. */
+  takesAgents?: boolean
 }
 
 /** Interface, Limits. The Worker counts as well; this bounds what the object buffers. */
@@ -82,7 +88,7 @@ export async function loadRequest(
  */
 export function* readResponseRequest(
   body: Uint8Array,
-  { needsInput = true, isMessage = false }: BodyForm = {},
+  { needsInput = true, isMessage = false, takesAgents = false }: BodyForm = {},
 ): Slices<ResponseRequest> {
   const scan = yield* scanned(body)
   if (scan.rootKind !== 'object') throw invalidRequest('The body must be a JSON object.')
@@ -94,6 +100,9 @@ export function* readResponseRequest(
   const settings = isMessage ? settingsOfMessage(sent) : sent
   const generates = !isMessage || generatesOf(sent)
   const input = scan.members.find(({ name }) => name === 'input')
+  if (takesAgents && isAgentModel(settings.model)) {
+    return { settings, items: [], agentText: textOfInput(body, input, scan.elements) }
+  }
   if (input?.kind === 'string') {
     return { settings, generates, items: [userMessage(body.subarray(input.start + 1, input.end - 1))] }
   }

@@ -29,7 +29,7 @@ import { beginResponse } from '../store/begin-response.store.ts'
 import { type ApprovedCall, approvedCalls } from '../tools/integrations/approvals.ts'
 import { mcpEntries } from '../tools/integrations/mcp-entries.ts'
 import { approvedNames, requestedTools, storedForm } from '../tools/integrations/requested-tools.ts'
-import type { ContextItem, Owner, StartRequest, StartTrace } from '../types.ts'
+import type { AgentRequest, ContextItem, Owner, StartRequest, StartTrace } from '../types.ts'
 import { fromPostgres } from './postgres-away.ts'
 import type { ResponseDeps } from './response-deps.ts'
 import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.ts'
@@ -45,6 +45,7 @@ export interface AdmittedResponse extends RunningResponse {
 export type ResponseAdmission =
   | ({ kind: 'admitted'; trace: StartTrace; headers: Record<string, string> } & AdmittedResponse)
   | { kind: 'refused'; trace: StartTrace; error: unknown }
+  | { kind: 'agent'; trace: StartTrace; agent: AgentRequest }
 
 /** Bytes of a context that is held while the response generates. A larger one is loaded again for a further turn. */
 const MOST_HELD_BYTES = 1024 * 1024
@@ -52,8 +53,8 @@ const MOST_HELD_BYTES = 1024 * 1024
 /**
  * Admits a request and begins its response: loads the request and its context, has the first turn admitted, stores the
  * input, writes the row, and locks the conversation. All of it precedes the model call, so that no call is charged whose
- * answer could not be returned.
- * @param state of the object. After a refusal, the caller has to roll back what it has.
+ * answer could not be returned. A request for a run of an agent begins nothing, and is returned.
+ * @param state of the object. Unless the response is admitted, the caller has to roll back what it has.
  */
 export async function admitResponse(
   deps: ResponseDeps,
@@ -70,9 +71,15 @@ export async function admitResponse(
   }
   try {
     const { organizationId } = start.principal
-    const form = { isMessage: start.connection !== undefined }
+    const isMessage = start.connection !== undefined
+    const form = { isMessage, takesAgents: !isMessage }
     const { request, reserved } = await loadRequest(deps, body, organizationId, form)
     buffers.push(reserved)
+    if (request.agentText !== undefined) {
+      reserved.release()
+      const agent = { settings: request.settings, text: request.agentText }
+      return { kind: 'agent', trace: { recorded: false }, agent }
+    }
     previousResponseId = request.settings.previous_response_id
     const [loaded] = await fromPostgres(
       deps.database,

@@ -47,7 +47,7 @@ export class DurableResponse implements ResponseStreamObject {
   readonly #files: ResponseFiles
   readonly #alarm: ResponseAlarm
   readonly #removal: ResponseRemoval
-  readonly #ended = Promise.withResolvers<void>()
+  #ended = Promise.withResolvers<void>()
   #running: RunningResponse | null = null
   #admitting = false
   #removing = false
@@ -67,7 +67,7 @@ export class DurableResponse implements ResponseStreamObject {
       final: this.#final,
       alarm: this.#alarm,
       files: this.#files,
-      ended: this.#ended,
+      ended: { resolve: () => this.#ended.resolve() },
     })
     const { head } = this.#state
     if (head) this.#restart(head)
@@ -77,6 +77,7 @@ export class DurableResponse implements ResponseStreamObject {
     if (this.#state.head) return notStarted(new Error('the response was started before'), { recorded: false })
     const admission = await this.#admit(request, body)
     if (admission.kind === 'refused') return notStarted(admission.error, admission.trace)
+    if (admission.kind === 'agent') return { ...admission.trace, error: null, agent: admission.agent }
     const { engine, emitter, settings, phase, trace, headers } = admission
     this.#state.enter(phase)
     emitter.begin()
@@ -99,6 +100,8 @@ export class DurableResponse implements ResponseStreamObject {
 
   async #admit(request: StartRequest, body: ReadableStream<Uint8Array>) {
     this.#admitting = true
+    // That of a start which was rolled back is resolved.
+    this.#ended = Promise.withResolvers()
     try {
       this.#state.begin(newHead(request, this.#deps.clock()))
       this.#deps.waitUntil(this.#alarm.setCheck())
