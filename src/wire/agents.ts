@@ -108,7 +108,7 @@ const step = z.strictObject({
   max_tool_calls: wholeNumber(1, 256).optional(),
 })
 
-const inputValues = z
+export const inputValues = z
   .array(z.strictObject({ name: z.string().max(1_000), value: paragraphs(10_000_000) }))
   .max(1_000, 'must hold at most 1000 values')
 

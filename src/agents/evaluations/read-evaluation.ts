@@ -4,8 +4,9 @@ import type { Principal } from '../../governance/principal.ts'
 import { modelTarget } from '../../governance/target.ts'
 import { inTurns } from '../../lib/slices.ts'
 import { redactItems } from '../../responses/items/redaction.ts'
+import type { RunEvaluation } from '../../wire/agent-answers.ts'
 import { storedDefinition } from '../definitions/agents.ts'
-import { evaluationOf, type RunEvaluation, type StepEvaluation } from '../runs/evaluation.ts'
+import { evaluationOf, type StepEvaluation } from '../runs/evaluation.ts'
 import { type ReadRun, selectEvaluatedSteps } from '../runs/read-runs.store.ts'
 
 /**
@@ -26,7 +27,7 @@ export async function readEvaluation(
     const model = definition.judge_model ?? definition.steps[step.stepNumber - 1]?.model ?? ''
     steps.push(step.explanation === null ? step : await redacted(deps, principal, model, step))
   }
-  return { ...evaluation, steps }
+  return { runId: id, ...evaluation, steps }
 }
 
 /** Policies know a text by its place in an item: that of the judge's answer. */

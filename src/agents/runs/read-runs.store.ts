@@ -201,11 +201,7 @@ export async function selectRunRow(
       .select(runColumns)
       .from(runs)
       .where(and(eq(runs.organizationId, organizationId), eq(runs.id, runId))),
-    database
-      .select(attemptColumns)
-      .from(runSteps)
-      .where(and(eq(runSteps.organizationId, organizationId), eq(runSteps.runId, runId)))
-      .orderBy(asc(runSteps.number), asc(runSteps.attempt)),
+    attemptsQuery({ database, organizationId }, runId),
     database
       .select(verdictColumns)
       .from(runVerdicts)
@@ -215,3 +211,14 @@ export async function selectRunRow(
   const [row] = rows
   return row ? { ...row, attempts, verdicts } : null
 }
+
+/** The attempts of a run's steps, in order. */
+export const selectAttempts = async (scope: OrganizationScope, runId: string): Promise<AttemptRow[]> =>
+  attemptsQuery(scope, runId)
+
+const attemptsQuery = ({ database, organizationId }: OrganizationScope, runId: string) =>
+  database
+    .select(attemptColumns)
+    .from(runSteps)
+    .where(and(eq(runSteps.organizationId, organizationId), eq(runSteps.runId, runId)))
+    .orderBy(asc(runSteps.number), asc(runSteps.attempt))

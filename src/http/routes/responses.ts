@@ -6,7 +6,13 @@ import { newResponseId } from '../../responses/ids.ts'
 import { apiErrorOf } from '../../responses/object/error-data.ts'
 import { listInputItems } from '../../responses/store/read-responses.store.ts'
 import { removeFilesOfEmpty } from '../../responses/tools/workspace/remove-workspace.ts'
-import type { CompactionResult, ErrorData, StartRequest, StartResult } from '../../responses/types.ts'
+import type {
+  CompactionResult,
+  ErrorData,
+  RequestContent,
+  StartRequest,
+  StartResult,
+} from '../../responses/types.ts'
 import {
   type Includes,
   type ItemListQuery,
@@ -17,9 +23,8 @@ import {
 import { selectedCompatibility } from '../compatibility.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { isSmallBody, requireRoom } from '../governed-body.ts'
-import { PassedBody } from '../passed-body.ts'
+import { passedBody } from '../passed-body.ts'
 import { setRateLimitHeaders } from '../rate-limit-headers.ts'
-import { bodySource } from '../request-body.ts'
 import { query, unknownId } from '../validated-request.ts'
 import {
   currentPolicy,
@@ -132,7 +137,7 @@ const begin = (context: AppContext, { id, object }: ResponseHandle) =>
 async function passBody<Result extends StartResult | CompactionResult>(
   context: AppContext,
   id: string,
-  use: (request: StartRequest, body: ReadableStream<Uint8Array>) => Promise<Result>,
+  use: (request: StartRequest, body: RequestContent) => Promise<Result>,
 ): Promise<Exclude<Result, { error: ErrorData }>> {
   // The object reads the whole body before the call is admitted.
   if (!isSmallBody(context)) await requireRoom(context)
@@ -145,9 +150,9 @@ async function passBody<Result extends StartResult | CompactionResult>(
     headers: [...context.req.raw.headers].filter(([name]) => !CREDENTIAL_HEADERS.has(name)),
     compatibility: selectedCompatibility(context),
   }
-  const body = new PassedBody(bodySource(context))
+  const body = await passedBody(context)
   try {
-    const result = await use(request, body.stream)
+    const result = await use(request, body.content)
     // The object has recorded it in the ledger.
     context.set('isRecorded', result.recorded)
     context.set('rateLimit', result.rateLimit ?? null)

@@ -1,7 +1,7 @@
 import { checkUtf8, unreadableBody } from '../../gateway/protocols/request-outline.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
-import { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
+import { OwnedBytes, ownedCopy, type Room } from '../../lib/bytes/owned-bytes.ts'
 import { BrokenStreamError, PartReader } from '../../lib/bytes/read-bytes.ts'
 import { scanJson, scanJsonInSlices } from '../../lib/json-scan.ts'
 import { type JsonKind, type JsonPath, JsonSyntaxError, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
@@ -12,6 +12,7 @@ import { type ResponseSettings, responseSettings } from '../../wire/responses.ts
 import type { JsonPlace } from '../item-types/item-scan.ts'
 import { type InputItem, readItem, userMessage } from '../items/input-items.ts'
 import { withOwnTools } from '../open-responses/own-tools.ts'
+import type { RequestContent } from '../types.ts'
 import { textOfInput } from './agent-request.ts'
 import { checkMessageType, generatesOf, settingsOfMessage } from './create-message.ts'
 
@@ -59,19 +60,30 @@ interface Member extends JsonPlace {
  */
 export async function loadRequest(
   { configuration }: { configuration: { BUFFER_LIMIT_BYTES: number } },
-  stream: ReadableStream<Uint8Array>,
+  content: RequestContent,
   organizationId: string,
   form: BodyForm = {},
 ): Promise<{ request: ResponseRequest; reserved: OwnedBytes }> {
   const room = { limitBytes: configuration.BUFFER_LIMIT_BYTES, holder: organizationId, isArriving: true }
+  const body = content instanceof Uint8Array ? ownedCopy([content]) : await collected(content, room)
+  try {
+    const request = await inTurns(readResponseRequest(body.bytes, form))
+    body.free()
+    return { request, reserved: body }
+  } catch (error) {
+    body.release()
+    throw error
+  }
+}
+
+/** @throws ApiError invalid_request for a body that broke off, rate_limited. */
+async function collected(stream: ReadableStream<Uint8Array>, room: Room): Promise<OwnedBytes> {
   const body = new OwnedBytes(LARGEST_BODY, room)
   const reader = new PartReader(stream)
   try {
     await reader.each((part) => body.append(part))
     body.arrived()
-    const request = await inTurns(readResponseRequest(body.bytes, form))
-    body.free()
-    return { request, reserved: body }
+    return body
   } catch (error) {
     body.release()
     reader.cancel(error)
