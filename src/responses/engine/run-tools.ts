@@ -122,7 +122,7 @@ function takeApproval(
   const index = approved.findIndex((each) => each.name === upstreamName && each.arguments === text)
   if (index < 0) return false
   approved.splice(index, 1)
-  state.storeRequest(request)
+  state.replaceRequest(request)
   return true
 }
 
@@ -135,7 +135,7 @@ function offer({ state, request, tools }: EngineRun, found: readonly OfferedTool
     integrations.offered.push(offered)
     tools.offer(integrationTool(offered))
   }
-  if (added.length > 0) state.storeRequest(request)
+  if (added.length > 0) state.replaceRequest(request)
 }
 
 /** The outcome is stored before the ledger gets it: a lost close is repeated. */
