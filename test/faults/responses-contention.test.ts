@@ -162,7 +162,11 @@ describe.skipIf(!hasRealPostgres)(NAME, { timeout: 60_000 }, () => {
       const begin = beginOf({ conversation: { id: conversationId, creates: false } })
       await Promise.all([
         beginResponse(database, owner, begin),
-        releaseConversation(database, owner, conversationId, begin.id),
+        releaseConversation(database, owner, {
+          id: begin.id,
+          conversationId,
+          begunUntil: begin.createdAt,
+        }),
       ])
       const row = await selectResponse(database, owner, begin.id)
       const context = await selectConversationContext(database, owner, conversationId)

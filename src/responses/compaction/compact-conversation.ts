@@ -82,7 +82,7 @@ class ConversationCompaction {
     const [deps, owner] = [this.#deps, ownerOf(this.#start)]
     const settings = { ...given, store: false }
     const load = async () => {
-      const context = await loadUnlockedContext(deps, owner, { settings, items: sent })
+      const context = await loadUnlockedContext(deps, owner, { settings, items: sent }, null)
       return { context, model: await findModel(deps, this.#start.principal, settings.model) }
     }
     const { context, model } = await fromPostgres(deps.database, load())

@@ -7,6 +7,7 @@ import type { ResponseDeps } from '../object/response-deps.ts'
 import type { ConnectionStart, ContextItem, Owner } from '../types.ts'
 import { contextTooLong } from './context-limit.ts'
 import { readContextStream } from './context-stream.ts'
+import type { OwnStart } from './conversation-lock.ts'
 import {
   loadUnlockedContext,
   MOST_CONTEXT_BYTES,
@@ -35,7 +36,7 @@ export interface PassedFiles {
  * Loads the context of a request. On a connection, a response that is not stored keeps its whole context with its input,
  * so that the next response of the connection can continue it. A stored response that continues such a one does the same:
  * Postgres has the items from nowhere else.
- * @param connection absent for a request that came over HTTP.
+ * @param connection absent for a request that came over HTTP. @param start that of the calling object.
  * @throws ApiError as `loadUnlockedContext`.
  */
 export async function loadStartContext(
@@ -43,14 +44,15 @@ export async function loadStartContext(
   owner: Owner,
   request: ResponseRequest,
   connection: ConnectionStart | undefined,
+  start: OwnStart,
 ): Promise<LoadedContext> {
   const { conversation, previous_response_id: previous, store } = request.settings
   const continues = connection?.continues ?? null
   // A request that names both is refused.
   if (continues !== null && continues === previous && (conversation ?? null) === null) {
-    return continuedContext(deps, owner, request, continues)
+    return continuedContext(deps, owner, request, continues, start)
   }
-  const context = await loadUnlockedContext(deps, owner, request)
+  const context = await loadUnlockedContext(deps, owner, request, start)
   const historyIds = context.history.map(({ id }) => id)
   if (!connection || store !== false) return { context, historyIds, isWhole: false, files: null }
   return { context: withHistoryAsInput(context), historyIds, isWhole: true, files: null }
@@ -61,19 +63,21 @@ async function continuedContext(
   deps: ResponseDeps,
   owner: Owner,
   { settings, items }: ResponseRequest,
-  responseId: string,
+  previousId: string,
+  start: OwnStart,
 ): Promise<LoadedContext> {
-  const before = await deps.responseStream(responseId).context(owner)
-  if (before === null) throw previousNotFound(responseId)
+  const before = await deps.responseStream(previousId).context(owner)
+  if (before === null) throw previousNotFound(previousId)
   const tooLong = () => contextTooLong(`${MOST_CONTEXT_BYTES} bytes`)
   const held = await readContextStream(before.items, MOST_CONTEXT_BYTES, tooLong)
   const heldIds = new Set(held.map(({ id }) => id))
   const added = items.filter((item) => !heldIds.has(storedIdOf(item) ?? ''))
-  const context = await loadUnlockedContext(deps, owner, {
+  const own = {
     settings: { ...settings, previous_response_id: null },
     // Those that are stored are used, and not written again.
     items: [...held.map((item) => ({ ...item, repeats: item.id })), ...added],
-  })
+  }
+  const context = await loadUnlockedContext(deps, owner, own, start)
   const input: ContextItem[] = []
   for (const item of context.input) {
     input.push(isOwnCopy(context, heldIds, item) ? await inTurns(withNewId(item)) : item)
@@ -81,8 +85,8 @@ async function continuedContext(
   const historyIds = input.slice(0, held.length).map(({ id }) => id)
   // A stored response works on the files of its conversation.
   const passes = settings.store === false && before.workspaceId !== null
-  const files = passes ? { from: responseId, workspaceId: before.workspaceId as string } : null
-  return { context: { ...context, input, previousResponseId: responseId }, historyIds, isWhole: true, files }
+  const files = passes ? { from: previousId, workspaceId: before.workspaceId as string } : null
+  return { context: { ...context, input, previousResponseId: previousId }, historyIds, isWhole: true, files }
 }
 
 /**

@@ -12,7 +12,6 @@ import { sealOpener } from '../items/sealed-content.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
 import type { StoredRequest } from '../object/response-head.ts'
 import type { ResponseState } from '../object/response-state.ts'
-import { releaseConversation } from '../store/begin-response.store.ts'
 import type { StoredItem } from '../store/items.store.ts'
 import {
   selectConversationContext,
@@ -22,6 +21,7 @@ import {
 import type { ContextItem, Owner } from '../types.ts'
 import { contextTooLong, fitContext } from './context-limit.ts'
 import { type TokenEstimate, tokenEstimate } from './context-tokens.ts'
+import { conversationLocked, type OwnStart, settleWriter } from './conversation-lock.ts'
 import type { ResponseRequest } from './load-request.ts'
 
 /** What a response continues, and what its request adds. */
@@ -60,21 +60,19 @@ type ConversationPlace = Omit<ResponseContext, 'history' | 'input' | 'referenced
 /**
  * Loads the context of a request. A conversation whose last response has ended, but is not written yet, is written first.
  * A response that is still generated is not waited for.
+ * @param start that of the calling object; null if it begins no response.
  * @throws ApiError as `loadContext`, and `conversation_locked`.
  */
 export async function loadUnlockedContext(
   deps: ResponseDeps,
   owner: Owner,
   request: ResponseRequest,
+  start: OwnStart | null,
 ): Promise<ResponseContext> {
   const context = await loadContext(deps, owner, request)
-  if (context.writer === null) return context
-  const state = await deps.responseStream(context.writer).settle(owner)
-  if (state === 'running') throw conversationLocked()
-  // A begin that reached Postgres after its rollback leaves a lock that no response holds.
-  if (state === 'absent') {
-    await releaseConversation(deps.database, owner, context.conversationId, context.writer)
-  }
+  const { writer, conversationId } = context
+  if (writer === null) return context
+  if (!(await settleWriter(deps, owner, writer, conversationId, start))) throw conversationLocked()
   const settled = await loadContext(deps, owner, request)
   if (settled.writer !== null) throw conversationLocked()
   return settled
@@ -86,14 +84,6 @@ export const previousNotFound = (id: string) =>
     code: 'not_found',
     param: 'previous_response_id',
   })
-
-/** A conversation has one writer at a time. */
-export const conversationLocked = () =>
-  new ApiError(
-    'invalid_request',
-    'Another response is being made in this conversation. Try again when it has ended.',
-    { code: 'conversation_locked' },
-  )
 
 /**
  * Loads the context of a response again, for a further turn. A response that is not stored has no lock, so items that

@@ -15,7 +15,8 @@ import type { CompactionPlan } from '../compaction/compaction-plan.ts'
 import { compactedItems, endsWithTrigger, neededCompaction } from '../compaction/context-compaction.ts'
 import { summaryRequest } from '../compaction/summary-request.ts'
 import { loadStartContext, type PassedFiles } from '../context/connection-context.ts'
-import { conversationLocked, fittingItems, type ResponseContext } from '../context/load-context.ts'
+import { conversationLocked, settleWriter } from '../context/conversation-lock.ts'
+import { fittingItems, type ResponseContext } from '../context/load-context.ts'
 import { loadRequest, type ResponseRequest } from '../context/load-request.ts'
 import { newEmitter } from '../emitter/create-emitter.ts'
 import { currentPrincipal } from '../engine/current-principal.ts'
@@ -30,6 +31,7 @@ import { type ApprovedCall, approvedCalls } from '../tools/integrations/approval
 import { mcpEntries } from '../tools/integrations/mcp-entries.ts'
 import { approvedNames, requestedTools, storedForm } from '../tools/integrations/requested-tools.ts'
 import type { AgentRequest, ContextItem, Owner, RequestContent, StartRequest, StartTrace } from '../types.ts'
+import type { FinalWriter } from './final-writer.ts'
 import { fromPostgres } from './postgres-away.ts'
 import type { ResponseAlarm } from './response-alarm.ts'
 import type { ResponseDeps } from './response-deps.ts'
@@ -48,6 +50,14 @@ export type ResponseAdmission =
   | { kind: 'refused'; trace: StartTrace; error: unknown }
   | { kind: 'agent'; trace: StartTrace; agent: AgentRequest }
 
+/** The parts of the object that an admission uses. */
+interface AdmittedParts {
+  state: ResponseState
+  log: EventLog
+  alarm: ResponseAlarm
+  final: FinalWriter
+}
+
 /** Bytes of a context that is held while the response generates. A larger one is loaded again for a further turn. */
 const MOST_HELD_BYTES = 1024 * 1024
 
@@ -60,11 +70,12 @@ const MOST_HELD_BYTES = 1024 * 1024
  */
 export async function admitResponse(
   deps: ResponseDeps,
-  { state, log, alarm }: { state: ResponseState; log: EventLog; alarm: ResponseAlarm },
+  { state, log, alarm, final }: AdmittedParts,
   start: StartRequest,
   body: RequestContent,
 ): Promise<ResponseAdmission> {
   const buffers: OwnedBytes[] = []
+  const { createdAt } = state.known
   let previousResponseId: string | null | undefined
   const refused = (error: unknown, trace: StartTrace): ResponseAdmission => {
     for (const bytes of buffers) bytes.release()
@@ -84,7 +95,7 @@ export async function admitResponse(
     previousResponseId = request.settings.previous_response_id
     const [loaded] = await fromPostgres(
       deps.database,
-      Promise.all([loadFirstTurn(deps, start, request), loadCatalog(deps)]),
+      Promise.all([loadFirstTurn(deps, start, createdAt, request), loadCatalog(deps)]),
     )
     const first = firstRequest(deps, start, loaded)
     buffers.push(first.body)
@@ -93,7 +104,9 @@ export async function admitResponse(
     if (turn.kind === 'refused') return refused(turn.error, trace)
     try {
       const compatibility = start.compatibility ?? compatibilityOf(turn.planned.rights.principal)
-      await fromPostgres(deps.database, storeBeginning(deps, { state, alarm }, loaded, turn, compatibility))
+      // What is not answered in time continues after the refusal.
+      const stored = final.counted(storeBeginning(deps, { state, alarm }, loaded, turn, compatibility))
+      await fromPostgres(deps.database, stored)
       const headers = droppedHeaders(droppedOf(loaded, turn))
       const { plan } = loaded
       return {
@@ -167,6 +180,7 @@ interface FirstTurn {
 async function loadFirstTurn(
   deps: ResponseDeps,
   start: StartRequest,
+  createdAt: number,
   loaded: ResponseRequest,
 ): Promise<FirstTurn> {
   const { settings } = loaded
@@ -179,6 +193,7 @@ async function loadFirstTurn(
     owner,
     loaded,
     start.connection,
+    { responseId: start.responseId, createdAt },
   )
   const compacted = compactedItems(deps, owner, context)
   const approved = approvedCalls(compacted, context.input)
@@ -256,17 +271,16 @@ async function storeBeginning(
 
 async function writeRow(
   deps: ResponseDeps,
-  { responseId: id, owner, keyId, model, compatibility, createdAt, policyVersion }: ResponseHead,
+  head: ResponseHead,
   { conversationId, creates, position, forkOf, previousResponseId }: ResponseContext,
 ): Promise<void> {
+  const { responseId: id, owner, keyId, model, compatibility, createdAt, policyVersion } = head
   const conversation = conversationId === null ? null : { id: conversationId, creates, position }
   const made = { id, keyId, model, compatibility, createdAt, policyVersion }
   const row = { ...made, conversation, forkOf, previousResponseId }
   let begun = await beginResponse(deps.database, owner, row)
-  if (typeof begun === 'object') {
-    // A response that has ended, but is not written yet, is written first.
-    const other = await deps.responseStream(begun.lockedBy).settle(owner)
-    if (other === 'settled') begun = await beginResponse(deps.database, owner, row)
+  if (typeof begun === 'object' && (await settleWriter(deps, owner, begun.lockedBy, conversationId, head))) {
+    begun = await beginResponse(deps.database, owner, row)
   }
   if (begun === 'not_found') throw notFound('Conversation', conversationId ?? '')
   if (begun !== 'begun') throw conversationLocked()

@@ -1,3 +1,4 @@
+import { ApiError } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
@@ -30,6 +31,8 @@ import { isOwner, newHead, type ResponseHead } from './response-head.ts'
 import { ResponseRemoval } from './response-removal.ts'
 import { ResponseState } from './response-state.ts'
 
+/** How long a start waits for the rollback of an earlier one. */
+const START_LIMIT_MS = 3_000
 /** How long the deletion of a response waits for its end, and then for its readers to get it. */
 const REMOVAL_LIMIT_MS = 1_000
 /** Readers of one response at a time: each may hold a segment in the memory of the object. */
@@ -75,7 +78,8 @@ export class DurableResponse implements ResponseStreamObject {
   }
 
   async start(request: StartRequest, body: RequestContent): Promise<StartResult> {
-    if (this.#state.head) return notStarted(new Error('the response was started before'), { recorded: false })
+    const refusal = await this.#refusalOfStart()
+    if (refusal) return notStarted(refusal, { recorded: false })
     const admission = await this.#admit(request, body)
     if (admission.kind === 'refused') return notStarted(admission.error, admission.trace)
     if (admission.kind === 'agent') return { ...admission.trace, error: null, agent: admission.agent }
@@ -95,6 +99,19 @@ export class DurableResponse implements ResponseStreamObject {
     }
   }
 
+  /** A response is started once. What an earlier start has to roll back is rolled back first. */
+  async #refusalOfStart(): Promise<Error | null> {
+    const { head } = this.#state
+    if (head && this.#isAbandoned(head)) {
+      const rolledBack = this.#removal.rollBack()
+      this.#deps.waitUntil(rolledBack)
+      await withinTime(rolledBack, START_LIMIT_MS, 'the rollback of an earlier start').catch(() => {})
+      const message = 'An earlier start of this response is not rolled back yet. Try again soon.'
+      if (this.#state.head) return new ApiError('internal', message, { retryAfterSeconds: 2 })
+    }
+    return this.#state.head ? new Error('the response was started before') : null
+  }
+
   async compact(request: StartRequest, body: RequestContent): Promise<CompactionResult> {
     return compactConversation(this.#deps, request, body)
   }
@@ -105,7 +122,7 @@ export class DurableResponse implements ResponseStreamObject {
     this.#ended = Promise.withResolvers()
     try {
       this.#state.begin(newHead(request, this.#deps.clock()))
-      const parts = { state: this.#state, log: this.#log, alarm: this.#alarm }
+      const parts = { state: this.#state, log: this.#log, alarm: this.#alarm, final: this.#final }
       const admission = await admitResponse(this.#deps, parts, request, body)
       if (admission.kind === 'admitted') {
         const error = await dispatchFirstTurn(this.#deps, admission)

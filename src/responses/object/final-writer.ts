@@ -72,13 +72,23 @@ export class FinalWriter {
    * @returns whether that is complete; if not, it may be repeated. A write that runs now has to be rolled back afterwards.
    */
   async rollBack(): Promise<boolean> {
-    const { begun, owner, conversationId, responseId } = this.#state.known
+    const { begun, owner, conversationId, responseId: id, createdAt: begunUntil } = this.#state.known
     try {
-      if (begun) await releaseConversation(this.#deps.database, owner, conversationId, responseId)
+      if (begun) await releaseConversation(this.#deps.database, owner, { id, conversationId, begunUntil })
       return (await this.eraseContent()) && this.#writing === 0
     } catch (error) {
       logEvent('warn', 'response_not_released', { error: errorText(error) })
       return false
+    }
+  }
+
+  /** Counts work that writes the response: a rollback is not complete before it has ended, whatever waits for it. */
+  async counted<Result>(work: Promise<Result>): Promise<Result> {
+    this.#writing++
+    try {
+      return await work
+    } finally {
+      this.#writing--
     }
   }
 
@@ -96,12 +106,15 @@ export class FinalWriter {
   }
 
   /** @throws when it is not known that Postgres has the response. It may be repeated. */
-  async #write(): Promise<void> {
+  #write(): Promise<void> {
+    return this.counted(this.#writeFinal())
+  }
+
+  async #writeFinal(): Promise<void> {
     const { known: head, final } = this.#state
     if (!final) return
     // The last event may not be emitted yet.
     const lastSequence = this.#log.lastSequence + (this.#log.closed ? 0 : endEventCount(final.response))
-    this.#writing++
     try {
       if (head.refused) return await this.#writeFailed(head, final, lastSequence)
       const placed = await this.#placed(head, final)
@@ -112,8 +125,6 @@ export class FinalWriter {
       logEvent('error', 'response_not_stored', { error: errorText(error) })
       this.#state.change({ refused: true })
       await this.#writeFailed(head, final, lastSequence)
-    } finally {
-      this.#writing--
     }
   }
 

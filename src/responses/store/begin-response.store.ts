@@ -13,6 +13,7 @@ import {
   isInProgress,
   isResponse,
   lockConversation,
+  ownedBy,
   ownItem,
 } from './rows.store.ts'
 
@@ -40,8 +41,9 @@ export interface NewResponse {
 /**
  * Writes the row of a response and makes it the writer of its conversation, or does neither. Of several concurrent calls
  * for one conversation, one succeeds. A repeated call for the same id changes nothing.
- * @returns `lockedBy`: the response that is the writer; `moved`: the conversation has grown since its context was read
- *   (only with a position); `not_found`: no such conversation, or no such response to fork.
+ * @returns `lockedBy`: the response that is the writer, or this one if an earlier start of it has left its row; `moved`: the
+ *   conversation has grown since its context was read (only with a position); `not_found`: no such conversation, or no such
+ *   response to fork.
  */
 export async function beginResponse(
   database: Database,
@@ -56,39 +58,48 @@ export async function beginResponse(
   ])
   const result = results.at(-1)?.[0] as BeginResult | undefined
   if (result?.begun) return 'begun'
+  if (result?.exists) return { lockedBy: id }
   if (result === undefined || result.next_position === null) return 'not_found'
   if (result.writer !== null && result.writer !== id) return { lockedBy: result.writer }
   const expected = conversation?.position
   return expected !== undefined && expected !== result.next_position ? 'moved' : 'not_found'
 }
 
+/** What an earlier start of a response may have left in Postgres. */
+export interface LeftResponse {
+  id: string
+  /** The conversation that it may have locked, besides the one of its row; null if none is known. */
+  conversationId: string | null
+  /** Milliseconds since the epoch. The row of a start after it is not changed: this call may reach Postgres late. */
+  begunUntil: number
+}
+
 /**
  * Rolls back `beginResponse`: deletes the row while it is in progress, and releases the conversation. A response that has
  * ended is not changed.
- * @param conversationId null for a response without one.
  */
 export async function releaseConversation(
   database: Database,
   owner: Owner,
-  conversationId: string | null,
-  responseId: string,
+  { id, conversationId, begunUntil }: LeftResponse,
 ): Promise<void> {
-  const running = isInProgress(owner, responseId)
-  const rows = [
-    sql`SELECT 1 FROM ${responses} WHERE ${running} FOR UPDATE`,
-    contentGarbageStatement(owner, running),
-    sql`DELETE FROM ${responses} WHERE ${running}`,
-  ]
-  // The conversation first, as in `beginResponse`: the two run one after the other.
-  const release =
-    conversationId === null
-      ? []
-      : [
-          lockConversation(owner, conversationId),
-          sql`UPDATE ${conversations} SET writer = NULL
-            WHERE ${isConversation(owner, conversationId)} AND writer = ${idParameter(responseId)}`,
-        ]
-  await inOneBatch(database, [...release, ...rows])
+  const left = sql`(${isInProgress(owner, id)} AND ${responses.createdAt} <= ${instant(begunUntil)})`
+  const later = sql`(${isInProgress(owner, id)} AND ${responses.createdAt} > ${instant(begunUntil)})`
+  const locked = (rows: SQL) =>
+    sql`(${ownedBy(conversations, owner)} AND ${conversations.writer} = ${idParameter(id)}
+      AND ${conversations.id} IN (SELECT ${conversationId}::text UNION ALL ${rows}))`
+  await inOneBatch(database, [
+    // The conversation first, as in `beginResponse`: the two run one after the other.
+    ...(conversationId === null ? [] : [lockConversation(owner, conversationId)]),
+    sql`SELECT 1 FROM ${conversations}
+      WHERE ${locked(sql`SELECT conversation_id FROM ${responses} WHERE ${left}`)} FOR NO KEY UPDATE`,
+    sql`SELECT 1 FROM ${responses} WHERE ${left} FOR UPDATE`,
+    contentGarbageStatement(owner, left),
+    sql`WITH deleted AS (DELETE FROM ${responses} WHERE ${left} RETURNING conversation_id)
+      UPDATE ${conversations} SET writer = NULL
+      WHERE ${locked(sql`SELECT conversation_id FROM deleted`)}
+        AND NOT EXISTS (SELECT FROM ${responses} WHERE ${later})`,
+  ])
 }
 
 /** Of any owner: a repeated begin must not lock the conversation again, not even after the response has ended. */
@@ -155,13 +166,18 @@ function insertStatement(owner: Owner, response: NewResponse): SQL {
 
 interface BeginResult extends Record<string, unknown> {
   begun: boolean
+  exists: boolean
   writer: string | null
   next_position: number | null
 }
 
-function resultStatement(owner: Owner, { id, conversation }: NewResponse): SQL {
+/** The time of its row tells a start from an earlier one of the same id, whose statement may reach Postgres later. */
+function resultStatement(owner: Owner, { id, conversation, createdAt }: NewResponse): SQL {
   const known = conversation === null ? sql`false` : isConversation(owner, conversation.id)
-  return sql`SELECT EXISTS (SELECT FROM ${responses} WHERE ${isResponse(owner, id)}) AS begun,
+  const isOwn = sql`${responses.createdAt} = ${instant(createdAt)}
+    AND ${responses.conversationId} IS NOT DISTINCT FROM ${conversation?.id ?? null}::text`
+  return sql`SELECT EXISTS (SELECT FROM ${responses} WHERE ${isResponse(owner, id)} AND ${isOwn}) AS begun,
+    EXISTS (SELECT FROM ${responses} WHERE ${isResponse(owner, id)}) AS exists,
     (SELECT writer FROM ${conversations} WHERE ${known}) AS writer,
     (SELECT next_position FROM ${conversations} WHERE ${known}) AS next_position`
 }

@@ -117,6 +117,29 @@ describe('beginning', () => {
     expect(await rowCounts(database, owner)).toMatchObject({ conversations: 1, responses: 2 })
   })
 
+  it('does not take the row of an earlier start for its own', async () => {
+    const owner = someOwner()
+    const { conversationId } = await endedResponse(database, owner)
+    const left = beginOf({ conversation: { id: conversationId, creates: false } })
+    await beginResponse(database, owner, left)
+    const later = { ...left, createdAt: left.createdAt + 1 }
+    const elsewhere = { ...left, conversation: { id: newConversationId(), creates: true } }
+    const nowhere = { ...left, conversation: null }
+    for (const begin of [later, elsewhere, nowhere]) {
+      expect(await beginResponse(database, owner, begin)).toEqual({ lockedBy: left.id })
+    }
+    expect(await writerOf(owner, conversationId)).toBe(left.id)
+    // The rollback finds the conversation of the row.
+    await releaseConversation(database, owner, {
+      id: left.id,
+      conversationId: null,
+      begunUntil: later.createdAt,
+    })
+    expect(await writerOf(owner, conversationId)).toBeNull()
+    expect(await beginResponse(database, owner, later)).toBe('begun')
+    expect(await writerOf(owner, conversationId)).toBe(left.id)
+  })
+
   it('is refused when the conversation has grown since its context was read', async () => {
     const owner = someOwner()
     const { conversationId } = await endedResponse(database, owner)
@@ -134,14 +157,17 @@ describe('beginning', () => {
     const owner = someOwner()
     const { id, conversationId } = await endedResponse(database, owner)
     const begin = beginOf({ conversation: { id: conversationId, creates: false } })
+    const begunUntil = begin.createdAt
     await beginResponse(database, owner, begin)
-    await releaseConversation(database, owner, conversationId, id)
+    await releaseConversation(database, owner, { id, conversationId, begunUntil })
     expect(await writerOf(owner, conversationId)).toBe(begin.id)
     expect(await selectResponse(database, owner, id)).not.toBeNull()
-    await releaseConversation(database, owner, conversationId, begin.id)
+    await releaseConversation(database, owner, { id: begin.id, conversationId, begunUntil: begunUntil - 1 })
+    expect(await writerOf(owner, conversationId)).toBe(begin.id)
+    await releaseConversation(database, owner, { id: begin.id, conversationId, begunUntil })
     expect(await writerOf(owner, conversationId)).toBeNull()
     expect(await selectResponse(database, owner, begin.id)).toBeNull()
-    await releaseConversation(database, owner, null, begin.id)
+    await releaseConversation(database, owner, { id: begin.id, conversationId: null, begunUntil })
   })
 })
 

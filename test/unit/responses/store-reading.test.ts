@@ -70,7 +70,11 @@ describe('ownership', () => {
       null,
     )
     expect(await deleteResponse(database, stranger, id)).toBeNull()
-    await releaseConversation(database, stranger, conversationId, running.id)
+    await releaseConversation(database, stranger, {
+      id: running.id,
+      conversationId,
+      begunUntil: running.createdAt,
+    })
     expect(await rowCounts(database, owner)).toEqual(before)
     expect(await rowCounts(database, stranger)).toEqual({
       conversations: 0,
