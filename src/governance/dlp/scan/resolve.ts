@@ -45,15 +45,24 @@ function* resolveCluster(cluster: readonly Finding[], plan: Plan): Slices<Findin
       (left.detector < right.detector ? -1 : 1),
   )
   const taken: Finding[] = []
+  let moved = 0
   for (const [index, span] of ranked.entries()) {
-    if (index % FINDINGS_AT_ONCE === FINDINGS_AT_ONCE - 1) yield
+    if (index % FINDINGS_AT_ONCE === FINDINGS_AT_ONCE - 1 || moved > MOVED_AT_ONCE) {
+      moved = 0
+      yield
+    }
     const at = indexFor(taken, span.start)
     const overlaps = (taken[at - 1]?.end ?? 0) > span.start || (taken[at]?.start ?? Infinity) < span.end
     if (!overlaps) taken.splice(at, 0, span)
     else if (severity(span) >= EDITS && keepsRest(span)) takeRest(taken, at, span)
+    else continue
+    moved += taken.length - at
   }
   return taken
 }
+
+/** Findings that insertions before them move in one slice. */
+const MOVED_AT_ONCE = 1_000_000
 
 /** The rank of the most severe action whose minimum score a finding reaches. */
 function severityOf({ detector, score }: Finding, plan: Plan): number {
@@ -81,16 +90,28 @@ function indexFor(taken: readonly Finding[], start: number): number {
   return low
 }
 
-/** Takes the parts of a span that no taken one covers. */
+/** Takes the parts of a span that no taken one covers. @param at where it would stand in the order. */
 function takeRest(taken: Finding[], at: number, span: Finding): void {
+  const first = Math.max(0, at - 1)
+  const within: Finding[] = []
   let { start } = span
-  let index = Math.max(0, at - 1)
+  let index = first
   while (start < span.end) {
     const next = taken[index]
     const end = Math.min(span.end, next?.start ?? Infinity)
-    if (end > start) taken.splice(index++, 0, { ...span, start, end })
+    if (end > start) within.push({ ...span, start, end })
     if (next === undefined) break
+    within.push(next)
     start = Math.max(start, next.end)
     index++
   }
+  // All at once: each insertion moves what is after it.
+  if (within.length < SPREAD_AT_MOST) taken.splice(first, index - first, ...within)
+  else {
+    const after = taken.splice(first).slice(index - first)
+    for (const part of within) taken.push(part)
+    for (const part of after) taken.push(part)
+  }
 }
+
+const SPREAD_AT_MOST = 1024
