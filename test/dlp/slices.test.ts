@@ -68,7 +68,7 @@ const FINDING_UNITS = 40
 const findings = (from: number, count: number, units: number): Finding[] =>
   Array.from({ length: count }, (_, index) => {
     const start = from + index * FINDING_UNITS
-    return { start, end: start + units, detector: 'email', category: 'pii', score: 1 }
+    return { start, end: start + units, detector: 'email', category: 'contact' as const, score: 1 }
   })
 
 /** Findings of which one overlaps all others and yields to them. Of the others, later ones are longer: they come first. */
