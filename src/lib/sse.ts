@@ -122,9 +122,13 @@ function lineEndLength(bytes: Uint8Array, at: number): number {
 export function parseFrame(bytes: Uint8Array): SseFrame {
   const frame: SseFrame = { bytes, event: null, dataStart: 0, data: null }
   const further: Uint8Array[] = []
+  // Searched by the runtime, since a line may have megabytes; each is looked for again only when it was passed.
+  let feed = -1
+  let carriage = -1
   for (let at = 0; at < bytes.length; ) {
-    let end = at
-    while (end < bytes.length && bytes[end] !== LINE_FEED && bytes[end] !== CARRIAGE_RETURN) end++
+    if (feed < at) feed = indexFrom(bytes, LINE_FEED, at)
+    if (carriage < at) carriage = indexFrom(bytes, CARRIAGE_RETURN, at)
+    const end = Math.min(feed, carriage)
     if (hasPrefix(bytes, at, end, 'data:')) {
       const from = bytes[at + 5] === SPACE ? at + 6 : at + 5
       if (frame.data !== null) further.push(bytes.subarray(from, end))
@@ -141,6 +145,12 @@ export function parseFrame(bytes: Uint8Array): SseFrame {
   if (further.length > 0) return onOneLine(frame.event, [frame.data, ...further])
   if (frame.data.every((byte) => byte === SPACE)) frame.data = null
   return frame
+}
+
+/** The first place of a byte, or the end. */
+function indexFrom(bytes: Uint8Array, byte: number, from: number): number {
+  const index = bytes.indexOf(byte, from)
+  return index < 0 ? bytes.length : index
 }
 
 function onOneLine(event: string | null, lines: Uint8Array[]): SseFrame {

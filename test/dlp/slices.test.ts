@@ -4,8 +4,8 @@ import { resolveOverlaps } from '../../src/governance/dlp/scan/resolve.ts'
 import type { Finding } from '../../src/governance/dlp/types.ts'
 import type { Slices } from '../../src/lib/slices.ts'
 import { fullProfile } from './engine-under-test.ts'
-import { heldBytes, inspectionSlices } from './inspection-slices.ts'
-import { SLICE_INPUTS } from './slice-inputs.ts'
+import { heldBytes, inspectionSlices, streamSlices } from './inspection-slices.ts'
+import { SLICE_INPUTS, STREAM_INPUTS } from './slice-inputs.ts'
 
 const BODY_BYTES = 20_000_000
 /** Milliseconds of processor time; the slowest machine that was measured needs half of it. */
@@ -60,6 +60,12 @@ async function expectShortSlices(name: string, work: () => Slices<unknown>): Pro
 it.each(SLICE_INPUTS)('no slice of 20 MB takes long: $name', async (input) => {
   const body = heldBytes(input.body(BODY_BYTES))
   await expectShortSlices(input.name, () => inspectionSlices(input, body))
+})
+
+const EVENT_BYTES = 8_000_000
+
+it.each(STREAM_INPUTS)('no slice of a stream takes long: $name', async (input) => {
+  await expectShortSlices(input.name, () => streamSlices(input, EVENT_BYTES))
 })
 
 const FINDINGS = 150_000
