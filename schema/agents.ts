@@ -165,7 +165,7 @@ export const runSteps = pgTable(
   (table) => [primaryKey({ columns: [table.runId, table.number, table.attempt] })],
 )
 
-/** The verdict about a finished step's objective. */
+/** The verdict about a completed step's objective. Rows are written once. */
 export const runVerdicts = pgTable(
   'run_verdicts',
   {
@@ -178,11 +178,47 @@ export const runVerdicts = pgTable(
     organizationId: uuid('organization_id').notNull(),
     result: text('result', { enum: ['pass', 'fail', 'not_evaluated', 'unknown'] }).notNull(),
     explanation: text('explanation'),
-    /** Model, cost and criteria of the judge. */
+    /** What it is based on: checks, and the judge's model, response and criteria (`agents/evaluations/verdict`). */
     details: jsonb('details').$type<Record<string, unknown>>().notNull(),
+    /** Micro-credits of the judge's calls. */
+    cost: bigint('cost', { mode: 'number' }).notNull().default(0),
     createdAt: createdAt(),
   },
   (table) => [primaryKey({ columns: [table.runId, table.number] })],
+)
+
+/**
+ * A verdict that is due: written with the completion of its step, and replaced by the verdict. It is also the message that
+ * announces it.
+ */
+export const dueVerdicts = pgTable(
+  'due_verdicts',
+  {
+    runId: uuid('run_id')
+      .notNull()
+      .references(() => runs.id, { onDelete: 'cascade' }),
+    number: integer('number').notNull(),
+    /** The attempt that completed the step. */
+    attempt: integer('attempt').notNull(),
+    organizationId: uuid('organization_id').notNull(),
+    /** Of the judge's next or current call. Chosen before its first start, so that a repeated start finds the first. */
+    responseId: text('response_id').notNull(),
+    /** Calls of the judge that ended without a verdict. */
+    calls: integer('calls').notNull().default(0),
+    /** What was wrong with the answer of the last of them; null if there was no answer. */
+    fault: text('fault'),
+    /** Micro-credits of these calls. */
+    cost: bigint('cost', { mode: 'number' }).notNull().default(0),
+    /** When the step was completed. */
+    createdAt: instant('created_at').notNull(),
+    /** When it has to be delivered. */
+    dueAt: instant('due_at').notNull(),
+    publishedAt: instant('published_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.runId, table.number] }),
+    index('due_verdicts_due').on(table.dueAt),
+  ],
 )
 
 /**

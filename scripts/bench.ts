@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { AGENTS_SECTION, type AgentsFigures, measureAgents } from './bench/agents/section.ts'
 import { checkLedger } from './bench/ledger-check.ts'
 import { MCP_SECTION, type McpFigures, measureMcp } from './bench/mcp/section.ts'
 import { BenchFailure, type MeasurePlan, measure } from './bench/measure.ts'
@@ -26,12 +27,13 @@ import { freePorts } from './local/ports.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 /** Everything that is measured. */
-const NAMES = [...SCENARIO_NAMES, RESPONSES_SECTION, TOOLS_SECTION, MCP_SECTION]
+const NAMES = [...SCENARIO_NAMES, RESPONSES_SECTION, TOOLS_SECTION, MCP_SECTION, AGENTS_SECTION]
 /** For `--only`, the scenarios that have aims. */
 const AIMED = 'aims'
 const USAGE = `npm run bench -- [options]
   --seconds N       about how long to measure, default 600; each scenario takes 26 s at the least,
                     10 s with --own-generator and --rounds 1; responses and tools take about a minute each, mcp half a minute,
+                    agents about five minutes,
                     30 s with --rounds 1
   --connections N   connections of the throughput rounds, default 16; streams have twice as many, large bodies at most 4
   --rounds N        rounds of each scenario, default 3
@@ -139,6 +141,7 @@ async function bench(options: Options): Promise<void> {
     const responses = await responsesOf(system, options)
     const tools = await toolsOf(system, options)
     const mcp = await mcpOf(system, options)
+    const agents = await agentsOf(system, options)
     tell('checking the ledger')
     const ledger = await checkLedger(system, gatewayCalls)
     const ordinary = scenarios.find(({ aims }) => aims === 'whole')
@@ -151,6 +154,7 @@ async function bench(options: Options): Promise<void> {
       responses,
       tools,
       mcp,
+      agents,
       memory: { idle, after },
       ledger,
     }
@@ -173,6 +177,10 @@ async function toolsOf(system: BenchSystem, { only, rounds }: Options): Promise<
 
 async function mcpOf(system: BenchSystem, { only }: Options): Promise<McpFigures | null> {
   return only.includes(MCP_SECTION) ? measureMcp(system, tell) : null
+}
+
+async function agentsOf(system: BenchSystem, { only, rounds }: Options): Promise<AgentsFigures | null> {
+  return only.includes(AGENTS_SECTION) ? measureAgents(system, rounds, tell) : null
 }
 
 function memoryOf({ gateway, bare }: BenchSystem) {

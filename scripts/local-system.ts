@@ -248,6 +248,7 @@ function writeDevFile(path: string, system: LocalSystem, report: SeedReport): vo
     admin_token: system.variables.ADMIN_TOKEN,
     keys: system.secrets.keys,
     denied_models: report.deniedModels,
+    agents: report.agents,
   }
   writePrivateFile(path, `${JSON.stringify(content, null, 2)}\n`)
 }
@@ -267,7 +268,8 @@ function announcementOf(
   LLM URL   ${llmUrlOf(system)}
   API key   ${key}
   Models    ${report.models.slice(0, 6).join(', ')}${report.models.length > 6 ? ', …' : ''}
-  More      ${shownPath(system, 'dev.json')} (admin token, keys of other callers), ${shownPath(system, 'logs')}
+  Agents    ${Object.keys(report.agents).join(', ')} (GET /v1/agents/list)
+  More      ${shownPath(system, 'dev.json')} (admin token, keys of other callers, ids of agents), ${shownPath(system, 'logs')}
 
   ${firstCall(baseUrl, key, first)}
 

@@ -10,6 +10,7 @@ import { type WantedProvider, wantedProviders } from './demo-catalogue.ts'
 import { organizationId, userId } from './demo-organizations.ts'
 import { type DemoKeys, loadLocalSecrets } from './local-secrets.ts'
 import { LOCAL_FOLDER, scriptEnvironment } from './script-environment.ts'
+import { seedAgents } from './seed-agents.ts'
 import { seedCatalogue } from './seed-catalogue.ts'
 import { type DemoUpstreams, seedIntegrations } from './seed-integrations.ts'
 import { seedOrganizations } from './seed-organizations.ts'
@@ -22,7 +23,7 @@ export interface SeedOptions {
   /** The demo callers' keys; only their digests are stored. */
   keys: DemoKeys
   providers: WantedProvider[]
-  /** The upstreams of the demo integrations; without them none are added. */
+  /** The upstreams of the demo integrations; without them neither integrations nor agents are added. */
   upstreams?: DemoUpstreams | undefined
   /** Whether providers that an earlier run registered and that are not named now are disabled. */
   disableOthers: boolean
@@ -33,6 +34,8 @@ export interface SeedReport {
   models: string[]
   /** Those of them that the `restricted` caller may not use. */
   deniedModels: string[]
+  /** Ids of the demo agents by their names. */
+  agents: Record<string, string>
 }
 
 /**
@@ -55,7 +58,9 @@ export async function seedDatabase(options: SeedOptions): Promise<SeedReport> {
       .orderBy(models.id)
     const ids = callable.map(({ id }) => id)
     const allowed = await allowRestricted(database, options.providers, ids)
-    return { models: ids, deniedModels: ids.filter((id) => !allowed.has(id)) }
+    const [model] = options.providers[0]?.models ?? []
+    const agents = options.upstreams && model ? await seedAgents(database, model.id) : {}
+    return { models: ids, deniedModels: ids.filter((id) => !allowed.has(id)), agents }
   } catch (error) {
     throw new DatabaseError(`seeding failed: ${databaseErrorText(error)}`)
   } finally {

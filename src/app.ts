@@ -11,7 +11,7 @@ import { limitDeclaredLength } from './http/middleware/declared-length.ts'
 import { drainBody } from './http/middleware/drain-body.ts'
 import { requestContext } from './http/middleware/request-context.ts'
 import { requireEntitlement } from './http/middleware/require-entitlement.ts'
-import { requireScope } from './http/middleware/require-scope.ts'
+import { requireResponseScope, requireScope } from './http/middleware/require-scope.ts'
 import { agentRoutes } from './http/routes/agents.ts'
 import { connectPageRoutes } from './http/routes/connect-pages.ts'
 import { connectionRoutes } from './http/routes/connections.ts'
@@ -63,7 +63,6 @@ const ADMITTING = new Set([
 const SERVED = [
   chatCompletionRoutes,
   messageRoutes,
-  responseRoutes,
   responseSocketRoutes,
   conversationRoutes,
   modelRoutes,
@@ -73,6 +72,7 @@ const SERVED = [
 for (const routes of SERVED) {
   mount(routes, [admission({ usesCatalogue: routes === modelRoutes }), requireScope('models')])
 }
+mount(responseRoutes, [admission(), requireResponseScope])
 for (const routes of [agentRoutes, runRoutes]) mount(routes, [admission(), requireScope('agents')])
 mount(connectionRoutes, [admission(), requireScope('mcp'), requireEntitlement('personal_api_key_access')])
 

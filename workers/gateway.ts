@@ -1,4 +1,5 @@
 /** The Worker: every request, what is done every hour and every five minutes, and the Durable Objects of this script. */
+import { republishVerdicts } from '../src/agents/evaluations/publish-verdict.ts'
 import { pruneRuns, republishOverdue } from '../src/agents/runs/sweep.ts'
 import { publishTriggers } from '../src/agents/triggers/publish-triggers.ts'
 import { entry } from '../src/app.ts'
@@ -24,6 +25,7 @@ export default {
     // None keeps the others from running; the run fails when one of them does.
     const hourly =
       event.cron === FREQUENT ? [] : [writeCheckpoint(deps), eraseLeftContent(deps), pruneRuns(deps)]
-    await settleAll([...hourly, refreshDue(deps), republishOverdue(deps), publishTriggers(deps)])
+    const messages = [republishOverdue(deps), republishVerdicts(deps), publishTriggers(deps)]
+    await settleAll([...hourly, refreshDue(deps), ...messages])
   },
 } satisfies ExportedHandler<Bindings>

@@ -5,7 +5,7 @@ import { unsharedLedgers } from '../src/governance/ledger/client.ts'
 import { DurableResponse } from '../src/responses/object/durable-response.ts'
 import type { ResponseDeps } from '../src/responses/object/response-deps.ts'
 import type { ItemPageRequest } from '../src/responses/store/items.store.ts'
-import type { Owner, ResponseStreamObject, StartRequest } from '../src/responses/types.ts'
+import type { Owner, RequestContent, ResponseStreamObject, StartRequest } from '../src/responses/types.ts'
 
 /** The Durable Object behind a response, named by its id. A shell: what is here is storage, alarm and name. */
 export class ResponseStream extends DurableObject<Bindings> implements ResponseStreamObject {
@@ -22,11 +22,11 @@ export class ResponseStream extends DurableObject<Bindings> implements ResponseS
     this.#response = new DurableResponse(context.storage, { ...deps, ...more })
   }
 
-  async start(request: StartRequest, body: ReadableStream<Uint8Array>) {
+  async start(request: StartRequest, body: RequestContent) {
     return this.#response.start(request, body)
   }
 
-  async compact(request: StartRequest, body: ReadableStream<Uint8Array>) {
+  async compact(request: StartRequest, body: RequestContent) {
     return this.#response.compact(request, body)
   }
 

@@ -1,10 +1,11 @@
-import { parse, stringify } from 'yaml'
+import { stringify } from 'yaml'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
 import { agentDefinition } from '../../src/wire/agents.ts'
 import { type Call, type Command, listed, listOptions, one } from './command.ts'
 import { AdminError, type Item, usageError } from './connection.ts'
 import { fileText } from './file-option.ts'
 import { agentId, organizationPath, userId } from './names.ts'
+import { yamlObject } from './yaml-file.ts'
 
 // Agents as files: a definition is exported, reviewed and applied; and their runs.
 
@@ -22,15 +23,8 @@ const runPath = async (call: Call, action = ''): Promise<string> => {
 /** A definition from a file; YAML 1.2, of which JSON is a part. */
 async function definitionOf(call: Call): Promise<Item> {
   const { path, text } = await fileText(call)
-  let value: unknown
-  try {
-    // Without aliases, which can make a small file a very large definition.
-    value = parse(text, { maxAliasCount: 0 })
-  } catch (error) {
-    throw usageError(`${path} is not valid YAML: ${(error as Error).message.split('\n', 1)[0]}`)
-  }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Item
-  throw usageError(`${path} does not hold a definition`)
+  // Without aliases, which can make a small file a very large definition.
+  return yamlObject(path, text, 0)
 }
 
 /**
@@ -179,7 +173,7 @@ export const agentCommands: Command[] = [
   {
     group: 'agents',
     verb: 'run',
-    summary: 'Show a run with its attempts',
+    summary: 'Show a run with its attempts and verdicts',
     positionals: ['run'],
     inOrganization: true,
     run: async (call) => one(call.connection.request('GET', await runPath(call))),

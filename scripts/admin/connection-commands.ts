@@ -170,7 +170,10 @@ const connectionCommands: Command[] = [
     inOrganization: true,
     options: {
       group: groupOption,
-      permission: { value: 'permission', describe: 'use or manage (use)' },
+      permission: {
+        value: 'permission',
+        describe: 'use (default), or manage: also connect again, share and delete',
+      },
     },
     run: async (call) =>
       one(

@@ -1,8 +1,9 @@
 import { subjectOf, subjectOptions } from './access-commands.ts'
 import { type Call, type Command, given, listed, listOptions, type Option, one } from './command.ts'
 import { type Item, usageError } from './connection.ts'
-import { fileOption, membersOf } from './file-option.ts'
+import { fileOption, fileText } from './file-option.ts'
 import { integrationId, organizationPath } from './names.ts'
+import { yamlObject } from './yaml-file.ts'
 
 // Integrations, their tools, and who may use them.
 
@@ -51,11 +52,13 @@ async function authorizationOf(call: Call): Promise<Item | undefined> {
   return given({ kind: method, client_id: clientId, client_secret: secret, scopes })
 }
 
+/** How often a document may repeat its anchors. */
+const MOST_ALIASES = 100
+
+/** The document of an API. YAML is read here: the gateway takes JSON. */
 async function documentOf(call: Call): Promise<Item> {
-  if (/\.ya?ml$/i.test(call.options.text('file') ?? '')) {
-    throw usageError('--file takes an OpenAPI document as JSON; convert YAML first')
-  }
-  return membersOf(call)
+  const { path, text } = await fileText(call)
+  return yamlObject(path, text, MOST_ALIASES)
 }
 
 async function namedIntegration(call: Call): Promise<string> {
@@ -92,7 +95,7 @@ const integrationChanges: Command[] = [
     inOrganization: true,
     options: {
       url: { value: 'address', describe: 'of the MCP server, or of the API where its document names none' },
-      ...fileOption('OpenAPI document of an API, as JSON (- for standard input)'),
+      ...fileOption('OpenAPI document of an API, as YAML or JSON (- for standard input)'),
       ...settings,
     },
     run: async (call) => {
@@ -116,7 +119,7 @@ const integrationChanges: Command[] = [
     inOrganization: true,
     options: {
       url: { value: 'address', describe: 'another address' },
-      ...fileOption('another OpenAPI document, as JSON (- for standard input)'),
+      ...fileOption('another OpenAPI document, as YAML or JSON (- for standard input)'),
       ...settings,
     },
     run: async (call) =>

@@ -1,3 +1,5 @@
+import { renderAgents } from './agents/report.ts'
+import type { AgentsFigures } from './agents/section.ts'
 import { renderAims } from './aims.ts'
 import type { ScenarioFigures, TargetName } from './figures.ts'
 import type { LedgerFigures } from './ledger-check.ts'
@@ -21,6 +23,7 @@ export interface BenchReport {
   responses: ResponsesFigures | null
   tools: ToolsFigures | null
   mcp: McpFigures | null
+  agents: AgentsFigures | null
   memory: MemoryFigures
   ledger: LedgerFigures
 }
@@ -62,6 +65,7 @@ export function renderReport(report: BenchReport): string {
     report.responses ? renderResponses(report.responses) : '',
     report.tools ? renderTools(report.tools) : '',
     report.mcp ? renderMcp(report.mcp) : '',
+    report.agents ? renderAgents(report.agents) : '',
     report.scenarios.length > 0 ? renderMemory(report) : '',
     report.scenarios.length > 0 ? renderAbsolute(report.scenarios) : '',
   ]

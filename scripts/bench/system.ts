@@ -8,7 +8,7 @@ import { wantedProviders } from '../demo-catalogue.ts'
 import { organizationId } from '../demo-organizations.ts'
 import { Children } from '../local/children.ts'
 import { freePorts } from '../local/ports.ts'
-import { type StackPlan, stackCommands, stackUrls } from '../local/stack.ts'
+import { type StackPlan, type StandInName, stackCommands, stackUrls } from '../local/stack.ts'
 import { type RunningTools, startTools, TOOLS_RUNTIME } from '../local/tools.ts'
 import { type RunningWorkerd, startWorkerd, type WorkerdOptions } from '../local/workerd.ts'
 import { readRuntimeSettings } from '../local/wrangler-settings.ts'
@@ -48,6 +48,7 @@ export interface BenchSystem {
   upstream: string
   redis: string
   postgres: string
+  postgresPid: number
   scenarios: Scenario[]
   /** Whether organizations can have several ledger shards, without which the scenarios about them are left out. */
   sharded: boolean
@@ -116,10 +117,11 @@ async function start(
   const standIns = await startStandIns(children, secrets, join(storage, 'content'))
   const bundle = join(folder, 'bundle')
   const scripts = await buildScripts(bundle, inspectorPort === undefined ? {} : { minify: false })
+  const port = await freePort()
   const variables = workerVariables(
     { ORGANIZATION_RATE_LIMIT: RATE_LIMIT, USER_RATE_LIMIT: RATE_LIMIT, LIMITS_TIMEOUT_MS },
     secrets,
-    { baseUrl: 'http://127.0.0.1', qstash: null, ...standIns },
+    { baseUrl: `http://127.0.0.1:${port}`, ...standIns },
   )
   const shardKeys = await fillDatabase(variables, secrets, standIns.modelUpstream)
   const settings = readRuntimeSettings(join(ROOT, 'wrangler.toml'))
@@ -159,6 +161,7 @@ async function start(
   const gateway = own(
     await startWorkerd({
       ...runtimes.gateway,
+      port,
       storageDirectory: join(storage, 'objects'),
       logFile: join(folder, 'logs/gateway.log'),
       ...(inspectorPort !== undefined && { inspectorPort }),
@@ -168,10 +171,10 @@ async function start(
   const portkey = server === null ? null : await startPortkey(children, server, await freePort())
   for (const slug of ['acme', 'other'] as const) await grantCredits(gateway.url, secrets.adminToken, slug)
   const scenarios = await prepareAnswers(standIns.modelUpstream, allScenarios(secrets.keys, shardKeys))
-  const { modelUpstream: upstream, redis, postgres } = standIns
+  const { modelUpstream: upstream, redis, postgres, postgresPid } = standIns
   const sharded = shardKeys !== null
   const running = { gateway, bare, tools, toolsRequests, portkey, bundle, scripts, runtimes }
-  return { ...running, upstream, redis, postgres, scenarios, sharded, variables }
+  return { ...running, upstream, redis, postgres, postgresPid, scenarios, sharded, variables }
 }
 
 async function startStandIns(children: Children, secrets: LocalSecrets, content: string) {
@@ -179,6 +182,11 @@ async function startStandIns(children: Children, secrets: LocalSecrets, content:
   const plan: StackPlan = {
     postgres: { folder: 'memory' },
     redis: { token: secrets.redisToken },
+    qstash: {
+      token: secrets.qstashToken,
+      currentSigningKey: secrets.qstashCurrentSigningKey,
+      nextSigningKey: secrets.qstashNextSigningKey,
+    },
     // Recording and logging each call would be work that no real provider does on this machine.
     modelUpstream: { record: false },
     contentStore: { folder: content },
@@ -190,8 +198,12 @@ async function startStandIns(children: Children, secrets: LocalSecrets, content:
   const outcomes = await Promise.allSettled(
     Object.values(commands).map((command) => children.startStandIn(command)),
   )
-  for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
-  return stackUrls(plan, ports) as Record<'postgres' | 'redis' | 'modelUpstream' | 'contentStore', string>
+  let postgresPid = 0
+  for (const outcome of outcomes) {
+    if (outcome.status === 'rejected') throw outcome.reason
+    if (outcome.value.child.name === commands.postgres?.name) postgresPid = outcome.value.child.pid
+  }
+  return { ...(stackUrls(plan, ports) as Record<StandInName, string>), postgresPid }
 }
 
 /** @returns keys of many users by ledger shards; null while there is no such setting */

@@ -1,12 +1,43 @@
 import { ApiError } from '../lib/api-error.ts'
 import { PartReader } from '../lib/bytes/read-bytes.ts'
-import { type BodySource, drain, eachPart } from './request-body.ts'
+import type { RequestContent } from '../responses/types.ts'
+import type { AppContext } from './context.ts'
+import {
+  type BodySource,
+  bodySource,
+  declaredLength,
+  drain,
+  eachPart,
+  readSmallBody,
+} from './request-body.ts'
 
-/** A request body that is passed on as a stream: counted while it passes, and never held as a whole. */
-export class PassedBody {
-  /** The body, decompressed. It fails when it is too large or cannot be read; `failure` is the reason. */
-  readonly stream: ReadableStream<Uint8Array>
+/** The body of a request that an object reads. */
+export interface PassedBody {
+  /** The body, decompressed. A stream fails when it is too large or cannot be read; `failure` is the reason. */
+  readonly content: RequestContent
   /** The error for the sender of the body. */
+  readonly failure: ApiError | null
+  /**
+   * Waits until the body is passed on. What the reader left is drained, so that the sender gets to the answer. To be
+   * called when the reader has answered.
+   */
+  finish(): Promise<void>
+}
+
+/**
+ * The body of a request to be passed on: a small one as bytes, others as a stream.
+ * @throws ApiError invalid_request for a small body that ends early, and for an encoding that is not supported.
+ */
+export async function passedBody(context: AppContext): Promise<PassedBody> {
+  const declared = declaredLength(context)
+  const small = declared === null ? null : await readSmallBody(context, declared)
+  if (small) return { content: small.bytes, failure: null, finish: async () => {} }
+  return new StreamedBody(bodySource(context))
+}
+
+/** A body that is counted while it passes, and never held as a whole. */
+class StreamedBody implements PassedBody {
+  readonly content: ReadableStream<Uint8Array>
   failure: ApiError | null = null
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>
   readonly #passing: Promise<void>
@@ -15,16 +46,12 @@ export class PassedBody {
   constructor(source: BodySource | null) {
     // The native stream: a write resolves when it was read, and RPC takes only byte streams.
     const { readable, writable } = new IdentityTransformStream()
-    this.stream = readable
+    this.content = readable
     this.#writer = writable.getWriter()
     this.#writer.closed.catch(() => {})
     this.#passing = source ? this.#pass(source) : this.#writer.close().catch(() => {})
   }
 
-  /**
-   * Waits until the body is passed on. What the reader left is drained, so that the sender gets to the answer. To be
-   * called when the stream's reader has answered.
-   */
   async finish(): Promise<void> {
     await this.#writer.abort().catch(() => {})
     await this.#passing

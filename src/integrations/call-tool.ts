@@ -190,8 +190,8 @@ interface RefusedToolPlan {
 }
 
 /**
- * @throws ApiError internal when the policies cannot be read: nothing passes then. For a call that is a request of its own
- *   it is a refusal, so that it is recorded with its tool.
+ * @throws ApiError internal when the policies cannot be read, and what their application throws: nothing passes then. For a
+ *   call that is a request of its own it is a refusal, so that it is recorded with its tool.
  */
 async function planOf(
   deps: ToolCallDeps,
@@ -218,8 +218,11 @@ async function planOf(
     return { execution: preparation, policy, arguments: inspected, counts: inspection.counts }
   } catch (error) {
     const refusal = error instanceof JsonSyntaxError ? NOT_JSON : error
-    if (!(refusal instanceof ApiError) || refusal.kind === 'internal') throw error
-    return { target, error: refusal, dlp: dlpOf(policy) }
+    const isDecided = refusal instanceof ApiError && refusal.kind !== 'internal'
+    if (!isDecided && !call.counted) throw error
+    if (isDecided) return { target, error: refusal, dlp: dlpOf(policy) }
+    logEvent('error', 'dlp_failed', { tool: target.id, error: errorText(error) })
+    return { target, error: POLICY_NOT_APPLIED, dlp: dlpOf(policy) }
   }
 }
 
@@ -227,6 +230,12 @@ async function planOf(
 export const TOOL_NOT_ALLOWED = 'tool_not_allowed'
 
 const NOT_JSON = invalidRequest('The arguments are not valid JSON.')
+
+/** Interface, Errors, MCP gateway. */
+const POLICY_NOT_APPLIED = toolFailed(
+  'The data-loss prevention policy could not be applied to the arguments.',
+  'dlp_unavailable',
+)
 
 const dlpOf = (policy: CallPolicy) => ({ policyVersion: policy.version, findings: policy.findings() })
 

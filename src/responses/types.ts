@@ -3,7 +3,7 @@ import type { RateLimit } from '../governance/ledger/contract.ts'
 import type { Principal } from '../governance/principal.ts'
 import type { ApiError } from '../lib/api-error.ts'
 import type { Compatibility } from '../wire/compatibility.ts'
-import type { ResponseObject } from '../wire/responses.ts'
+import type { ResponseObject, ResponseSettings } from '../wire/responses.ts'
 import type { StoredNumbers } from './emitter/event-writer.ts'
 import type { ItemPage, ItemPageRequest } from './store/items.store.ts'
 
@@ -23,6 +23,9 @@ export interface ContextItem {
   /** The item as JSON, its id included. */
   bytes: Uint8Array
 }
+
+/** The body of a request on its way to an object: small ones are bytes, which cost a fraction of a stream. */
+export type RequestContent = Uint8Array | ReadableStream<Uint8Array>
 
 /** What the Worker sends to the object of a new response, together with the body of the request. */
 export interface StartRequest {
@@ -83,6 +86,8 @@ export type NotStarted =
 
 export type StartResult =
   | NotStarted
+  /** The request is for a run of an agent, and began nothing. */
+  | (StartTrace & { error: null; agent: AgentRequest })
   /** `headers` of the answer. `events`: as `follow` from the first event on, if the request is for a stream. */
   | (StartTrace & {
       error: null
@@ -93,6 +98,14 @@ export type StartResult =
       /** Whether it is not stored, and its object holds its context for the next response of its connection. */
       held: boolean
     })
+
+/** A request for a run of an agent. */
+export interface AgentRequest {
+  /** All members but `input`. */
+  settings: ResponseSettings
+  /** The text of `input`; empty without one. */
+  text: string
+}
 
 /** `compaction`: the result of a compaction as JSON. */
 export type CompactionResult =
@@ -124,9 +137,9 @@ export interface ResponseStreamObject {
    * Admits and begins a response. Resolves when its first turn has failed or begins to answer, at the latest after
    * RESPONSE_COMMIT_MS if it is streamed. A response in the background begins at once.
    */
-  start(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<StartResult>
+  start(request: StartRequest, body: RequestContent): Promise<StartResult>
   /** Compacts a conversation. The object stores nothing of it. */
-  compact(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<CompactionResult>
+  compact(request: StartRequest, body: RequestContent): Promise<CompactionResult>
   /**
    * The stored events after a number as SSE frames, then live ones, until the response ends. Null without a response in
    * this object; `busy` when it has its maximum of readers. Not called `tail`, which is a handler of the platform

@@ -71,12 +71,33 @@ const output = z.discriminatedUnion(
   'must be text or json_schema',
 )
 
+const checkedText = z.string().min(1, 'must not be empty').pipe(paragraphs(10_000))
+
+/** The name of a tool in checks: `shell`, `web_search`, `open_page` and the like, or `{integration}_{tool}`. */
+const toolName = text(200)
+
+/** What the output or the tool calls of a step must be like, without asking a model. */
+const check = z.discriminatedUnion(
+  'type',
+  [
+    z.strictObject({ type: z.literal('not_empty') }),
+    z.strictObject({ type: z.literal('contains'), text: checkedText }),
+    z.strictObject({ type: z.literal('not_contains'), text: checkedText }),
+    z.strictObject({ type: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) }),
+    z.strictObject({ type: z.literal('tool_called'), tool: toolName }),
+    z.strictObject({ type: z.literal('tool_not_called'), tool: toolName }),
+  ],
+  'must be not_empty, contains, not_contains, json_schema, tool_called or tool_not_called',
+)
+
 const step = z.strictObject({
   name: text(200).nullable().default(null),
   /** With placeholders `{{label of an input}}` and `{{steps.1.output}}`. */
   instructions: written(200_000),
-  /** What the step has to achieve. A step without one is not evaluated. */
+  /** What the step has to achieve, without placeholders: values are evidence. A step without one is not evaluated. */
   objective: written(20_000).nullable().default(null),
+  /** Conditions of its objective that are checked before a model judges. A step whose check fails has failed its objective. */
+  checks: z.array(check).max(20, 'must hold at most 20 checks').optional(),
   model: modelId,
   tools: tools.default({ integrations: [] }),
   output: output.default({ format: 'text' }),
@@ -87,7 +108,7 @@ const step = z.strictObject({
   max_tool_calls: wholeNumber(1, 256).optional(),
 })
 
-const inputValues = z
+export const inputValues = z
   .array(z.strictObject({ name: z.string().max(1_000), value: paragraphs(10_000_000) }))
   .max(1_000, 'must hold at most 1000 values')
 
@@ -121,7 +142,7 @@ const trigger = z.discriminatedUnion(
 
 const limits = z.strictObject({
   timeout_seconds: wholeNumber(1, 30 * DAY).default(DAY),
-  /** Micro-credits that the steps of a run may cost together. */
+  /** Micro-credits that the steps of a run may cost together. Verdicts get what the steps have left. */
   max_credits: wholeNumber(1, LARGEST_AMOUNT).optional(),
 })
 
@@ -143,12 +164,13 @@ export const agentDefinition = z.strictObject({
     .max(MOST_STEPS, `must hold at most ${MOST_STEPS} steps`),
   triggers: z.array(trigger).max(MOST_TRIGGERS, `must hold at most ${MOST_TRIGGERS} triggers`).default([]),
   limits: limits.default({ timeout_seconds: DAY }),
-  /** Model of the verdicts; that of the step where left out. */
+  /** Model that judges objectives; that of the step where left out. */
   judge_model: modelId.optional(),
 })
 
 export type AgentDefinition = z.infer<typeof agentDefinition>
 export type AgentStep = AgentDefinition['steps'][number]
+export type StepCheck = z.infer<typeof check>
 export type InputValue = z.infer<typeof inputValues>[number]
 
 export const agentCreation = z.strictObject({
@@ -196,6 +218,11 @@ export const runRequest = z.object({
     .max(1_000, 'must hold at most 1000 values')
     .nullish(),
 })
+
+/** The values of inputs by their names: `inputs` of `POST /v1/responses` for an agent. */
+export const agentInputs = z
+  .record(z.string().max(1_000), paragraphs(10_000_000))
+  .refine((values) => Object.keys(values).length <= 1_000, 'must hold at most 1000 values')
 
 /** The body of a signed webhook. */
 export const webhookBody = z.object({ inputs: runRequest.shape.inputs })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isAgentModel } from './agent-model.ts'
 import { cursorParameter, isPlainText } from './page-cursor.ts'
 
 /**
@@ -15,7 +16,7 @@ export const LARGEST_INTEGER = 2_147_483_647
 
 /** Whether text has the form of an id of an organization, user, group, grant or provider. */
 export const isUuid = (text: string) => UUID.test(text)
-export const isModelId = (text: string) => MODEL_ID.test(text) && !text.startsWith('agent/')
+export const isModelId = (text: string) => MODEL_ID.test(text) && !isAgentModel(text)
 
 /** Trimmed text that Postgres can store, up to so many characters. */
 export const text = (longest: number) =>

@@ -46,6 +46,7 @@ const deps = () => ({
   clock: Date.now,
   database: createDatabase(configuration),
   renewTokens: renewalClient(env.CONNECTION_CREDENTIALS),
+  waitUntil: () => {},
 })
 
 interface World {

@@ -155,12 +155,13 @@ export function newResponse(
     connection,
   }
   const type = connection && { type: 'response.create' }
-  const bodyOf = (members: object) =>
-    new Response(
+  const bytesOf = (members: object) =>
+    new TextEncoder().encode(
       JSON.stringify({
         ...{ ...type, model: MODEL, input: 'hello', stream: true, max_output_tokens: 100, ...members },
       }),
-    ).body as ReadableStream<Uint8Array>
+    )
+  const bodyOf = (members: object) => new Response(bytesOf(members)).body as ReadableStream<Uint8Array>
   const follow = (after = 0): Follower => {
     const follower: Follower = { text: '', done: Promise.resolve(false) }
     follower.done = runInDurableObject(stub(), async (instance) => {
@@ -178,6 +179,8 @@ export function newResponse(
     stub,
     follow,
     start: (members: object = {}) => client.start(request, bodyOf(members)),
+    /** With a body of bytes, so that the client repeats it when it fails on its way. */
+    startRepeatably: (members: object = {}) => client.start(request, bytesOf(members)),
     snapshot: () => client.snapshot(owner),
     state: () => client.state(owner),
     settle: () => client.settle(owner),

@@ -57,6 +57,22 @@ describe('a response whose row is not written yet', () => {
     expect(await settledCalls(caller.organization)).toEqual([500])
   })
 
+  it('can be begun again after a refusal, and is waited for to its end', async () => {
+    const beginnings = stopBeginnings()
+    beginnings.now = 'fails'
+    const response = newResponse(await newCaller())
+    expect(await response.start()).toMatchObject({ error: { status: expect.any(Number) } })
+    beginnings.now = 'runs'
+    expect(await response.start()).toMatchObject({ error: null })
+    await until(() => expect(model.requests).toHaveLength(1))
+    const ended = response.ended()
+    const looked = response.state().then(() => response.state())
+    expect(await Promise.race([ended.then(() => null), looked])).toMatchObject({ running: true })
+    model.requests[0]?.say('Hello')
+    model.requests[0]?.finish()
+    expect(await ended).toMatchObject({ status: 'completed' })
+  })
+
   it('is told from its beginning when Postgres was slow', async () => {
     const caller = await newCaller()
     const beginnings = stopBeginnings()

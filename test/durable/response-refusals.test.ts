@@ -18,10 +18,10 @@ const model = useScriptedModel()
 beforeAll(seedModel)
 
 /** A response whose model has its request and has not answered. */
-async function dispatched() {
+async function dispatched(start: 'start' | 'startRepeatably' = 'start') {
   const caller = await newCaller()
   const response = newResponse(caller, env.PATIENT_RESPONSES)
-  const started = response.start().catch((error: Error) => error)
+  const started = response[start]().catch((error: Error) => error)
   await until(() => expect(model.requests).toHaveLength(1))
   const [asked] = model.requests
   if (!asked) throw new Error('the model was not asked')
@@ -50,6 +50,15 @@ describe('a response whose first turn is dispatched', () => {
     expect(await response.settle()).toBe('absent')
     expect(await response.snapshot()).toBeNull()
     expect(await response.row()).toBeUndefined()
+    expect(await settledCalls(caller.organization)).toEqual([0])
+  })
+
+  it('is not begun again when its start is repeated after its object died', async () => {
+    const { caller, response, started } = await dispatched('startRepeatably')
+    await abortAllDurableObjects()
+    expect(await started).toMatchObject({ error: { status: 500 } })
+    await until(async () => expect(await response.settle()).toBe('absent'))
+    expect(model.requests).toHaveLength(1)
     expect(await settledCalls(caller.organization)).toEqual([0])
   })
 

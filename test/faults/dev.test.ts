@@ -76,6 +76,40 @@ const audited = async ({ base_url, admin_token }: DevFile): Promise<number> => {
   return ((await records.json()) as { data: unknown[] }).data.length
 }
 
+const asOwner = ({ keys }: DevFile) => ({
+  authorization: `Bearer ${keys.owner}`,
+  'content-type': 'application/json',
+})
+
+async function toolNames(file: DevFile): Promise<string[]> {
+  const answer = await fetch(`${file.base_url}/v1/mcp`, {
+    method: 'POST',
+    headers: { ...asOwner(file), accept: 'application/json, text/event-stream' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }),
+  })
+  return [...(await answer.text()).matchAll(/"name":"(\w+)"/g)].map(([, name = '']) => name)
+}
+
+/** Runs an agent to its end. @returns the text of its result. */
+async function runAgent(file: DevFile, name: string): Promise<string> {
+  const headers = asOwner(file)
+  const body = JSON.stringify({ agentId: file.agents[name] })
+  const begun = await fetch(`${file.base_url}/v1/agents/runs`, { method: 'POST', headers, body })
+  expect(begun.status).toBe(202)
+  const { runId } = (await begun.json()) as { runId: string }
+  const run = await vi.waitFor(
+    async () => {
+      const read = await (await fetch(`${file.base_url}/v1/runs/${runId}`, { headers })).json()
+      const { status, result } = read as { status: string; result: string | null }
+      expect(status).not.toBe('in_progress')
+      return { status, result }
+    },
+    { timeout: 60_000, interval: 200 },
+  )
+  expect(run.status).toBe('success')
+  return JSON.parse(run.result ?? '').parts[0].text
+}
+
 describe.skipIf(process.platform !== 'linux')('npm run dev', () => {
   it('serves calls on both hosts and tells what it promises', async () => {
     const run = start({ viaNpm: true })
@@ -125,6 +159,18 @@ describe.skipIf(process.platform !== 'linux')('npm run dev', () => {
         .map((entry) => readFileSync(join(folder, 'logs', entry.name), 'utf8')),
     ].join('\n')
     for (const secret of [...Object.values(file.keys), file.admin_token]) expect(open).not.toContain(secret)
+  })
+
+  it('has two agents that work, one of several steps with tools', async () => {
+    const file = await start().ready()
+    // Its tools are listed by a job.
+    await vi.waitFor(async () => expect(await toolNames(file)).toContain('tickets_listTickets'), {
+      timeout: 20_000,
+      interval: 200,
+    })
+    const tickets = '- 1, The printer is out of paper\n- 2, Order chairs'
+    expect(await runAgent(file, 'Ticket digest')).toBe(tickets)
+    expect(await runAgent(file, 'Ticket report')).toContain(`# Tickets\n\n${tickets}`)
   })
 
   it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('ends every child on %s', async (signal) => {

@@ -52,7 +52,9 @@ describe('workerd is killed in the middle of calls of a tool with effects', () =
         const answer = await sendMcp(gateway, tenant.key, 'tools/call', params).catch(() => null)
         return { text, answer }
       })
-      await new Promise((done) => setTimeout(done, random.integer(0, 400)))
+      // A busy machine may answer none in the time: every third kill comes after an answer.
+      const moment = random.integer(0, 400)
+      await (kill % 3 === 0 ? Promise.race(made) : new Promise((done) => setTimeout(done, moment)))
       await gateway.workerd.kill('SIGKILL')
       calls.push(...(await Promise.all(made)))
       await gateway.workerd.restart()

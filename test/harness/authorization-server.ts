@@ -8,6 +8,8 @@ export interface ServerFaults {
   denies?: boolean
   /** Another issuer in the redirect (RFC 9207), or none. */
   issuer?: string | null
+  /** What the revocation endpoint answers in place of a revocation. */
+  revocation?: 'error' | 'redirect' | 'endless' | null
   /** Called before each token request is answered. */
   beforeToken?: (() => Promise<void>) | null
 }
@@ -23,6 +25,8 @@ export interface ServerOptions {
   /** Seconds; null leaves `expires_in` out. */
   expiresIn?: number | null
   rotates?: boolean
+  /** Whether it has an endpoint for revocations (RFC 7009). */
+  revokes?: boolean
   /** Where the tokens are taken, if not at this origin. */
   resource?: string
   /** A client that is registered in advance. */
@@ -58,6 +62,8 @@ export class AuthorizationServer {
   /** The parameters of each request to the token endpoint. */
   readonly tokenRequests: Array<Record<string, string>> = []
   readonly authorizationRequests: URL[] = []
+  /** The parameters of each request to the revocation endpoint, and whether its client was known. */
+  readonly revocations: Array<Record<string, string> & { client: string }> = []
   /** The last token that was issued. */
   lastAccessToken = ''
   readonly #options: ServerOptions
@@ -98,6 +104,12 @@ export class AuthorizationServer {
     this.#access.clear()
   }
 
+  /** Whether a token of this server can be used. */
+  isLive(token: string): boolean {
+    const grant = this.#access.get(token)
+    return grant !== undefined && !this.#revoked.has(grant)
+  }
+
   async handle(request: Request): Promise<Response> {
     const url = new URL(request.url)
     this.requests.push(`${request.method} ${url.pathname}`)
@@ -113,6 +125,8 @@ export class AuthorizationServer {
         return this.#authorize(url)
       case '/token':
         return this.#token(request, new URLSearchParams(body))
+      case '/revoke':
+        return this.#revoke(request, new URLSearchParams(body))
       case '/mcp':
         return this.#use(request)
       default:
@@ -126,6 +140,7 @@ export class AuthorizationServer {
       authorization_endpoint: `${this.origin}/authorize`,
       token_endpoint: `${this.origin}/token`,
       ...(this.#options.registers !== false && { registration_endpoint: `${this.origin}/register` }),
+      ...(this.#options.revokes && { revocation_endpoint: `${this.origin}/revoke` }),
       response_types_supported: ['code'],
       grant_types_supported: ['authorization_code', 'refresh_token'],
       code_challenge_methods_supported: ['S256'],
@@ -261,6 +276,23 @@ export class AuthorizationServer {
     const rotates = this.#options.rotates !== false
     if (rotates) token.used = true
     return this.#issue(token.grant, rotates)
+  }
+
+  #revoke(request: Request, parameters: URLSearchParams): Response {
+    const given = Object.fromEntries(parameters)
+    const client = this.#authenticated(request, given)
+    this.revocations.push({ ...given, client: client?.client_id ?? 'unknown' })
+    const { revocation } = this.faults
+    if (revocation === 'error') return new Response('text-of-the-server', { status: 503 })
+    if (revocation === 'endless') return new Response('x'.repeat(1_000_000))
+    if (revocation === 'redirect') {
+      return new Response(null, { status: 302, headers: { location: 'http://169.254.169.254/' } })
+    }
+    if (client === null) return oauthError(401, 'invalid_client')
+    const token = given.token ?? ''
+    const grant = this.#refresh.get(token)?.grant ?? this.#access.get(token)
+    if (grant !== undefined) this.#revoked.add(grant)
+    return new Response(null, { status: 200 })
   }
 
   #issue(grant: string, withRefresh: boolean): Response {

@@ -13,6 +13,8 @@ export interface DevFile {
   admin_token: string
   keys: Record<string, string>
   denied_models: string[]
+  /** Ids by name. */
+  agents: Record<string, string>
 }
 
 /** One run of `scripts/dev.ts`. */

@@ -20,13 +20,14 @@ export interface OpenStream {
   leave(): number
 }
 
-/** Sends a POST and resolves with its head; the body is read as it comes. @throws if there is no answer. */
+/** Sends a request and resolves with its head; the body is read as it comes. @throws if there is no answer. */
 export async function openStream(
   url: string,
   headers: Record<string, string>,
   body: string,
+  method = 'POST',
 ): Promise<OpenStream> {
-  const { outgoing, answered } = beginRequest(url, headers, body)
+  const { outgoing, answered } = beginRequest(url, headers, body, method)
   const incoming = await answered
   let text = ''
   let lastReceivedAt = Date.now()
@@ -66,8 +67,9 @@ export function beginRequest(
   url: string,
   headers: Record<string, string>,
   body: string,
+  method = 'POST',
 ): { outgoing: ClientRequest; answered: Promise<IncomingMessage>; leave: () => number } {
-  const outgoing = request(url, { method: 'POST', headers, agent: false })
+  const outgoing = request(url, { method, headers, agent: false })
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.on('response', resolve)
     outgoing.on('error', reject)

@@ -5,11 +5,13 @@ import { createRunQueue } from '../../src/agents/queue/run-queue.ts'
 import { pruneRuns, republishOverdue } from '../../src/agents/runs/sweep.ts'
 import { parseConfiguration } from '../../src/env.ts'
 import { query, upstreamControl } from '../harness/gateway.ts'
+import { openStream } from '../harness/open-stream.ts'
 import { answered, inTurn } from '../harness/routed-model.ts'
 import { jsonOf, send } from '../harness/send.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
-import { administrator, createTenant, type Tenant } from '../harness/tenant.ts'
+import { administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
+import { endOf, readRunResponse, runEvents, textsOf } from './support/agent-responses.ts'
 import {
   createAgent,
   definitionOf,
@@ -20,6 +22,7 @@ import {
   trigger,
 } from './support/agents.ts'
 import { ask } from './support/response-calls.ts'
+import { checkedEvents } from './support/response-streams.ts'
 
 let address: StartedGateway
 let tenant: Tenant
@@ -85,6 +88,35 @@ describe('a run', () => {
     const requests = await seenRequests(address, `${text}-one`)
     expect(requests.filter(({ body }) => !body.includes(`${text}-two`))).toHaveLength(1)
     expect(await outboxOf(runId)).toEqual([])
+    const events = await runEvents(tenant, runId, address)
+    expect(textsOf(endOf(events))).toEqual(['One.', 'Two.'])
+    expect(await readRunResponse(tenant, runId, address)).toEqual(endOf(events))
+  })
+
+  it('is watched on while Postgres hangs, and by another reader after a kill', async () => {
+    const [text, signal] = [marker(), marker()]
+    const first = await waiting(signal, 'One.')
+    const second = await inTurn(address, answered('chat', 'Two.', true))
+    const steps = [{ instructions: `${first} ${text}` }, { instructions: second }]
+    const { runId } = await begin(steps)
+    await seenRequest(address, text)
+    const path = `/v1/responses/resp_run_${runId}?stream=true`
+    const live = await openStream(`${address.baseUrl}${path}`, bearer(tenant.key), '', 'GET')
+    await live.until((arrived) => arrived.includes('response.in_progress'))
+    address.processes.postgres.signal('SIGSTOP')
+    try {
+      await upstreamControl(address).release(signal)
+      await live.until((arrived) => arrived.includes('One.'), 15_000)
+    } finally {
+      address.processes.postgres.signal('SIGCONT')
+    }
+    // The delivery may have failed meanwhile: it is repeated.
+    await advance(600_000)
+    await ended(runId)
+    const events = checkedEvents(await live.end())
+    expect(textsOf(endOf(events))).toEqual(['One.', 'Two.'])
+    await address.restartWorkerd()
+    expect(await runEvents(tenant, runId, address)).toEqual(events)
   })
 
   it('fails at a turn that died, if its step allows no second attempt', async () => {

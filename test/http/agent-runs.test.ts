@@ -8,6 +8,8 @@ import {
   createAgent,
   definitionOf,
   endedRun,
+  evaluated,
+  judgement,
   post,
   readRun,
   resultText,
@@ -162,10 +164,14 @@ describe.concurrent('a run', () => {
       failed(400, '{"error":{"message":"not today","code":"no"}}'),
       answered('chat', 'Now.', true),
     )
-    const first = await says('One.')
+    const [first, judge] = await Promise.all([
+      says('One.'),
+      says(judgement({ quote: 'Say now.', met: true })),
+    ])
+    const objective = `Say now. ${judge}`
     const agentId = await createAgent(
       tenant,
-      definitionOf([{ instructions: first }, { instructions: `${script} ${text}`, objective: 'Say now.' }]),
+      definitionOf([{ instructions: first }, { instructions: `${script} ${text}`, objective }]),
     )
     const { runId } = await trigger(tenant, agentId)
     const failedRun = await endedRun(tenant, runId)
@@ -192,8 +198,7 @@ describe.concurrent('a run', () => {
       [2, 1, 'failed'],
       [2, 2, 'completed'],
     ])
-    // Awaited until its verdict is written.
-    expect((await get(`/v1/runs/${runId}/evals`)).body).toMatchObject({ result: 'pending' })
+    expect(await evaluated(tenant, runId)).toMatchObject({ result: 'pass', steps: [{}, { result: 'pass' }] })
     const again = await management().call('POST', `${tenant.base}/runs/${runId}/rerun`)
     expect([again.status, jsonOf(again)]).toEqual([422, refusal('Unprocessable Entity', /success/)])
   })

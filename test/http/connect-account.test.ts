@@ -199,12 +199,14 @@ describe.concurrent('connecting an account', () => {
       [{ resourceMetadata: { authorization_servers: ['http://10.0.0.1'] } }, {}, 422],
       [{ metadata: { authorization_endpoint: 'x' } }, {}, 422],
     ]
-    for (const [options, authorization, status] of cases) {
-      const world = await createWorld(options, authorization)
-      const answer = await world.call('POST', `${world.path}/connect`, {})
-      expect([options, authorization, answer.status]).toEqual([options, authorization, status])
-      expect(answer.text).not.toContain('text-of-the-server')
-    }
+    await Promise.all(
+      cases.map(async ([options, authorization, status]) => {
+        const world = await createWorld(options, authorization)
+        const answer = await world.call('POST', `${world.path}/connect`, {})
+        expect([options, authorization, answer.status]).toEqual([options, authorization, status])
+        expect(answer.text).not.toContain('text-of-the-server')
+      }),
+    )
   })
 
   it('takes the token endpoint of the metadata only after the guard of addresses', async () => {

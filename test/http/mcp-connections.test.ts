@@ -20,7 +20,6 @@ import {
 } from '../harness/mcp.ts'
 import { auditEntryOf } from '../harness/records.ts'
 import { addKey, addMember, administrator, type Tenant, uniqueName } from '../harness/tenant.ts'
-import { addPolicy, codePolicy, someCode } from './support/dlp.ts'
 
 type Json = Record<string, unknown>
 
@@ -186,88 +185,5 @@ describe.concurrent('the connection of a call', () => {
     await ask('DELETE', member)
     expect(errorOf(await callMcpTool(gateway(), key, name))).toMatchObject({ code: 'connection_required' })
     expect(await server.calls()).toBe(1)
-  })
-})
-
-describe.concurrent('policies on calls of tools', () => {
-  /** A tenant whose integration needs no account, under a policy. */
-  async function governed(policy: Json, script: Partial<ScriptedServerInput> = {}) {
-    const tenant = await createMcpTenant(gateway())
-    await addPolicy(tenant, policy)
-    const server = await startMcpServer(gateway(), { tools: [mcpTool('echo')], ...script })
-    const { slug } = await createIntegration(gateway(), tenant, { url: server.url })
-    return { tenant, server, slug, name: `${slug}_echo` }
-  }
-
-  it('redact arguments before they are sent, and results before they are returned', async () => {
-    const { tenant, server, name } = await governed(codePolicy('redact'))
-    const [sent, returned] = [someCode(), someCode()]
-    await callMcpTool(gateway(), tenant.key, name, { text: `a ${sent} b`, [`key ${sent}`]: 1 })
-    expect(JSON.stringify(await server.requests())).not.toContain(sent)
-    await server.set({
-      tools: [mcpTool('echo')],
-      results: {
-        echo: {
-          content: [{ type: 'text', text: `c ${returned} d` }],
-          structuredContent: { deep: [{ code: returned }] },
-        },
-      },
-    })
-    const answer = await sendMcp(gateway(), tenant.key, 'tools/call', { name })
-    expect(answer.text).not.toContain(returned)
-    const result = await resultOf(Promise.resolve(answer))
-    expect(textOf(result)).toMatch(/^c .+ d$/)
-    const entry = await auditEntryOf(gateway(), tenant, answer.headers['x-request-id'])
-    expect(entry.record).toMatchObject({ dlp: { findings: { code: 2 } } })
-  })
-
-  it('block arguments, and nothing is sent', async () => {
-    const { tenant, server, name } = await governed(codePolicy('block', { directions: ['tool_arguments'] }))
-    const params = { name, arguments: { text: someCode() } }
-    expect(await rpcErrorOf(sendMcp(gateway(), tenant.key, 'tools/call', params))).toMatchObject({
-      status: 200,
-      code: -32000,
-      data: { reason: 'dlp_blocked' },
-    })
-    expect(await server.calls()).toBe(0)
-  })
-
-  it('block results', async () => {
-    const code = someCode()
-    const results = { echo: { content: [{ type: 'text', text: code }] } }
-    const { tenant, name } = await governed(codePolicy('block', { directions: ['tool_result'] }), { results })
-    const answer = await sendMcp(gateway(), tenant.key, 'tools/call', { name })
-    expect(answer.text).not.toContain(code)
-    expect(await rpcErrorOf(Promise.resolve(answer))).toMatchObject({
-      code: -32000,
-      data: { reason: 'dlp_blocked' },
-    })
-  })
-
-  const data = Buffer.from('an image').toString('base64')
-  it.each([
-    ['image', { type: 'image', data, mimeType: 'image/png' }],
-    ['audio', { type: 'audio', data, mimeType: 'audio/wav' }],
-    ['blob', { type: 'resource', resource: { uri: 'file:///x', blob: data } }],
-  ])('withhold content that cannot be inspected (%s), unless they allow it', async (contentKind, block) => {
-    const results = { echo: { content: [{ type: 'text', text: 'x' }, block] } }
-    const policy = codePolicy('redact', { directions: ['tool_result'] })
-    const blocking = await governed(policy, { results })
-    const call = ({ tenant, name }: { tenant: Tenant; name: string }) =>
-      sendMcp(gateway(), tenant.key, 'tools/call', { name })
-    const answer = await call(blocking)
-    expect(answer.text).not.toContain(data)
-    expect(await rpcErrorOf(Promise.resolve(answer))).toMatchObject({
-      status: 200,
-      code: -32000,
-      data: { reason: 'dlp_uninspectable_content', contentKind },
-    })
-    const entry = await auditEntryOf(gateway(), blocking.tenant, answer.headers['x-request-id'])
-    expect(entry.record.errorCode).toBe('dlp_uninspectable_content')
-    const allowing = await governed(
-      codePolicy('redact', { directions: ['tool_result'], uninspectable: { tool_result: 'allow' } }),
-      { results },
-    )
-    expect((await resultOf(call(allowing))).content).toEqual(results.echo.content)
   })
 })

@@ -218,10 +218,4 @@ describe('tools of the platform', () => {
       })
     }
   })
-
-  it('of agents are unavailable', async () => {
-    const result = await callMcpTool(gateway(), tenant.key, 'platform_list_agents')
-    const content = result.content as Array<{ text: string }>
-    expect(JSON.parse(content[0]?.text ?? '')).toMatchObject({ code: 'unavailable', retryable: true })
-  })
 })

@@ -248,6 +248,32 @@ function seedSuite(): void {
       ])
     })
 
+    it('makes agents once, follows the model of those that people have not changed, and leaves the others', async () => {
+      const upstreams = { url: 'http://127.0.0.1:9998', memoryToken: 'one', ticketKey: 'two' }
+      const versions = () =>
+        query(`select a.name, v.version, v.author, v.definition->'steps'->0->>'model' as model
+          from agents a join agent_versions v on v.agent_id = a.id order by a.name, v.version`)
+      const report = await seed({}, { upstreams })
+      expect(Object.keys(report.agents)).toEqual(['Ticket digest', 'Ticket report'])
+      expect(await seed({}, { upstreams })).toEqual(report)
+      const first = { version: 1, author: 'seed', model: 'scripted-chat' }
+      const digest = { name: 'Ticket digest', ...first }
+      const written = { name: 'Ticket report', ...first }
+      expect(await versions()).toEqual([digest, written])
+
+      await query(`update agent_versions set author = 'admin_token'
+        where agent_id = (select id from agents where name = 'Ticket digest')`)
+      const [model] = (await seed({ OPENAI_API_KEY: 'one' }, { upstreams })).models
+      expect(await versions()).toEqual([
+        { ...digest, author: 'admin_token' },
+        written,
+        { ...written, version: 2, model },
+      ])
+
+      await query("update agents set deleted_at = now() where name = 'Ticket report'")
+      expect(Object.keys((await seed({}, { upstreams })).agents)).toEqual(['Ticket digest'])
+    })
+
     it('disables nothing when it is not told to', async () => {
       await seed()
       const report = await seed({}, { disableOthers: false }, null)

@@ -78,6 +78,91 @@ describe('tools that are offered', () => {
   })
 })
 
+describe('instructions', () => {
+  const tools = {
+    write_file: { path: { type: 'string' }, content: { type: 'string' } },
+    list_tickets: {
+      status: { type: 'array', items: { type: 'string' } },
+      limit: { type: ['integer', 'null'] },
+    },
+  }
+  const schemas = Object.entries(tools).map(([name, properties]) => ({
+    name,
+    schema: { type: 'object', properties, required: Object.keys(properties) },
+  }))
+  const ofChat = schemas.map(({ name, schema: parameters }) => ({
+    type: 'function',
+    function: { name, parameters },
+  }))
+  const ofMessages = schemas.map(({ name, schema }) => ({ name, input_schema: schema }))
+
+  /** Name and arguments of each call, on both protocols. */
+  async function calls(text: string): Promise<[string, unknown][]> {
+    const completion = (await (await chat(text, { tools: ofChat })).json()) as {
+      choices: { message: { tool_calls: { function: { name: string; arguments: string } }[] } }[]
+    }
+    const called = completion.choices[0]?.message.tool_calls ?? []
+    const message = (await (await messages(text, { tools: ofMessages })).json()) as {
+      content: { name: string; input: unknown }[]
+    }
+    const used = message.content.map(({ name, input }): [string, unknown] => [name, input])
+    expect(called.map(({ function: { name, arguments: json } }) => [name, JSON.parse(json)])).toEqual(used)
+    return used
+  }
+
+  it('name the tools that are called, with their arguments', async () => {
+    const list = 'Then call `list_tickets`.\nstatus: ["open"]\nlimit: null\n\nBe brief about files.'
+    expect(await calls(list)).toEqual([['list_tickets', { status: ['open'], limit: null }]])
+    expect(await calls('Please call `list_tickets`.')).toEqual([
+      ['list_tickets', { status: ['example'], limit: 1 }],
+    ])
+    const content = '# Title'
+    expect(await calls('Call `write_file`.\npath: a.md\ncontent: # Title\n')).toEqual([
+      ['write_file', { path: 'a.md', content }],
+    ])
+    expect(await calls('Call `write_file`.\npath: a.md\ncontent: # Title\n\nTwo lines')).toEqual([
+      ['write_file', { path: 'a.md', content: `${content}\n\nTwo lines` }],
+    ])
+    expect(await calls(`${list}\nAnd call \`write_file\`.\npath: b.md\ncontent: ${content}`)).toEqual([
+      ['list_tickets', { status: ['open'], limit: null }],
+      ['write_file', { path: 'b.md', content }],
+    ])
+  })
+
+  it('say what is made of a result, whose marks are left out', async () => {
+    const text = 'Call `list_tickets`, then answer with one line for each of `tickets`: `id`, `title`.'
+    const answer = (content: string, user = text) =>
+      saidByChat('', {
+        messages: [
+          { role: 'user', content: user },
+          {
+            role: 'assistant',
+            content: null,
+            tool_calls: [{ id: 'c', type: 'function', function: { name: 'list_tickets', arguments: '{}' } }],
+          },
+          { role: 'tool', tool_call_id: 'c', content },
+        ],
+        tools: ofChat,
+      })
+    const data = JSON.stringify({ tickets: [{ id: 1, title: 'One', text: 'x' }, { id: 2 }] })
+    const marked = `Data, between two lines.\n<<<untrusted 0123ab\n${data}\n0123ab untrusted>>>`
+    expect(await answer(data)).toBe('- 1, One\n- 2, ')
+    expect(await answer(marked)).toBe('- 1, One\n- 2, ')
+    expect(await answer('no JSON')).toContain('"no JSON"')
+    expect(await answer(marked, 'Call `list_tickets`.')).toContain(`"${data}"`)
+    expect(
+      await saidByMessages('', {
+        messages: [
+          { role: 'user', content: text },
+          { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'list_tickets', input: {} }] },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content: marked }] },
+        ],
+        tools: ofMessages,
+      }),
+    ).toBe('- 1, One\n- 2, ')
+  })
+})
+
 describe('names that every object has', () => {
   it.each(['constructor', 'toString', '__proto__'])('%s is a member like any other', async (name) => {
     const parsed = JSON.parse(`{"${name}":{"a":1}}`) as Json

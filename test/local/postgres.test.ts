@@ -237,6 +237,41 @@ describe.each([
       })
     })
 
+    describe('a statement that comes again', () => {
+      const idOf = (id: string) => sql`select id from accounts where id = ${id}`
+
+      it('sees rows, columns and types as they are then', async () => {
+        const rows = () => sql`select * from accounts`
+        await sql`insert into accounts (id) values ('a')`
+        for (let time = 0; time < 8; time++)
+          expect(Object.keys((await rows())[0] ?? {})).not.toContain('note')
+        await sql`alter table accounts add column note text`
+        expect((await rows())[0]).toMatchObject({ id: 'a', note: null })
+        await sql`alter table accounts alter column note type int using 7`
+        expect((await rows())[0]).toMatchObject({ id: 'a', note: 7 })
+      })
+
+      it('runs after it failed to parse, failed with its values, and in a transaction that failed', async () => {
+        const parts = () => sql`select n from parts`
+        for (let time = 0; time < 2; time++) expect(await failureOf(parts())).toMatchObject({ code: '42P01' })
+        const number = (text: string) => sql`select ${text}::int as number`
+        for (const text of ['x', 'y']) expect(await failureOf(number(text))).toMatchObject({ code: '22P02' })
+        expect(await number('5')).toEqual([{ number: 5 }])
+        const failing = sql.transaction([idOf('a'), sql`select 1 / 0`, idOf('b')])
+        expect(await failureOf(failing)).toMatchObject({ code: '22012' })
+        expect(await idOf('a')).toEqual([])
+        await sql.transaction([sql`create table parts (n int)`, sql`insert into parts values (1)`])
+        expect(await parts()).toEqual([{ n: 1 }])
+        await sql`drop table parts`
+      })
+
+      it('is one of a thousand', async () => {
+        const numbers = [...Array(1_001).keys(), 0]
+        const results = await sql.transaction(numbers.map((n) => sql.query(`select ${n} as n`)))
+        expect(results).toEqual(numbers.map((n) => [{ n }]))
+      })
+    })
+
     it('loses no update under contention', async () => {
       await sql`insert into accounts (id) values ('counter')`
       const increments = Array.from({ length: 50 }, () => {

@@ -212,8 +212,10 @@ export function routeExamples(): RouteExample[] {
     }
     if (pattern.startsWith('/v1/integrations/connections')) {
       const example = { method, pattern, path, surface: 'connections', hosts: ['base'] } as const
-      // The connection of the body does not exist.
-      return method === 'GET' ? example : { ...example, body: { connection_id: 'conn_0' }, letIn: [404] }
+      if (method === 'GET') return example
+      // None of these connections exists.
+      const body = pattern.endsWith('/default') ? { connection_id: 'conn_0' } : {}
+      return { ...example, body, letIn: [404] }
     }
     // Pages of links that do not exist, or are opened by another site.
     if (pattern.startsWith('/connect/')) {

@@ -1,4 +1,7 @@
 import { exampleFromSchema } from './example-from-schema.ts'
+import { instructedCalls } from './instructed-calls.ts'
+import { scriptedVerdict } from './scripted-verdict.ts'
+import { instructedLines, resultData } from './tool-results.ts'
 
 export interface OfferedTool {
   name: string
@@ -13,6 +16,8 @@ export type ToolChoice = { mode: 'auto' | 'none' | 'required' } | { mode: 'named
 export interface Turn {
   /** Text of the last message when a user wrote it, else empty. */
   userText: string
+  /** Text of the last message of the user that has one: what a tool result belongs to. */
+  instructions: string
   /** Text of the last tool result, when the last message carries one. */
   toolResult: string | undefined
   tools: OfferedTool[]
@@ -38,10 +43,12 @@ const echoLimit = 400
 
 /**
  * Decides the default answer, the same for the same turn:
- * - tool calls, if the choice forces them, or the user's text contains the word "tool" ("every tool" calls each once) or the
- *   subject of a tool's name ("How is the weather?" calls `get_weather`)
- * - JSON, if a format requests it
- * - else a sentence that quotes the tool result or the user
+ * - tool calls, if the choice forces them, or the user's text instructs them ("Call `read_file`", see `instructedCalls`),
+ *   contains the word "tool" ("every tool" calls each once) or the subject of a tool's name ("How is the weather?" calls
+ *   `get_weather`)
+ * - a verdict for the judge of agents, and else JSON, if a format requests it
+ * - else lines from the tool result, if the user's text instructs them ("one line for each of `tickets`: `title`"), or a
+ *   sentence that quotes the tool result or the user
  */
 export function planAnswer(turn: Turn): AnswerPlan {
   const calls = planCalls(turn)
@@ -60,9 +67,11 @@ function planCalls(turn: Turn): PlannedCall[] {
   if (turn.toolResult === undefined && turn.parallelToolCalls && /\bevery tool\b/i.test(turn.userText)) {
     return turn.tools.map(callOf)
   }
+  const instructed = turn.toolResult === undefined ? instructedCalls(turn.userText, turn.tools) : []
   const meant =
     turn.toolResult === undefined ? turn.tools.filter(({ name }) => speaksOf(turn.userText, name)) : []
-  if (meant.length > 0) return (turn.parallelToolCalls ? meant : meant.slice(0, 1)).map(callOf)
+  const calls = instructed.length > 0 ? instructed : meant.map(callOf)
+  if (calls.length > 0) return turn.parallelToolCalls ? calls : calls.slice(0, 1)
   const invited = turn.toolResult === undefined && /\btools?\b/i.test(turn.userText)
   return choice.mode === 'required' || invited ? [callOf(first)] : []
 }
@@ -93,10 +102,16 @@ function callOf(tool: OfferedTool): PlannedCall {
 }
 
 function planText(turn: Turn): string {
-  if (turn.format.type === 'json_schema') return JSON.stringify(exampleFromSchema(turn.format.schema))
-  const quoted = excerpt(turn.toolResult ?? turn.userText)
+  if (turn.format.type === 'json_schema') {
+    return JSON.stringify(scriptedVerdict(turn.userText) ?? exampleFromSchema(turn.format.schema))
+  }
+  const result = turn.toolResult === undefined ? undefined : resultData(turn.toolResult)
+  const quoted = excerpt(result ?? turn.userText)
   if (turn.format.type === 'json_object') return JSON.stringify({ answer: quoted })
-  if (turn.toolResult !== undefined) return `The tool answered: "${quoted}". That is all I needed to know.`
+  if (result !== undefined) {
+    const lines = instructedLines(turn.instructions, result)
+    return lines ?? `The tool answered: "${quoted}". That is all I needed to know.`
+  }
   return `Hello! You said: "${quoted}". This answer comes from the local model, so no provider was called.`
 }
 

@@ -65,12 +65,15 @@ export function countMessageTokens(body: JsonRecord): Reply {
 }
 
 function readTurn(body: JsonRecord): Turn {
-  const last = toRecord(toList(body.messages).findLast((message) => toRecord(message).role !== 'system'))
+  const messages = toList(body.messages).map(toRecord)
+  const last = toRecord(messages.findLast(({ role }) => role !== 'system'))
+  const texts = messages.filter(({ role }) => role === 'user').map(({ content }) => lastText(content))
   const result = toList(last.content)
     .map(toRecord)
     .findLast((block) => block.type === 'tool_result')
   return {
     userText: last.role === 'user' ? lastText(last.content) : '',
+    instructions: texts.findLast((text) => text !== '') ?? '',
     toolResult: result === undefined ? undefined : contentText(result.content),
     tools: toList(body.tools).flatMap(readTool),
     choice: readChoice(toRecord(body.tool_choice)),

@@ -57,6 +57,7 @@ function readTurn(body: JsonRecord): Turn {
   const instructions = messages.filter(({ role }) => role === 'system' || role === 'developer')
   return {
     userText: last.role === 'user' ? contentText(last.content) : '',
+    instructions: contentText(messages.findLast(({ role }) => role === 'user')?.content),
     toolResult: last.role === 'tool' ? contentText(last.content) : undefined,
     tools: toList(body.tools).flatMap(readTool),
     choice: readChoice(body.tool_choice),

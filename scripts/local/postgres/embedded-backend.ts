@@ -11,6 +11,7 @@ import {
   toParameterText,
 } from './backend.ts'
 import { openDatabase } from './embedded-database.ts'
+import { KeptStatements } from './kept-statements.ts'
 
 /**
  * Undoes settings, advisory locks, notifications and temporary tables of the shared session. One statement at a time:
@@ -33,6 +34,7 @@ export async function openEmbeddedPostgres(folder: string): Promise<PostgresBack
     releaseFolder()
     throw new Error(`embedded Postgres did not start on ${folder}: ${String(error)}`)
   }
+  const kept = new KeptStatements()
   let lastUse: Promise<void> = Promise.resolve()
   /** Waits until all earlier holders of the session have ended. @returns ends this one */
   const acquire = async (): Promise<() => void> => {
@@ -47,16 +49,18 @@ export async function openEmbeddedPostgres(folder: string): Promise<PostgresBack
       const release = await acquire()
       let changed = false
       let idle = true
-      const run = async (messages: Buffer): Promise<StatementResult> => {
-        const { failure, isIdle, ...result } = readResult(await database.execProtocolRaw(messages))
+      const run = async (messages: Buffer, onParsed = () => {}): Promise<StatementResult> => {
+        const { failure, isIdle, isParsed, ...result } = readResult(await database.execProtocolRaw(messages))
         idle = isIdle
+        if (isParsed) onParsed()
         if (failure !== undefined) throw failure
         return result
       }
       return {
         async query(text, parameters) {
           changed ||= mayChangeSession(text)
-          return run(extendedQuery(text, parameters))
+          const { messages, name } = kept.before(text)
+          return run(extendedQuery(messages, name, parameters), () => kept.keep(text, name))
         },
         async end() {
           try {
@@ -76,10 +80,11 @@ export async function openEmbeddedPostgres(folder: string): Promise<PostgresBack
   }
 }
 
-function extendedQuery(text: string, parameters: unknown[]): Buffer {
+/** @param before what comes before the Bind. @param statement the name of the parsed statement. */
+function extendedQuery(before: Buffer[], statement: string, parameters: unknown[]): Buffer {
   return Buffer.concat([
-    serialize.parse({ text }),
-    serialize.bind({ values: parameters.map(toParameterText) }),
+    ...before,
+    serialize.bind({ statement, values: parameters.map(toParameterText) }),
     serialize.describe({ type: 'P' }),
     serialize.execute(),
     serialize.sync(),
@@ -94,20 +99,30 @@ interface ServerMessage {
   status?: string
 }
 
-/** @returns the outcome of one statement, its error if there was one, and whether no transaction is open after it */
-function readResult(output: Uint8Array): StatementResult & { failure: unknown; isIdle: boolean } {
+interface Outcome extends StatementResult {
+  failure: unknown
+  /** Whether no transaction is open after it. */
+  isIdle: boolean
+  /** Whether a Parse in front of it succeeded. */
+  isParsed: boolean
+}
+
+/** @returns the outcome of one statement, and its error if there was one */
+function readResult(output: Uint8Array): Outcome {
   let fields: ResultField[] = []
   const rows: (string | null)[][] = []
   let tag = ''
   let failure: unknown
   let isIdle = true
+  let isParsed = false
   new Parser().parse(Buffer.from(output.buffer, output.byteOffset, output.byteLength), (received) => {
     const message = received as ServerMessage
     if (message.name === 'rowDescription') fields = message.fields as ResultField[]
     else if (message.name === 'dataRow') rows.push(message.fields as (string | null)[])
     else if (message.name === 'commandComplete') tag = message.text ?? ''
     else if (message.name === 'readyForQuery') isIdle = message.status === 'I'
+    else if (message.name === 'parseComplete') isParsed = true
     else if (message.name === 'error') failure ??= message
   })
-  return { fields, rows, ...readCommandTag(tag), failure, isIdle }
+  return { fields, rows, ...readCommandTag(tag), failure, isIdle, isParsed }
 }

@@ -1,8 +1,10 @@
 import { and, asc, count, desc, eq, isNull, lt, type SQL, sql } from 'drizzle-orm'
 import { agents, agentTriggers, agentVersions } from '../../../schema/agents.ts'
 import {
+  type EpochChange,
   equal,
   type OrganizationScope,
+  raisingEpoch,
   selectPage,
   toPage,
 } from '../../governance/administration/administration.store.ts'
@@ -51,16 +53,18 @@ const repeatedMembers = (definition: AgentDefinition) => ({
 
 /** @throws the database's unique violation for a taken name. */
 export async function insertAgent(
-  { database, organizationId }: OrganizationScope,
+  scope: OrganizationScope,
   agent: { id: string; createdBy: string; author: string; definition: AgentDefinition },
-): Promise<void> {
+): Promise<EpochChange<unknown>> {
+  const { database, organizationId } = scope
   const { id, createdBy, author, definition } = agent
   const row = { id, organizationId, createdBy, version: 1, ...repeatedMembers(definition) }
-  await database.batch([
+  return raisingEpoch(
+    scope,
     database.insert(agents).values(row),
     database.insert(agentVersions).values({ agentId: id, version: 1, organizationId, definition, author }),
     database.execute(upsertTriggers(organizationId, id, definition)),
-  ])
+  )
 }
 
 /**
@@ -71,39 +75,41 @@ export async function updateAgent(
   scope: OrganizationScope,
   at: { id: string; version: number },
   { author, definition }: { author: string; definition: AgentDefinition },
-): Promise<boolean> {
+): Promise<EpochChange<boolean>> {
   const { database, organizationId } = scope
   const next = at.version + 1
   const isNext = sql`${agents.id} = ${at.id} AND ${agents.organizationId} = ${organizationId}
     AND ${agents.deletedAt} IS NULL AND ${agents.version} = ${next}`
-  const [updated] = await database.batch([
+  const { result, epoch } = await raisingEpoch(
+    scope,
     database
       .update(agents)
       .set({ version: next, updatedAt: sql`now()`, ...repeatedMembers(definition) })
-      .where(and(isAgent(scope, at.id), eq(agents.version, at.version)))
-      .returning({ id: agents.id }),
+      .where(and(isAgent(scope, at.id), eq(agents.version, at.version))),
     // Violates the primary key, and rolls all back, if another change has made this version.
     database.execute(sql`INSERT INTO ${agentVersions} (agent_id, version, organization_id, definition, author)
       SELECT ${agents.id}, ${next}::int, ${agents.organizationId}, ${JSON.stringify(definition)}::jsonb, ${author}::text
       FROM ${agents} WHERE ${isNext}`),
     database.execute(removeTriggers(organizationId, at.id, definition)),
     database.execute(upsertTriggers(organizationId, at.id, definition, isNext)),
-  ])
-  return updated.length > 0
+    database.select({ id: agents.id }).from(agents).where(isNext),
+  )
+  return { result: result.length > 0, epoch }
 }
 
 /** Deletes an agent and its triggers; versions and runs stay. @returns whether it was there. */
-export async function deleteAgent(scope: OrganizationScope, id: string): Promise<boolean> {
+export async function deleteAgent(scope: OrganizationScope, id: string): Promise<EpochChange<boolean>> {
   const { database, organizationId } = scope
-  const [deleted] = await database.batch([
+  const { result, epoch } = await raisingEpoch(
+    scope,
+    database.execute(removeTriggers(organizationId, id, { triggers: [] })),
     database
       .update(agents)
       .set({ deletedAt: sql`now()`, updatedAt: sql`now()` })
       .where(isAgent(scope, id))
       .returning({ id: agents.id }),
-    database.execute(removeTriggers(organizationId, id, { triggers: [] })),
-  ])
-  return deleted.length > 0
+  )
+  return { result: result.length > 0, epoch }
 }
 
 /** Inserts the triggers of a definition, or changes them. A webhook keeps its secret. */

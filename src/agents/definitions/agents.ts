@@ -1,6 +1,7 @@
 import {
   type Administration,
   audited,
+  changeRights,
   conflict,
   type Intent,
   withoutKeys,
@@ -30,6 +31,8 @@ import {
 } from './agents.store.ts'
 import { type DefinitionIssue, definitionIssues } from './check-definition.ts'
 
+// Changes of agents raise the organization's epoch: lists of models contain the caller's agents, and are cached under it.
+
 export type ShownAgent = CurrentAgent & { triggers: TriggerRow[] }
 
 /**
@@ -51,7 +54,7 @@ export async function createAgent(
   const id = crypto.randomUUID()
   const author = authorOf(administration)
   const intent = intentOf('agent.created', { id, version: 1 }, definition, { created_by: createdBy })
-  await audited(administration, intent, () =>
+  await changeRights(administration, intent, () =>
     insertAgent(administration, { id, createdBy, author, definition }),
   )
   return readAgent(administration, id)
@@ -71,9 +74,11 @@ export async function changeAgent(
   checkDefinition(definition)
   await checkScope(administration, definition, [])
   const intent = intentOf('agent.updated', { id, version: version + 1 }, definition)
-  await audited(administration, intent, async () => {
+  await changeRights(administration, intent, async () => {
     const change = { author: authorOf(administration), definition }
-    if (!(await updateAgent(administration, { id, version }, change))) throw overtaken('')
+    const changed = await updateAgent(administration, { id, version }, change)
+    if (!changed.result) throw overtaken('')
+    return changed
   })
   return readAgent(administration, id)
 }
@@ -82,8 +87,10 @@ export async function changeAgent(
 export async function removeAgent(administration: Administration, id: string): Promise<void> {
   const { name, version } = await readAgent(administration, id)
   const intent = { action: 'agent.deleted', resource: `agents/${id}`, detail: { name, version } }
-  await audited(administration, intent, async () => {
-    if (!(await deleteAgent(administration, id))) throw notFound('Agent', id)
+  await changeRights(administration, intent, async () => {
+    const deleted = await deleteAgent(administration, id)
+    if (!deleted.result) throw notFound('Agent', id)
+    return deleted
   })
 }
 

@@ -41,7 +41,24 @@ function stepIssues({ inputs, steps }: AgentDefinition, index: number): Definiti
   const slugs = tools?.integrations.map(({ integration }) => ({ name: integration })) ?? []
   const { output } = steps[index] ?? {}
   const schema = output?.format === 'json_schema' ? patternsIn(output.schema, `${path}.output.schema`) : []
-  return [...unknown, ...repeatedNames(`${path}.tools.integrations`, slugs), ...schema]
+  return [
+    ...unknown,
+    ...repeatedNames(`${path}.tools.integrations`, slugs),
+    ...schema,
+    ...checkIssues(steps[index], path),
+  ]
+}
+
+/** Checks are part of an evaluation, which only a step with an objective has (interface: Run evaluation). */
+function checkIssues(step: AgentDefinition['steps'][number] | undefined, path: string): DefinitionIssue[] {
+  const checks = step?.checks ?? []
+  const orphaned = checks.length > 0 && step?.objective === null
+  return [
+    ...(orphaned ? [{ path: `${path}.checks`, reason: 'must stand beside an objective' }] : []),
+    ...checks.flatMap((check, index) =>
+      check.type === 'json_schema' ? patternsIn(check.schema, `${path}.checks.${index}.schema`) : [],
+    ),
+  ]
 }
 
 /** Members of a schema whose members are names, and not keywords. */

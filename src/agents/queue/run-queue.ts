@@ -4,6 +4,7 @@ import { withinTime } from '../../lib/time-limit.ts'
 /** The paths of this deployment that QStash delivers to. */
 export const DELIVERY_PATHS = {
   runs: '/internal/agents/runs',
+  verdicts: '/internal/agents/verdicts',
   schedules: '/internal/agents/schedules',
 } as const
 type DeliveryPath = (typeof DELIVERY_PATHS)[keyof typeof DELIVERY_PATHS]

@@ -5,6 +5,7 @@ import { newResponseId } from '../../responses/ids.ts'
 import { apiErrorOf } from '../../responses/object/error-data.ts'
 import type { StartResult } from '../../responses/types.ts'
 import type { AgentDeps } from '../agent-deps.ts'
+import { announceVerdict } from '../evaluations/publish-verdict.ts'
 import {
   finishCancelled,
   leaseRun,
@@ -67,11 +68,20 @@ async function publishWatchdog(
 async function storeOutcome(deps: AgentDeps, run: LeasedRun, outcome: StepOutcome): Promise<void> {
   const now = deps.clock()
   const change = changeAfter(run, outcome, now)
-  const responseId = change.next ? newResponseId(deps.configuration.KEY_PEPPERS) : undefined
-  const next = await storeChange(deps.database, run, change, { now, responseId })
+  const { KEY_PEPPERS } = deps.configuration
+  const isJudged = change.ended?.status === 'completed' && currentStep(run).objective !== null
+  const next = await storeChange(deps.database, run, change, {
+    now,
+    responseId: change.next ? newResponseId(KEY_PEPPERS) : undefined,
+    judgeResponseId: isJudged ? newResponseId(KEY_PEPPERS) : undefined,
+  })
   // The run was cancelled, or advanced by another delivery.
-  if (!next || change.dueAt === null) return
-  await announceRun(deps, next, change.dueAt - now)
+  if (!next) return
+  const { organizationId, runId } = next
+  await Promise.all([
+    change.dueAt !== null && announceRun(deps, next, change.dueAt - now),
+    isJudged && announceVerdict(deps, { organizationId, runId, number: run.step }),
+  ])
 }
 
 /** @param until when this delivery ends, in milliseconds since the epoch. */
@@ -86,10 +96,12 @@ async function workOnStep(deps: AgentDeps, run: LeasedRun, until: number): Promi
   }
   const { deadlineAt } = currentAttempt(run)
   const limit = Math.min(until, deadlineAt.getTime(), run.deadlineAt.getTime()) - deps.clock()
-  await waitForResponse(deps, run, limit)
+  const mayHaveEnded = await waitForResponse(deps, run, limit)
   const ended = await findResponse(deps, run)
   if (ended !== null && ended !== 'running') return endedOutcome(deps, run, ended)
-  return (await timeOut(deps, run)) ?? { kind: 'pending', delay: ended === null ? SHORTEST_WAIT_MS : 0 }
+  // At once only after a whole wait: messages that find the same without one would follow each other without a pause.
+  const delay = ended === null || mayHaveEnded ? SHORTEST_WAIT_MS : 0
+  return (await timeOut(deps, run)) ?? { kind: 'pending', delay }
 }
 
 const endedOutcome = (deps: AgentDeps, run: RunState, ended: EndedStep): StepOutcome =>
@@ -150,7 +162,7 @@ function refusedOutcome(run: LeasedRun, result: StartResult, now: number): StepO
 }
 
 /** Refusals that pass: limits of calls, a conversation in use, a service that is away, and a start that is still admitted. */
-const isTransient = ({ kind, code, limit }: ApiError): boolean =>
+export const isTransient = ({ kind, code, limit }: ApiError): boolean =>
   code === 'conversation_locked' || kind === 'internal' || (kind === 'rate_limited' && limit !== 'credits')
 
 /** The wait grows with the age of the attempt: a service that is away for long is not asked all the time. */

@@ -1,23 +1,17 @@
+import type { RunEvaluation } from '../../wire/agent-answers.ts'
 import type { AgentDefinition, RunStatus } from '../../wire/agents.ts'
 import type { EvaluatedStep } from './read-runs.store.ts'
 
-export type StepResult = 'pass' | 'fail' | 'not_evaluated' | 'unknown' | null
-export type RunResult = 'pass' | 'fail' | 'partial' | 'pending' | 'skipped' | 'unknown'
-
 /** The verdict about one step (interface: Run evaluation). */
-export interface StepEvaluation {
-  stepNumber: number
-  name: string | null
-  result: StepResult
-  explanation: string | null
-}
+export type StepEvaluation = RunEvaluation['steps'][number]
+export type StepResult = StepEvaluation['result']
 
-/** The verdicts of a run: one entry for each step of its definition. */
+/** The evaluation of a run, by the verdicts about the steps that were begun. */
 export function evaluationOf(
   { steps }: Pick<AgentDefinition, 'steps'>,
   status: RunStatus,
   begun: readonly EvaluatedStep[],
-): { result: RunResult; steps: StepEvaluation[] } {
+): Omit<RunEvaluation, 'runId'> {
   const evaluated = steps.map(({ name, objective }, index): StepEvaluation => {
     const step = begun.find(({ number }) => number === index + 1)
     const result = stepResult(objective !== null, status, step)
@@ -42,7 +36,7 @@ function stepResult(hasObjective: boolean, status: RunStatus, step: EvaluatedSte
 }
 
 /** The aggregate (interface: Evaluation aggregate), in the order in which its meanings take precedence. */
-export function aggregateOf(status: RunStatus, results: readonly StepResult[]): RunResult {
+export function aggregateOf(status: RunStatus, results: readonly StepResult[]): RunEvaluation['result'] {
   const has = (result: StepResult) => results.includes(result)
   if (status === 'in_progress' || has(null)) return 'pending'
   if (has('fail')) return 'fail'

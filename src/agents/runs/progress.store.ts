@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm'
-import { agentVersions, runOutbox, runSteps, runs } from '../../../schema/agents.ts'
+import { agentVersions, dueVerdicts, runOutbox, runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
 import { isReadable, storedDefinition } from '../definitions/agents.ts'
 import type { LeasedRun, RunState, StepAttempt } from './run.ts'
@@ -130,6 +130,8 @@ export async function releaseRun(database: Database, run: LeasedRun): Promise<vo
 interface ChangeOptions {
   /** Of the attempt that begins. */
   responseId?: string | undefined
+  /** Of the call that judges the step which the change completes; absent if none is due. */
+  judgeResponseId?: string | undefined
   /** Milliseconds since the epoch. */
   now: number
   /** Another deadline of the run. */
@@ -146,7 +148,7 @@ export async function storeChange(
   database: Database,
   run: RunState & { leaseToken?: string },
   change: RunChange,
-  { responseId, now, deadlineAt, keepsLease = false }: ChangeOptions,
+  { responseId, judgeResponseId, now, deadlineAt, keepsLease = false }: ChangeOptions,
 ): Promise<RunRevision | null> {
   const { id: runId, organizationId, rev } = run
   const isHeld = run.leaseToken === undefined ? sql`true` : sql`${runs.leaseToken} = ${run.leaseToken}`
@@ -161,6 +163,7 @@ export async function storeChange(
       WHERE ${isRun({ organizationId, runId })} AND rev = ${rev} AND status = ${run.status} AND ${isHeld}
       RETURNING id, organization_id, rev
     ), ${endedAttempt(run, change, now)} ${begunAttempt(change, responseId, now)}
+    ${dueVerdict(run, judgeResponseId, now)}
     done AS (
       DELETE FROM ${runOutbox} USING changed WHERE ${runOutbox.runId} = changed.id AND ${runOutbox.rev} < changed.rev
     ) ${announcement(change)}
@@ -186,6 +189,15 @@ function begunAttempt({ next }: RunChange, responseId: string | undefined, now: 
     INSERT INTO ${runSteps} (run_id, number, attempt, organization_id, status, response_id, created_at, deadline_at)
     SELECT id, ${next.number}::int, ${next.attempt}::int, organization_id, 'running', ${responseId ?? ''}::text,
       ${instant(now)}, ${instant(next.deadlineAt)} FROM changed
+  ),`
+}
+
+function dueVerdict({ step, attempt }: RunState, judgeResponseId: string | undefined, now: number): SQL {
+  if (judgeResponseId === undefined) return sql``
+  return sql`due AS (
+    INSERT INTO ${dueVerdicts} (run_id, number, attempt, organization_id, response_id, created_at, due_at)
+    SELECT id, ${step}::int, ${attempt}::int, organization_id, ${judgeResponseId}::text, ${instant(now)}, ${instant(now)}
+    FROM changed ON CONFLICT (run_id, number) DO NOTHING
   ),`
 }
 

@@ -135,8 +135,10 @@ const runColumns = {
   createdAt: runs.createdAt,
   endedAt: runs.endedAt,
   deadlineAt: runs.deadlineAt,
+  /** With the calls of the judge for the verdicts that are written. */
   cost: sql<number>`(select coalesce(sum(${runSteps.cost}), 0) from ${runSteps}
-    where ${runSteps.runId} = ${runs.id})`.mapWith(Number),
+    where ${runSteps.runId} = ${runs.id}) + (select coalesce(sum(${runVerdicts.cost}), 0) from ${runVerdicts}
+    where ${runVerdicts.runId} = ${runs.id})`.mapWith(Number),
 }
 
 /** A run as administrators see it: without inputs, outputs and result. */
@@ -179,21 +181,44 @@ const attemptColumns = {
 
 export type AttemptRow = Pick<typeof runSteps.$inferSelect, keyof typeof attemptColumns>
 
+const verdictColumns = {
+  number: runVerdicts.number,
+  attempt: runVerdicts.attempt,
+  result: runVerdicts.result,
+  details: runVerdicts.details,
+  cost: runVerdicts.cost,
+  createdAt: runVerdicts.createdAt,
+}
+
+export type VerdictRow = Pick<typeof runVerdicts.$inferSelect, keyof typeof verdictColumns>
+
 export async function selectRunRow(
   { database, organizationId }: OrganizationScope,
   runId: string,
-): Promise<(RunRow & { attempts: AttemptRow[] }) | null> {
-  const [rows, attempts] = await database.batch([
+): Promise<(RunRow & { attempts: AttemptRow[]; verdicts: VerdictRow[] }) | null> {
+  const [rows, attempts, verdicts] = await database.batch([
     database
       .select(runColumns)
       .from(runs)
       .where(and(eq(runs.organizationId, organizationId), eq(runs.id, runId))),
+    attemptsQuery({ database, organizationId }, runId),
     database
-      .select(attemptColumns)
-      .from(runSteps)
-      .where(and(eq(runSteps.organizationId, organizationId), eq(runSteps.runId, runId)))
-      .orderBy(asc(runSteps.number), asc(runSteps.attempt)),
+      .select(verdictColumns)
+      .from(runVerdicts)
+      .where(and(eq(runVerdicts.organizationId, organizationId), eq(runVerdicts.runId, runId)))
+      .orderBy(asc(runVerdicts.number)),
   ])
   const [row] = rows
-  return row ? { ...row, attempts } : null
+  return row ? { ...row, attempts, verdicts } : null
 }
+
+/** The attempts of a run's steps, in order. */
+export const selectAttempts = async (scope: OrganizationScope, runId: string): Promise<AttemptRow[]> =>
+  attemptsQuery(scope, runId)
+
+const attemptsQuery = ({ database, organizationId }: OrganizationScope, runId: string) =>
+  database
+    .select(attemptColumns)
+    .from(runSteps)
+    .where(and(eq(runSteps.organizationId, organizationId), eq(runSteps.runId, runId)))
+    .orderBy(asc(runSteps.number), asc(runSteps.attempt))

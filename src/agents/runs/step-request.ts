@@ -17,11 +17,7 @@ const FAMILY_TYPES = {
  */
 export function stepRequest(run: RunState, inputs: RunInputs): Record<string, unknown> {
   const step = currentStep(run)
-  const text = renderTemplate(step.instructions, (reference) =>
-    reference.kind === 'input'
-      ? inputValue(run.definition, inputs, reference.name)
-      : outputOf(run, reference.step),
-  )
+  const text = renderedInstructions(run, inputs)
   return {
     model: step.model,
     input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }],
@@ -35,6 +31,14 @@ export function stepRequest(run: RunState, inputs: RunInputs): Record<string, un
     ...(step.max_tool_calls !== undefined && { max_tool_calls: step.max_tool_calls }),
   }
 }
+
+/** The instructions of the current step with the values of their placeholders. */
+export const renderedInstructions = (run: RunState, inputs: RunInputs): string =>
+  renderTemplate(currentStep(run).instructions, (reference) =>
+    reference.kind === 'input'
+      ? inputValue(run.definition, inputs, reference.name)
+      : outputOf(run, reference.step),
+  )
 
 const schemaFormat = ({ name, schema }: Extract<AgentStep['output'], { format: 'json_schema' }>) => ({
   type: 'json_schema',

@@ -5,7 +5,7 @@ import { newId } from '../../lib/ids.ts'
 import { TimeLimitError, withinTime } from '../../lib/time-limit.ts'
 import { storedResponse } from '../../responses/object/stored-response.ts'
 import { messageBody } from '../../responses/sockets/message-body.ts'
-import type { StartResult } from '../../responses/types.ts'
+import type { Owner, StartResult } from '../../responses/types.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { currentAttempt, ownerOf, type RunState, spentCredits } from './run.ts'
 import { openInputs } from './run-inputs.ts'
@@ -16,9 +16,15 @@ import { stepRequest } from './step-request.ts'
  * The response of the current attempt, as its object or Postgres has it.
  * @returns `running`, or null if it has not begun.
  */
-export async function findResponse(deps: AgentDeps, run: RunState): Promise<EndedStep | 'running' | null> {
-  const owner = ownerOf(run)
-  const { responseId } = currentAttempt(run)
+export const findResponse = (deps: AgentDeps, run: RunState): Promise<EndedStep | 'running' | null> =>
+  findResponseOf(deps, ownerOf(run), currentAttempt(run).responseId)
+
+/** The same for a response by its id. */
+export async function findResponseOf(
+  deps: AgentDeps,
+  owner: Owner,
+  responseId: string,
+): Promise<EndedStep | 'running' | null> {
   const object = deps.responseStream(responseId)
   const state = await object.state(owner)
   if (state?.running) return 'running'
@@ -54,8 +60,11 @@ export async function startResponse(deps: AgentDeps, run: RunState): Promise<Sta
   return deps.responseStream(responseId).start(request, messageBody(JSON.stringify(stepRequest(run, inputs))))
 }
 
-/** @throws ApiError unauthorized for a user that may not call any more. */
-async function principalOf(deps: AgentDeps, { id, organizationId, userId }: RunState): Promise<Principal> {
+/** The run's user, with its rights of this moment. @throws ApiError unauthorized for one that may not call any more. */
+export async function principalOf(
+  deps: AgentDeps,
+  { id, organizationId, userId }: RunState,
+): Promise<Principal> {
   const credential = { kind: 'run', runId: id } as const
   // Only its identity is used; everything else is read.
   const known = { organizationId, userId, credential } as Principal
@@ -68,10 +77,19 @@ async function principalOf(deps: AgentDeps, { id, organizationId, userId }: RunS
  * Waits until the response has ended.
  * @param limit milliseconds. @returns whether it may have ended: false when the time is over.
  */
-export async function waitForResponse(deps: AgentDeps, run: RunState, limit: number): Promise<boolean> {
-  const object = deps.responseStream(currentAttempt(run).responseId)
+export const waitForResponse = (deps: AgentDeps, run: RunState, limit: number): Promise<boolean> =>
+  waitForResponseOf(deps, ownerOf(run), currentAttempt(run).responseId, limit)
+
+/** The same for a response by its id. */
+export async function waitForResponseOf(
+  deps: AgentDeps,
+  owner: Owner,
+  responseId: string,
+  limit: number,
+): Promise<boolean> {
+  const object = deps.responseStream(responseId)
   try {
-    await withinTime(object.ended(ownerOf(run)), Math.max(0, limit), 'the response of a step')
+    await withinTime(object.ended(owner), Math.max(0, limit), 'the response of a step')
     return true
   } catch (error) {
     if (error instanceof TimeLimitError) return false

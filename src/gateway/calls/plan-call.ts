@@ -9,6 +9,7 @@ import { type CallTarget, modelTarget } from '../../governance/target.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { redact } from '../../lib/log.ts'
 import { inTurns, type Slices } from '../../lib/slices.ts'
+import { agentIdOf, isAgentModel } from '../../wire/agent-model.ts'
 import { type Catalog, type CatalogModel, modelOf } from '../catalog/catalog.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
 import { inspectRequest } from '../protocols/request-inspection.ts'
@@ -107,13 +108,18 @@ function allowedModel(
     })
   }
   const model = catalog.models.get(modelId)
-  if (!model) {
-    const message = `The model ${printable(modelId)} does not exist. GET /v1/models lists the models you may use.`
-    throw new ApiError(OPERATIONS[operation].unknownModel, message, { code: 'model_not_found' })
-  }
+  if (!model) throw unknownModel(operation, modelId)
   if (mayUse(principal, modelTarget(modelId))) return model
   const message = `Your organization has not granted you access to the model ${modelId}.`
   throw new ApiError('forbidden', message, { code: 'model_access_denied' })
+}
+
+/** @param modelId of no model. An agent is listed with the models, but runs on the Responses surface only. */
+function unknownModel(operation: Operation, modelId: string): ApiError {
+  const message = isAgentModel(modelId)
+    ? `The agent ${printable(agentIdOf(modelId))} cannot be called here. POST /v1/responses runs agents over HTTP.`
+    : `The model ${printable(modelId)} does not exist. GET /v1/models lists the models you may use.`
+  return new ApiError(OPERATIONS[operation].unknownModel, message, { code: 'model_not_found' })
 }
 
 /** Model ids come from callers: quoted short, without control characters and without texts that look like keys. */

@@ -4,6 +4,7 @@ import { outcomeOf } from '../../governance/audit-record.ts'
 import {
   admit,
   type CallRequest,
+  errorCodeOf,
   type GovernedCall,
   type Opened,
   type Refused,
@@ -36,6 +37,24 @@ export function settleRead(context: AppContext, call: GovernedCall, status: numb
   const [deps, errorCode] = [context.get('deps'), context.get('errorCode')]
   const outcome = outcomeOf(call.opening, deps.clock(), { status, errorCode })
   deps.waitUntil(settle(deps, call, outcome))
+}
+
+/** Admits a call that costs nothing before some work, and settles it with its outcome. @throws as `admission` and the work. */
+export async function withAdmission<Result>(
+  context: AppContext,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const call = await admitRead(context, false)
+  try {
+    const result = await work()
+    settleRead(context, call, 200)
+    return result
+  } catch (error) {
+    const known = error instanceof ApiError ? error : null
+    context.set('errorCode', known ? errorCodeOf(known) : 'internal_error')
+    settleRead(context, call, known?.status ?? 500)
+    throw error
+  }
 }
 
 /** Admits a call that costs nothing, for its holder to settle. @throws as `admission`. */

@@ -7,7 +7,7 @@ const PREFLIGHT_SECONDS = 7_200
 
 const allowOrigin = cors({
   origin: (origin) => origin,
-  allowMethods: ['GET', 'HEAD', 'POST', 'DELETE'],
+  allowMethods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
   // Keys travel in headers that the page sets, never in cookies. Without credentials, the wildcard exposes every header
   // (https://fetch.spec.whatwg.org/#cors-protocol-and-credentials).
   exposeHeaders: ['*'],

@@ -1,15 +1,25 @@
 import { Hono } from 'hono'
 import { setDefaultConnection } from '../../integrations/connections/default-connection.ts'
 import {
+  disconnect,
+  endShare,
+  type Managing,
+  reconnect,
+  shareWithOwnGroup,
+} from '../../integrations/connections/manage-connection.ts'
+import {
   type PreferredConnection,
   visibleConnections,
 } from '../../integrations/connections/visible-connections.ts'
-import { defaultSetting } from '../../wire/connections.ts'
-import type { AppEnv } from '../context.ts'
+import { defaultSetting, isConnectionId, shareReplacement } from '../../wire/connections.ts'
+import { isUuid } from '../../wire/management-fields.ts'
+import type { AppContext, AppEnv } from '../context.ts'
 import { ownChange } from '../own-change.ts'
-import { jsonBody } from '../validated-request.ts'
+import { ownOrigin } from '../own-origin.ts'
+import { jsonBody, unknownId } from '../validated-request.ts'
 
 const CONNECTIONS = '/v1/integrations/connections'
+const SHARE = `${CONNECTIONS}/:connectionId/shares/:groupId` as const
 
 /** Interface: Integration connection. */
 export const presentConnection = (connection: PreferredConnection) => ({
@@ -21,7 +31,10 @@ export const presentConnection = (connection: PreferredConnection) => ({
   created_at: connection.createdAt.toISOString(),
 })
 
-/** The connections of a key holder, and its default for an integration (interface: Integration connections). */
+/**
+ * The connections of a key holder, and its default for an integration (interface: Integration connections); and what it does
+ * with those that it manages.
+ */
 export const connectionRoutes = new Hono<AppEnv>()
   .get(CONNECTIONS, async (context) => {
     const { deps, rights } = context.var
@@ -34,3 +47,30 @@ export const connectionRoutes = new Hono<AppEnv>()
     const slug = context.req.param('integrationId')
     return context.json(await setDefaultConnection(ownChange(context), principal, slug, connectionId))
   })
+  .post(`${CONNECTIONS}/:connectionId/connect`, async (context) => {
+    const { url, expiresAt } = await reconnect(managing(context), context.var.deps, ownOrigin(context))
+    context.header('cache-control', 'no-store')
+    return context.json({ url, expires_at: expiresAt }, 201)
+  })
+  .delete(`${CONNECTIONS}/:connectionId`, async (context) => {
+    await disconnect(managing(context), context.var.deps)
+    return context.json({ id: context.req.param('connectionId'), deleted: true })
+  })
+  .put(SHARE, jsonBody(shareReplacement), async (context) => {
+    const { permission } = context.req.valid('json')
+    const groupId = context.req.param('groupId').toLowerCase()
+    return context.json(presentShares(await shareWithOwnGroup(managing(context), groupId, permission)))
+  })
+  .delete(SHARE, async (context) => {
+    const groupId = context.req.param('groupId').toLowerCase()
+    if (!isUuid(groupId)) throw unknownId('Group', groupId)
+    return context.json(presentShares(await endShare(managing(context), groupId)))
+  })
+
+const presentShares = ({ id, shares }: { id: string; shares: unknown }) => ({ id, shares })
+
+function managing(context: AppContext): Managing {
+  const connectionId = context.req.param('connectionId') ?? ''
+  if (!isConnectionId(connectionId)) throw unknownId('Connection', connectionId)
+  return { administration: ownChange(context), principal: context.var.rights.principal, connectionId }
+}

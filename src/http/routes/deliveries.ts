@@ -1,6 +1,7 @@
 import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { z } from 'zod'
+import { evaluateStep } from '../../agents/evaluations/evaluate-step.ts'
 import { DELIVERY_PATHS } from '../../agents/queue/run-queue.ts'
 import { advanceRun } from '../../agents/runs/advance-run.ts'
 import { fireSchedule } from '../../agents/triggers/fire-trigger.ts'
@@ -14,6 +15,8 @@ import { tooLarge } from '../request-body.ts'
 const LARGEST_DELIVERY = 64 * 1024
 
 const runDelivery = z.object({ organization_id: uuid, run_id: uuid, rev: z.int().positive() })
+
+const verdictDelivery = z.object({ organization_id: uuid, run_id: uuid, step: z.int().positive() })
 
 const scheduleDelivery = z.object({ organization_id: uuid, agent_id: uuid, trigger: z.string().max(100) })
 
@@ -45,6 +48,12 @@ export const deliveryRoutes = new Hono<AppEnv>()
     const { body } = await signedBody(context, DELIVERY_PATHS.runs)
     const { organization_id: organizationId, run_id: runId, rev } = checkedJson(body, runDelivery)
     await advanceRun(context.var.deps, { organizationId, runId, rev })
+    return context.json({ ok: true })
+  })
+  .post('/agents/verdicts', async (context) => {
+    const { body } = await signedBody(context, DELIVERY_PATHS.verdicts)
+    const { organization_id: organizationId, run_id: runId, step } = checkedJson(body, verdictDelivery)
+    await evaluateStep(context.var.deps, { organizationId, runId, number: step })
     return context.json({ ok: true })
   })
 

@@ -1,4 +1,5 @@
 import { Hono } from 'hono'
+import { agentOperations } from '../../agents/agent-operations.ts'
 import { loadCatalog } from '../../gateway/catalog/catalog.ts'
 import { mayUse } from '../../governance/access.ts'
 import { errorCodeOf, settle } from '../../governance/governed-call.ts'
@@ -137,6 +138,7 @@ function mcpDeps(context: AppContext): McpDeps {
     setDefaultConnection: (...choice) => setDefaultConnection(change(), ...choice),
     connectAccount: (principal, integration) =>
       connectOwnAccount(change(), deps, { principal, integration, origin: ownOrigin(context) }),
+    agents: agentOperations(deps, change),
   }
 }
 

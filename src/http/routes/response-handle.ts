@@ -1,6 +1,8 @@
 import { isResponseId } from '../../responses/ids.ts'
+import { lacksIncluded } from '../../responses/items/included-members.ts'
 import { type EndedResponse, storedResponse } from '../../responses/object/stored-response.ts'
 import type { Owner, ResponseStreamObject } from '../../responses/types.ts'
+import type { Includes } from '../../wire/response-queries.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import type { AppContext } from '../context.ts'
 import { unknownId } from '../validated-request.ts'
@@ -35,14 +37,37 @@ export async function findResponse(
 /** As `findResponse`, for a response that has ended. @throws ApiError not_found */
 export async function findEnded(
   context: AppContext,
-  { id, owner, object }: ResponseHandle,
+  handle: ResponseHandle,
 ): Promise<Omit<EndedResponse, 'cost'>> {
+  const found = await findIfEnded(context, handle)
+  if (found === null) throw unknownId('Response', handle.id)
+  return found
+}
+
+/** A response that has ended; null for one that has not, and for one that does not exist. */
+export async function findIfEnded(
+  context: AppContext,
+  { id, owner, object }: ResponseHandle,
+): Promise<Omit<EndedResponse, 'cost'> | null> {
   const numbers = (await object.state(owner))?.numbers
   const response = numbers ? await object.snapshot(owner) : null
   if (numbers && response) return { response, numbers }
-  const stored = await storedResponse(context.var.deps, owner, id)
-  if (stored === null) throw unknownId('Response', id)
-  return stored
+  return storedResponse(context.var.deps, owner, id)
+}
+
+/**
+ * As `findResponse`, with the members that a request includes.
+ * @returns null without such a response.
+ */
+export async function findIncluding(
+  context: AppContext,
+  { id, owner, object }: ResponseHandle,
+  includes: Includes,
+): Promise<ResponseObject | null> {
+  const held = await object.snapshot(owner)
+  if (held && !held.output.some((item) => lacksIncluded(item, includes))) return held
+  // The object has what the first request included; Postgres has all members, once the response has ended.
+  return (await storedResponse(context.var.deps, owner, id))?.response ?? held
 }
 
 /** The response when it has ended. Renews the caller's rights, so that the current policies apply. */

@@ -2,12 +2,19 @@ import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { framesFor } from '../../responses/emitter/rendered-frames.ts'
 import { storedStream } from '../../responses/emitter/stored-stream.ts'
 import { openResponsesFrames } from '../../responses/open-responses/rendered-events.ts'
+import type { ResponseStateReport } from '../../responses/types.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import { type Includes, sequenceParameter } from '../../wire/response-queries.ts'
 import type { AppContext } from '../context.ts'
 import { awaitedFrames, type OpenTail, tailFrames } from '../event-stream.ts'
-import { currentPolicy, redactForOwner } from './response-answers.ts'
-import { endedResponse, findEnded, findResponse, type ResponseHandle } from './response-handle.ts'
+import { currentPolicy, redactForOwner, refreshRights } from './response-answers.ts'
+import {
+  endedResponse,
+  findEnded,
+  findIfEnded,
+  findResponse,
+  type ResponseHandle,
+} from './response-handle.ts'
 
 /** Streams the events of a response that has begun, from the first one. @param events from its object. */
 export const startedStream = (
@@ -26,33 +33,82 @@ export async function streamAnswer(
   startingAfter: number | undefined,
 ): Promise<Response> {
   const after = startingAfter ?? lastEventId(context) ?? 0
-  const { object, owner } = handle
-  const state = await object.state(owner)
+  const state = await handle.object.state(handle.owner)
   if (context.req.raw.method === 'HEAD') {
     // Nothing reads the body of this answer: a tail would stay open, as one of the response's readers.
     if (!state) await findResponse(context, handle)
     return eventStream(context, null)
   }
-  const isCurrent =
-    state !== null && (await currentPolicy(context, state.model)).version === state.policyVersion
-  const open = tailOpener(context, handle)
-  const tail = isCurrent ? await open(after) : null
-  if (state && tail)
-    return eventStream(context, inForm(context, state.compatibility, tailFrames(tail, after, open)))
+  const tail = await currentFrames(context, handle, state, after)
+  if (state && tail) return eventStream(context, inForm(context, state.compatibility, tail))
   const condensed = async () => {
     if (state?.running) await endedResponse(context, handle)
     const { response, numbers } = await findEnded(context, handle)
     const frames = storedStream(await redactForOwner(context, response, includes), numbers, after)
     return inForm(context, response.compatibility, frames)
   }
-  if (!state?.running) return eventStream(context, await condensed())
-  // Its events were redacted under policies that have changed, so that only the final response can be returned.
-  const { STREAM_HEARTBEAT_MS } = context.var.deps.configuration
-  return eventStream(context, awaitedFrames(condensed(), STREAM_HEARTBEAT_MS))
+  return eventStream(context, await awaitedIfRunning(context, state, condensed))
+}
+
+/**
+ * All events of a response in the form in which they are stored, live or from the store: for a reader that has answered
+ * already, and continues with another response.
+ * @returns null without such a response. @throws ApiError rate_limited as `streamAnswer`, and what the database throws.
+ */
+export async function wholeStream(
+  context: AppContext,
+  handle: ResponseHandle,
+): Promise<ReadableStream<Uint8Array> | null> {
+  const state = await handle.object.state(handle.owner)
+  let tail = await currentFrames(context, handle, state, 0)
+  if (state && !tail) {
+    // The reader's rights may be older than the response.
+    await refreshRights(context)
+    tail = await currentFrames(context, handle, state, 0)
+  }
+  if (tail) return tail
+  const condensed = async () => {
+    if (state?.running) await endedResponse(context, handle)
+    const ended = await findIfEnded(context, handle)
+    if (ended === null) return null
+    return storedStream(await redactForOwner(context, ended.response, NO_INCLUDES), ended.numbers, 0)
+  }
+  if (!state?.running) return condensed()
+  const existing = async () => (await condensed()) ?? new Blob([]).stream()
+  return awaitedIfRunning(context, state, existing)
+}
+
+const NO_INCLUDES: Includes = new Set()
+
+/** The frames of a response whose events are under the policies in force; null for any other. */
+async function currentFrames(
+  context: AppContext,
+  handle: ResponseHandle,
+  state: ResponseStateReport | null,
+  after: number,
+): Promise<ReadableStream<Uint8Array> | null> {
+  if (state === null || (await currentPolicy(context, state.model)).version !== state.policyVersion)
+    return null
+  const open = tailOpener(context, handle)
+  const tail = await open(after)
+  return tail && tailFrames(tail, after, open)
+}
+
+/**
+ * The condensed events of a response. Those of a running one were redacted under policies that have changed, so that only
+ * the final response can be returned.
+ */
+async function awaitedIfRunning(
+  { var: { deps } }: AppContext,
+  state: ResponseStateReport | null,
+  condensed: () => Promise<ReadableStream<Uint8Array>>,
+): Promise<ReadableStream<Uint8Array>> {
+  if (!state?.running) return condensed()
+  return awaitedFrames(condensed(), deps.configuration.STREAM_HEARTBEAT_MS)
 }
 
 /** Browsers send it when they reconnect. @throws ApiError invalid_request for an invalid number. */
-function lastEventId(context: AppContext): number | null {
+export function lastEventId(context: AppContext): number | null {
   const header = context.req.header('last-event-id')?.trim()
   if (!header) return null
   const parsed = sequenceParameter.safeParse(header)
@@ -78,7 +134,7 @@ const tailOpener =
   }
 
 /** The frames of a response in its form, for the client of a request. */
-function inForm(
+export function inForm(
   context: AppContext,
   form: Compatibility | undefined,
   frames: ReadableStream<Uint8Array>,
@@ -87,7 +143,8 @@ function inForm(
   return framesFor(context.req.header('user-agent'), rendered)
 }
 
-const eventStream = (context: AppContext, body: ReadableStream<Uint8Array> | null): Response =>
+/** Answers with events. @param body null for a request of their headers only. */
+export const eventStream = (context: AppContext, body: ReadableStream<Uint8Array> | null): Response =>
   context.newResponse(body as never, 200, {
     'content-type': 'text/event-stream',
     // A proxy that compresses would delay events.

@@ -1,14 +1,18 @@
 import { Hono } from 'hono'
-import { invalidRequest } from '../../lib/api-error.ts'
+import { isRunResponseId } from '../../agents/live/run-response.ts'
 import { newId } from '../../lib/ids.ts'
 import { eraseResponse } from '../../responses/content/content-garbage.ts'
 import { newResponseId } from '../../responses/ids.ts'
-import { lacksIncluded } from '../../responses/items/included-members.ts'
 import { apiErrorOf } from '../../responses/object/error-data.ts'
-import { storedResponse } from '../../responses/object/stored-response.ts'
 import { listInputItems } from '../../responses/store/read-responses.store.ts'
 import { removeFilesOfEmpty } from '../../responses/tools/workspace/remove-workspace.ts'
-import type { CompactionResult, ErrorData, StartRequest, StartResult } from '../../responses/types.ts'
+import type {
+  CompactionResult,
+  ErrorData,
+  RequestContent,
+  StartRequest,
+  StartResult,
+} from '../../responses/types.ts'
 import {
   type Includes,
   type ItemListQuery,
@@ -19,9 +23,8 @@ import {
 import { selectedCompatibility } from '../compatibility.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { isSmallBody, requireRoom } from '../governed-body.ts'
-import { PassedBody } from '../passed-body.ts'
+import { passedBody } from '../passed-body.ts'
 import { setRateLimitHeaders } from '../rate-limit-headers.ts'
-import { bodySource } from '../request-body.ts'
 import { query, unknownId } from '../validated-request.ts'
 import {
   currentPolicy,
@@ -32,21 +35,30 @@ import {
   refusalAnswer,
   responseAnswer,
 } from './response-answers.ts'
-import { endedResponse, findResponse, handleOf, type ResponseHandle } from './response-handle.ts'
+import {
+  endedResponse,
+  findIncluding,
+  findResponse,
+  handleOf,
+  type ResponseHandle,
+} from './response-handle.ts'
 import { startedStream, streamAnswer } from './response-streams.ts'
+import { cancelRunResponse, createRun, firstStep, refuseDeletion, retrieveRun } from './run-responses.ts'
 
 /** Responses (interface: Responses; Events, Resume). Those of other owners do not exist for a caller, with every verb. */
 export const responseRoutes = new Hono<AppEnv>()
   .post('/v1/responses', create)
   .post('/v1/responses/compact', compact)
   .get('/v1/responses/:responseId', query(retrieveQuery), async (context) => {
-    const { stream, starting_after: startingAfter, ...includes } = context.req.valid('query')
-    refuseRunPosition(context.req.param('responseId'), startingAfter)
+    const { stream, starting_after: startingAfter, ...rest } = context.req.valid('query')
+    const includes = includesOf(rest)
+    if (isRun(context)) return retrieveRun(context, { stream, startingAfter, includes })
     const handle = handleOf(context)
-    if (stream) return streamAnswer(context, handle, includesOf(includes), startingAfter)
-    return retrieved(context, handle, includesOf(includes))
+    if (stream) return streamAnswer(context, handle, includes, startingAfter)
+    return retrieved(context, handle, includes)
   })
   .delete('/v1/responses/:responseId', async (context) => {
+    if (isRun(context)) return refuseDeletion(context)
     const { id, owner, object } = handleOf(context)
     // The object first: it stops generating, and does not write afterwards.
     const removed = await object.remove(owner)
@@ -56,14 +68,16 @@ export const responseRoutes = new Hono<AppEnv>()
     return context.json({ id, object: 'response', deleted: true })
   })
   .post('/v1/responses/:responseId/cancel', async (context) => {
+    if (isRun(context)) return cancelRunResponse(context)
     const handle = handleOf(context)
     const cancelled = await handle.object.cancel(handle.owner)
     const response = cancelled ?? (await findResponse(context, handle))
     return responseAnswer(context, response, NONE)
   })
   .get('/v1/responses/:responseId/input_items', query(itemListQuery), async (context) => {
-    const handle = handleOf(context)
     const page = context.req.valid('query')
+    const handle = isRun(context) ? await firstStep(context) : handleOf(context)
+    if (handle === null) return context.json(EMPTY_LIST)
     const { items, model, compatibility } = await inputItems(context, handle, page)
     const policy = currentPolicy(context, model)
     return itemListAnswer(context, items, includesOf(page), {
@@ -73,16 +87,15 @@ export const responseRoutes = new Hono<AppEnv>()
   })
 
 const NONE: Includes = new Set()
+const EMPTY_LIST = { object: 'list', data: [], first_id: null, last_id: null, has_more: false }
 
-/** Answers with a response, with the members that this request includes. */
+const isRun = (context: AppContext): boolean => isRunResponseId(context.req.param('responseId') ?? '')
+
+/** Answers with a response, with the members that this request includes. @throws ApiError not_found */
 async function retrieved(context: AppContext, handle: ResponseHandle, includes: Includes) {
-  const response = await findResponse(context, handle)
-  if (!response.output.some((item) => lacksIncluded(item, includes))) {
-    return responseAnswer(context, response, includes)
-  }
-  // The object has what the first request included; Postgres has all members, once the response has ended.
-  const stored = await storedResponse(context.var.deps, handle.owner, handle.id)
-  return responseAnswer(context, stored?.response ?? response, includes)
+  const response = await findIncluding(context, handle, includes)
+  if (response === null) throw unknownId('Response', handle.id)
+  return responseAnswer(context, response, includes)
 }
 
 /** Begins a response, which its object generates whether or not the caller waits. */
@@ -92,6 +105,7 @@ async function create(context: AppContext): Promise<Response> {
   const handle = { id, owner: ownerOf(context), object: deps.responseStream(id) }
   const started = await begin(context, handle)
   if ('refusal' in started) return refusalAnswer(context, started.refusal)
+  if ('agent' in started) return createRun(context, started.agent)
   const { events, background, compatibility } = started
   for (const [name, value] of Object.entries(started.headers)) context.header(name, value)
   if (events) return startedStream(context, handle, compatibility, events)
@@ -123,7 +137,7 @@ const begin = (context: AppContext, { id, object }: ResponseHandle) =>
 async function passBody<Result extends StartResult | CompactionResult>(
   context: AppContext,
   id: string,
-  use: (request: StartRequest, body: ReadableStream<Uint8Array>) => Promise<Result>,
+  use: (request: StartRequest, body: RequestContent) => Promise<Result>,
 ): Promise<Exclude<Result, { error: ErrorData }>> {
   // The object reads the whole body before the call is admitted.
   if (!isSmallBody(context)) await requireRoom(context)
@@ -136,9 +150,9 @@ async function passBody<Result extends StartResult | CompactionResult>(
     headers: [...context.req.raw.headers].filter(([name]) => !CREDENTIAL_HEADERS.has(name)),
     compatibility: selectedCompatibility(context),
   }
-  const body = new PassedBody(bodySource(context))
+  const body = await passedBody(context)
   try {
-    const result = await use(request, body.stream)
+    const result = await use(request, body.content)
     // The object has recorded it in the ledger.
     context.set('isRecorded', result.recorded)
     context.set('rateLimit', result.rateLimit ?? null)
@@ -155,15 +169,6 @@ async function passBody<Result extends StartResult | CompactionResult>(
 
 /** The Worker has authenticated the caller: its credential is not passed on. */
 const CREDENTIAL_HEADERS = new Set(['authorization', 'x-api-key', 'api-key', 'cookie', 'proxy-authorization'])
-
-/** The events of an agent's run can only be replayed from the first one on (interface: Events). */
-function refuseRunPosition(id: string, startingAfter: number | undefined): void {
-  if (!id.startsWith('resp_run_') || !startingAfter) return
-  throw invalidRequest(
-    'starting_after: must be 0 or left out for the response of an agent run',
-    'invalid_query',
-  )
-}
 
 /** A page of the input, from Postgres if the response is stored there, or else from its object. @throws ApiError not_found */
 async function inputItems(

@@ -9,6 +9,8 @@ export interface BrokerDeps {
   database: Database
   clock: Clock
   renewTokens: RenewTokens
+  /** For work after the answer. */
+  waitUntil: (work: Promise<unknown>) => void
   configuration: {
     VAULT_KEYS: KeyRing
     EGRESS_ALLOW: readonly string[]
@@ -77,6 +79,6 @@ export interface ConnectionBroker {
     connection: BrokeredConnection,
     refused: UpstreamCredential,
   ): Promise<boolean>
-  /** Ends the account's grant where the broker can. @throws BrokerError */
+  /** Ends the account's grant where the broker can; it may still be at work when this returns. @throws BrokerError */
   revoke(deps: BrokerDeps, connection: BrokeredConnection): Promise<void>
 }

@@ -9,7 +9,7 @@ import { ApiError, invalidRequest, notFound } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import type { StaticCredential } from '../../wire/connections.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
-import type { BrokerDeps } from '../brokers/broker.ts'
+import type { BrokerDeps, BrokeredConnection } from '../brokers/broker.ts'
 import { BrokerError } from '../brokers/broker-fetch.ts'
 import { BROKERS } from '../brokers/brokers.ts'
 import type { ConnectionStatus, Integration } from '../types.ts'
@@ -93,12 +93,13 @@ export interface GivenChanges {
 
 /**
  * Renames a connection, gives it to another owner, replaces its credential or sets its status. A new credential makes it
- * active; revoking erases the credential.
+ * active; revoking erases the credential, and ends an account's grant.
  * @throws ApiError not_found; invalid_request for a credential that does not fit; unprocessable for a status that the
  * connection cannot have, and when something else changed it meanwhile.
  */
 export async function changeConnection(
   administration: Administration,
+  deps: BrokerDeps,
   id: string,
   given: GivenChanges,
 ): Promise<ConnectionRow> {
@@ -107,6 +108,7 @@ export async function changeConnection(
   if (ownerUserId !== undefined) await checkOwner(administration, ownerUserId)
   const status = nextStatus(before, given)
   const credential = await nextCredential(administration, before, given)
+  const ended = status === 'revoked' ? await brokeredConnection(administration, before) : null
   const detail = {
     name_changed: displayName !== undefined,
     user_id: ownerUserId,
@@ -124,6 +126,8 @@ export async function changeConnection(
     if (updated.result.length > 0) return updated
     throw conflict('Something changed the connection at the same time; look at it again.')
   })
+  // A hosted broker keeps the account until the connection is deleted.
+  if (ended?.row.broker === 'local') await BROKERS.local.revoke(deps, ended)
   return readConnection(administration, id)
 }
 
@@ -136,8 +140,10 @@ export async function removeConnection(
   deps: BrokerDeps,
   id: string,
 ): Promise<void> {
-  const { slug, ownerUserId } = await readConnection(administration, id)
-  await revokeAtBroker(administration, deps, id, slug)
+  const before = await readConnection(administration, id)
+  const { slug, ownerUserId } = before
+  const connection = await brokeredConnection(administration, before)
+  if (connection) await asApiError(() => BROKERS[connection.row.broker].revoke(deps, connection))
   const detail = { integration: slug, user_id: ownerUserId }
   await changeRights(
     administration,
@@ -146,17 +152,14 @@ export async function removeConnection(
   )
 }
 
-async function revokeAtBroker(
+async function brokeredConnection(
   administration: Administration,
-  deps: BrokerDeps,
-  id: string,
-  slug: string,
-): Promise<void> {
+  { id, slug }: ConnectionRow,
+): Promise<BrokeredConnection | null> {
   const { database, organizationId } = administration
   const row = await selectCredential(database, organizationId, id)
   const integration = await selectIntegration(administration, slug)
-  if (row === null || integration === null) return
-  await asApiError(() => BROKERS[row.broker].revoke(deps, { organizationId, id, integration, row }))
+  return row && integration && { organizationId, id, integration, row }
 }
 
 /** Shares a connection with a group, or changes the permission. @throws ApiError not_found for either. */

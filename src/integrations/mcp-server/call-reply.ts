@@ -1,6 +1,6 @@
 import type { ApiError } from '../../lib/api-error.ts'
 import type { IntegrationAnswer, UsedConnection } from '../call-integration-tool.ts'
-import { errorContent, errorResult } from '../platform-tools/platform-tool.ts'
+import { errorContent, errorResult, type PlatformTool } from '../platform-tools/platform-tool.ts'
 import type { UpstreamToolResult } from '../types.ts'
 import { disabledTool, unknownTool } from './find-callable-tool.ts'
 import { CODES, failure, type Reply } from './json-rpc.ts'
@@ -56,13 +56,18 @@ export function integrationReply(answer: IntegrationAnswer, name: string, isDele
 }
 
 /** The reply to a call of a tool of the platform that ended with an error. */
-export function platformReply(error: ApiError, name: string): CallReply {
+export function platformReply(
+  error: ApiError,
+  { name, hints }: Pick<PlatformTool<never>, 'name' | 'hints'>,
+): CallReply {
   const { code, kind, message, details } = error
   if (code === 'tool_not_allowed') return unknownTool(name)
   if (code?.startsWith('dlp_')) return serverError(code, message, details)
   if (kind === 'rate_limited' || kind === 'forbidden') return { kind: 'refusal', error }
   const own = code === 'tool_timed_out' ? 'unavailable' : 'internal'
-  return { kind: 'result', result: errorResult(own, message) }
+  // A tool with effects may have had them.
+  const retryable = (hints.readOnlyHint || hints.idempotentHint === true) && code !== 'tool_result_too_large'
+  return { kind: 'result', result: errorResult(own, message, { retryable }) }
 }
 
 /** A repeated call has the same answer (interface: Errors, MCP gateway). */

@@ -11,7 +11,7 @@ import { toolAnswerOf } from '../platform-tools/platform-tool.ts'
 import { type CallReply, integrationReply, platformReply } from './call-reply.ts'
 import type { CallableTool, McpDeps } from './find-callable-tool.ts'
 import { mcpAccessError } from './mcp-access.ts'
-import { platformTarget } from './visible-tools.ts'
+import { isInScope, platformTarget } from './visible-tools.ts'
 
 /** A call that was made, or refused with a record. */
 export interface GovernedReply {
@@ -56,12 +56,13 @@ async function callPlatformTool(
     { ...caller, arguments: JSON.stringify(input), timeLimit: PLATFORM_TIME_LIMIT_MS, counted: true },
     async (principal) => {
       const refusal = mcpAccessError(principal)
-      return refusal === null ? { target, price: 0, execute } : { target, error: refusal }
+      if (refusal !== null) return { target, error: refusal }
+      return isInScope(tool, principal) ? { target, price: 0, execute } : { target, error: NOT_ALLOWED }
     },
     signal,
   )
   const result = { kind: 'result' as const, result: answer.members }
-  return { reply: error === null ? result : platformReply(error, tool.name), closing, rateLimit }
+  return { reply: error === null ? result : platformReply(error, tool), closing, rateLimit }
 }
 
 async function callOfIntegration(

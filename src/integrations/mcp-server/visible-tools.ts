@@ -1,6 +1,7 @@
 import { mayUse } from '../../governance/access.ts'
-import type { Principal } from '../../governance/principal.ts'
+import { hasScope, type Principal } from '../../governance/principal.ts'
 import { type CatalogDeps, listTools } from '../catalog/tool-catalog.ts'
+import type { PlatformTool } from '../platform-tools/platform-tool.ts'
 import { PLATFORM_TOOLS } from '../platform-tools/registry.ts'
 import { PLATFORM } from '../tool-name.ts'
 import type { ToolDefinition } from '../types.ts'
@@ -13,6 +14,10 @@ export interface VisibleTool {
 }
 
 export const platformTarget = (name: string) => ({ kind: 'tool', id: name, family: 'platform' }) as const
+
+/** Whether the caller's key may be used for a tool of this service. */
+export const isInScope = ({ scope }: Pick<PlatformTool<never>, 'scope'>, principal: Principal): boolean =>
+  scope === null || hasScope(principal, scope)
 
 /**
  * The tools that a caller may call, in order of their names.
@@ -27,7 +32,7 @@ export async function visibleTools(
   const tools = await listTools(deps, principal, filter)
   const isWanted = filter === null || filter.includes(PLATFORM)
   if (!isWanted || !mayUse(principal, platformTarget(PLATFORM))) return tools
-  const platform = [...PLATFORM_TOOLS.values()]
+  const platform = [...PLATFORM_TOOLS.values()].filter((tool) => isInScope(tool, principal))
   // Names of integrations before it, then it, then those after it: no other name begins with its prefix.
   const after = tools.findIndex(({ name }) => name > `${PLATFORM}_`)
   return after < 0 ? [...tools, ...platform] : [...tools.slice(0, after), ...platform, ...tools.slice(after)]

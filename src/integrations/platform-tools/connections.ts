@@ -1,20 +1,12 @@
 import { z } from 'zod'
 import type { Database } from '../../../schema/database.ts'
 import type { Principal } from '../../governance/principal.ts'
-import { ApiError } from '../../lib/api-error.ts'
 import { encodeJsonCursor, jsonCursor } from '../../wire/page-cursor.ts'
 import { type CatalogDeps, listIntegrations, listTools } from '../catalog/tool-catalog.ts'
 import { connectHint } from '../connections/connect-url.ts'
 import { type PreferredConnection, visibleConnections } from '../connections/visible-connections.ts'
 import type { Integration } from '../types.ts'
-import {
-  output,
-  type PlatformAnswer,
-  type PlatformErrorCode,
-  platformError,
-  platformTool,
-  READS,
-} from './platform-tool.ts'
+import { output, outputOrError, platformError, platformTool, READS } from './platform-tool.ts'
 
 export type ConnectionToolDeps = CatalogDeps & {
   database: Database
@@ -196,23 +188,5 @@ const connectTool = platformTool<ConnectionToolDeps, typeof connectInput>({
     )
   },
 })
-
-async function outputOrError(work: Promise<Record<string, unknown>>): Promise<PlatformAnswer> {
-  try {
-    return output(await work)
-  } catch (error) {
-    const code = error instanceof ApiError ? CODES[error.kind] : undefined
-    if (code === undefined || !(error instanceof ApiError)) throw error
-    return platformError(code, error.message)
-  }
-}
-
-const CODES: Partial<Record<ApiError['kind'], PlatformErrorCode>> = {
-  invalid_request: 'invalid_input',
-  forbidden: 'permission_denied',
-  not_found: 'not_found',
-  unprocessable: 'conflict',
-  upstream: 'unavailable',
-}
 
 export const connectionTools = [listIntegrationsTool, listConnectionsTool, setDefaultTool, connectTool]

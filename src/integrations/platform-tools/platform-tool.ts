@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { Principal } from '../../governance/principal.ts'
+import type { KeyScope, Principal } from '../../governance/principal.ts'
+import { ApiError } from '../../lib/api-error.ts'
 import type { ToolAnswer } from '../call-tool.ts'
 import type { ToolDefinition } from '../types.ts'
 
@@ -27,6 +28,28 @@ export const platformError = (code: PlatformErrorCode, message: string): Platfor
   message,
 })
 
+/** The answer of work that throws ApiError. @throws what is no error for a caller. */
+export async function outputOrError(work: Promise<Record<string, unknown>>): Promise<PlatformAnswer> {
+  try {
+    return output(await work)
+  } catch (error) {
+    const code = error instanceof ApiError ? codeOf(error) : undefined
+    if (code === undefined || !(error instanceof ApiError)) throw error
+    return platformError(code, error.message)
+  }
+}
+
+/** Missing inputs of an agent are no conflict, although their status is that of one. */
+const codeOf = ({ kind, code }: ApiError) => (code === 'missing_input' ? 'invalid_input' : CODES[kind])
+
+const CODES: Partial<Record<ApiError['kind'], PlatformErrorCode>> = {
+  invalid_request: 'invalid_input',
+  forbidden: 'permission_denied',
+  not_found: 'not_found',
+  unprocessable: 'conflict',
+  upstream: 'unavailable',
+}
+
 /** The hints of a tool (MCP, ToolAnnotations). */
 export interface PlatformHints {
   readOnlyHint: boolean
@@ -41,6 +64,9 @@ export const READS: PlatformHints = { readOnlyHint: true, openWorldHint: false }
 export interface PlatformTool<Deps> {
   name: string
   definition: ToolDefinition
+  hints: PlatformHints
+  /** What a key needs besides the scope of the surface; null for nothing. */
+  scope: KeyScope | null
   /** @param input the arguments of a call, parsed JSON of any shape. */
   call(deps: Deps, principal: Principal, input: unknown, signal: AbortSignal): Promise<PlatformAnswer>
 }
@@ -54,6 +80,8 @@ export interface PlatformToolParts<Deps, Input extends z.ZodType> {
   /** Left out for a tool whose output depends on its input. */
   output?: z.ZodType
   hints: PlatformHints
+  /** As `PlatformTool`; null where it is left out. */
+  scope?: KeyScope
   run(deps: Deps, principal: Principal, input: z.output<Input>, signal: AbortSignal): Promise<PlatformAnswer>
 }
 
@@ -61,10 +89,12 @@ export interface PlatformToolParts<Deps, Input extends z.ZodType> {
 export function platformTool<Deps, Input extends z.ZodType>(
   parts: PlatformToolParts<Deps, Input>,
 ): PlatformTool<Deps> {
-  const { name, title, description, input, hints, run } = parts
+  const { name, title, description, input, hints, scope = null, run } = parts
   let definition: ToolDefinition | undefined
   return {
     name,
+    hints,
+    scope,
     // Made when it is first listed: an isolate that serves no client of MCP needs none.
     get definition() {
       definition ??= {

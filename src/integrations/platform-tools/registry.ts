@@ -1,11 +1,11 @@
 import { type AccountDeps, accountTools } from './account.ts'
-import { agentTools } from './agents.ts'
+import { type AgentToolDeps, agentTools } from './agents.ts'
 import { type ConnectionToolDeps, connectionTools } from './connections.ts'
 import { executeTool } from './execute-tool.ts'
 import type { PlatformTool } from './platform-tool.ts'
 import { type ToolSearchDeps, toolTools } from './tools.ts'
 
-export type PlatformDeps = AccountDeps & ToolSearchDeps & ConnectionToolDeps
+export type PlatformDeps = AccountDeps & ToolSearchDeps & ConnectionToolDeps & AgentToolDeps
 
 const tools: readonly PlatformTool<PlatformDeps>[] = [
   ...accountTools,

@@ -22,7 +22,7 @@ import type { ResponseDeps } from '../object/response-deps.ts'
 import { ownerOf } from '../object/response-head.ts'
 import { responseUsage } from '../object/response-members.ts'
 import { openResponsesItem } from '../open-responses/rendered-item.ts'
-import type { CompactionResult, ContextItem, LedgerTrace, StartRequest } from '../types.ts'
+import type { CompactionResult, ContextItem, LedgerTrace, RequestContent, StartRequest } from '../types.ts'
 import { type CompactionPlan, forcedPlan, isWorthwhile } from './compaction-plan.ts'
 import { compactedItems } from './context-compaction.ts'
 import { keptItems, pendingItems } from './kept-items.ts'
@@ -43,7 +43,7 @@ const SETTLING_LIMIT_MS = 1_000
 export async function compactConversation(
   deps: ResponseDeps,
   start: StartRequest,
-  body: ReadableStream<Uint8Array>,
+  body: RequestContent,
 ): Promise<CompactionResult> {
   const compaction = new ConversationCompaction(deps, start)
   try {

@@ -1,16 +1,19 @@
 import { checkUtf8, unreadableBody } from '../../gateway/protocols/request-outline.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
-import { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
+import { OwnedBytes, ownedCopy, type Room } from '../../lib/bytes/owned-bytes.ts'
 import { BrokenStreamError, PartReader } from '../../lib/bytes/read-bytes.ts'
 import { scanJson, scanJsonInSlices } from '../../lib/json-scan.ts'
 import { type JsonKind, type JsonPath, JsonSyntaxError, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import { issueReason } from '../../lib/schema-issues.ts'
 import { inTurns, type Slices } from '../../lib/slices.ts'
+import { isAgentModel } from '../../wire/agent-model.ts'
 import { type ResponseSettings, responseSettings } from '../../wire/responses.ts'
 import type { JsonPlace } from '../item-types/item-scan.ts'
 import { type InputItem, readItem, userMessage } from '../items/input-items.ts'
 import { withOwnTools } from '../open-responses/own-tools.ts'
+import type { RequestContent } from '../types.ts'
+import { textOfInput } from './agent-request.ts'
 import { checkMessageType, generatesOf, settingsOfMessage } from './create-message.ts'
 
 /** The body of `POST /v1/responses`. */
@@ -20,6 +23,8 @@ export interface ResponseRequest {
   items: InputItem[]
   /** False: the model is not called (`generate` of a message). */
   generates?: boolean
+  /** Of a request for a run of an agent: the text of its input. It has no items then. */
+  agentText?: string
 }
 
 /** What a body has to be. */
@@ -28,6 +33,8 @@ export interface BodyForm {
   needsInput?: boolean
   /** Whether it is a message of a WebSocket. */
   isMessage?: boolean
+  /** Whether its model may be an agent; otherwise that is a model that does not exist. */
+  takesAgents?: boolean
 }
 
 /** Interface, Limits. The Worker counts as well; this bounds what the object buffers. */
@@ -53,19 +60,30 @@ interface Member extends JsonPlace {
  */
 export async function loadRequest(
   { configuration }: { configuration: { BUFFER_LIMIT_BYTES: number } },
-  stream: ReadableStream<Uint8Array>,
+  content: RequestContent,
   organizationId: string,
   form: BodyForm = {},
 ): Promise<{ request: ResponseRequest; reserved: OwnedBytes }> {
   const room = { limitBytes: configuration.BUFFER_LIMIT_BYTES, holder: organizationId, isArriving: true }
+  const body = content instanceof Uint8Array ? ownedCopy([content]) : await collected(content, room)
+  try {
+    const request = await inTurns(readResponseRequest(body.bytes, form))
+    body.free()
+    return { request, reserved: body }
+  } catch (error) {
+    body.release()
+    throw error
+  }
+}
+
+/** @throws ApiError invalid_request for a body that broke off, rate_limited. */
+async function collected(stream: ReadableStream<Uint8Array>, room: Room): Promise<OwnedBytes> {
   const body = new OwnedBytes(LARGEST_BODY, room)
   const reader = new PartReader(stream)
   try {
     await reader.each((part) => body.append(part))
     body.arrived()
-    const request = await inTurns(readResponseRequest(body.bytes, form))
-    body.free()
-    return { request, reserved: body }
+    return body
   } catch (error) {
     body.release()
     reader.cancel(error)
@@ -82,7 +100,7 @@ export async function loadRequest(
  */
 export function* readResponseRequest(
   body: Uint8Array,
-  { needsInput = true, isMessage = false }: BodyForm = {},
+  { needsInput = true, isMessage = false, takesAgents = false }: BodyForm = {},
 ): Slices<ResponseRequest> {
   const scan = yield* scanned(body)
   if (scan.rootKind !== 'object') throw invalidRequest('The body must be a JSON object.')
@@ -94,6 +112,9 @@ export function* readResponseRequest(
   const settings = isMessage ? settingsOfMessage(sent) : sent
   const generates = !isMessage || generatesOf(sent)
   const input = scan.members.find(({ name }) => name === 'input')
+  if (takesAgents && isAgentModel(settings.model)) {
+    return { settings, items: [], agentText: textOfInput(body, input, scan.elements) }
+  }
   if (input?.kind === 'string') {
     return { settings, generates, items: [userMessage(body.subarray(input.start + 1, input.end - 1))] }
   }

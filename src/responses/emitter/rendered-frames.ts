@@ -1,6 +1,8 @@
 /** An event of a stream: its type, and its payload as JSON on one line. */
 export interface StreamEvent {
   type: string
+  /** Of a rendered event: another one than before. */
+  id?: string
   payload: string
 }
 
@@ -107,6 +109,6 @@ class FrameRenderer {
     const event = this.#render({ type, payload })
     if (event === null) return ''
     this.#last = event.type
-    return `event: ${event.type}\nid: ${id}\ndata: ${event.payload}${FRAME_END}`
+    return `event: ${event.type}\nid: ${event.id ?? id}\ndata: ${event.payload}${FRAME_END}`
   }
 }

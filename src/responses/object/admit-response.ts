@@ -29,8 +29,9 @@ import { beginResponse } from '../store/begin-response.store.ts'
 import { type ApprovedCall, approvedCalls } from '../tools/integrations/approvals.ts'
 import { mcpEntries } from '../tools/integrations/mcp-entries.ts'
 import { approvedNames, requestedTools, storedForm } from '../tools/integrations/requested-tools.ts'
-import type { ContextItem, Owner, StartRequest, StartTrace } from '../types.ts'
+import type { AgentRequest, ContextItem, Owner, RequestContent, StartRequest, StartTrace } from '../types.ts'
 import { fromPostgres } from './postgres-away.ts'
+import type { ResponseAlarm } from './response-alarm.ts'
 import type { ResponseDeps } from './response-deps.ts'
 import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.ts'
 import type { ResponseState } from './response-state.ts'
@@ -45,6 +46,7 @@ export interface AdmittedResponse extends RunningResponse {
 export type ResponseAdmission =
   | ({ kind: 'admitted'; trace: StartTrace; headers: Record<string, string> } & AdmittedResponse)
   | { kind: 'refused'; trace: StartTrace; error: unknown }
+  | { kind: 'agent'; trace: StartTrace; agent: AgentRequest }
 
 /** Bytes of a context that is held while the response generates. A larger one is loaded again for a further turn. */
 const MOST_HELD_BYTES = 1024 * 1024
@@ -52,15 +54,15 @@ const MOST_HELD_BYTES = 1024 * 1024
 /**
  * Admits a request and begins its response: loads the request and its context, has the first turn admitted, stores the
  * input, writes the row, and locks the conversation. All of it precedes the model call, so that no call is charged whose
- * answer could not be returned.
- * @param state of the object. After a refusal, the caller has to roll back what it has.
+ * answer could not be returned. A request for a run of an agent begins nothing, and is returned.
+ * @param parts of the object. Its state is in memory until the turn is admitted. Unless the response is admitted, the caller
+ * has to roll back what it has.
  */
 export async function admitResponse(
   deps: ResponseDeps,
-  state: ResponseState,
-  log: EventLog,
+  { state, log, alarm }: { state: ResponseState; log: EventLog; alarm: ResponseAlarm },
   start: StartRequest,
-  body: ReadableStream<Uint8Array>,
+  body: RequestContent,
 ): Promise<ResponseAdmission> {
   const buffers: OwnedBytes[] = []
   let previousResponseId: string | null | undefined
@@ -70,9 +72,15 @@ export async function admitResponse(
   }
   try {
     const { organizationId } = start.principal
-    const form = { isMessage: start.connection !== undefined }
+    const isMessage = start.connection !== undefined
+    const form = { isMessage, takesAgents: !isMessage }
     const { request, reserved } = await loadRequest(deps, body, organizationId, form)
     buffers.push(reserved)
+    if (request.agentText !== undefined) {
+      reserved.release()
+      const agent = { settings: request.settings, text: request.agentText }
+      return { kind: 'agent', trace: { recorded: false }, agent }
+    }
     previousResponseId = request.settings.previous_response_id
     const [loaded] = await fromPostgres(
       deps.database,
@@ -85,7 +93,7 @@ export async function admitResponse(
     if (turn.kind === 'refused') return refused(turn.error, trace)
     try {
       const compatibility = start.compatibility ?? compatibilityOf(turn.planned.rights.principal)
-      await fromPostgres(deps.database, storeBeginning(deps, state, loaded, turn, compatibility))
+      await fromPostgres(deps.database, storeBeginning(deps, { state, alarm }, loaded, turn, compatibility))
       const headers = droppedHeaders(droppedOf(loaded, turn))
       const { plan } = loaded
       return {
@@ -216,11 +224,14 @@ async function integrationTools(
 /** Stores the input, writes the row and locks the conversation. @throws ApiError if the conversation is locked or gone. */
 async function storeBeginning(
   deps: ResponseDeps,
-  state: ResponseState,
+  { state, alarm }: { state: ResponseState; alarm: ResponseAlarm },
   { owner, settings, context, heldUntil, files }: FirstTurn,
   { open, planned: { policy } }: AdmittedTurn,
   compatibility: Compatibility,
 ): Promise<void> {
+  // From here on there is something to roll back. Not before, because each commit costs half as much as a bare call.
+  state.store()
+  deps.waitUntil(alarm.setCheck())
   // The ledger has confirmed that these policies are current.
   await state.storeInput(owner, context, policy)
   const store = settings.store !== false

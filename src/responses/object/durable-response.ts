@@ -13,6 +13,7 @@ import type {
   CompactionResult,
   HeldContext,
   Owner,
+  RequestContent,
   ResponseStreamObject,
   StartRequest,
   StartResult,
@@ -47,7 +48,7 @@ export class DurableResponse implements ResponseStreamObject {
   readonly #files: ResponseFiles
   readonly #alarm: ResponseAlarm
   readonly #removal: ResponseRemoval
-  readonly #ended = Promise.withResolvers<void>()
+  #ended = Promise.withResolvers<void>()
   #running: RunningResponse | null = null
   #admitting = false
   #removing = false
@@ -67,16 +68,17 @@ export class DurableResponse implements ResponseStreamObject {
       final: this.#final,
       alarm: this.#alarm,
       files: this.#files,
-      ended: this.#ended,
+      ended: { resolve: () => this.#ended.resolve() },
     })
     const { head } = this.#state
     if (head) this.#restart(head)
   }
 
-  async start(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<StartResult> {
+  async start(request: StartRequest, body: RequestContent): Promise<StartResult> {
     if (this.#state.head) return notStarted(new Error('the response was started before'), { recorded: false })
     const admission = await this.#admit(request, body)
     if (admission.kind === 'refused') return notStarted(admission.error, admission.trace)
+    if (admission.kind === 'agent') return { ...admission.trace, error: null, agent: admission.agent }
     const { engine, emitter, settings, phase, trace, headers } = admission
     this.#state.enter(phase)
     emitter.begin()
@@ -93,16 +95,18 @@ export class DurableResponse implements ResponseStreamObject {
     }
   }
 
-  async compact(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<CompactionResult> {
+  async compact(request: StartRequest, body: RequestContent): Promise<CompactionResult> {
     return compactConversation(this.#deps, request, body)
   }
 
-  async #admit(request: StartRequest, body: ReadableStream<Uint8Array>) {
+  async #admit(request: StartRequest, body: RequestContent) {
     this.#admitting = true
+    // That of a start which was rolled back is resolved.
+    this.#ended = Promise.withResolvers()
     try {
       this.#state.begin(newHead(request, this.#deps.clock()))
-      this.#deps.waitUntil(this.#alarm.setCheck())
-      const admission = await admitResponse(this.#deps, this.#state, this.#log, request, body)
+      const parts = { state: this.#state, log: this.#log, alarm: this.#alarm }
+      const admission = await admitResponse(this.#deps, parts, request, body)
       if (admission.kind === 'admitted') {
         const error = await dispatchFirstTurn(this.#deps, admission)
         if (error === null) return admission

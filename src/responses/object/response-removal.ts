@@ -18,7 +18,7 @@ interface RemovedParts {
   alarm: ResponseAlarm
   files: ResponseFiles
   /** Resolved when the response has ended, or does not exist any more. */
-  ended: PromiseWithResolvers<void>
+  ended: Pick<PromiseWithResolvers<void>, 'resolve'>
 }
 
 /** Removes a response: everything that other stores have of it, then everything in its object. */

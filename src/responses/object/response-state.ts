@@ -33,12 +33,14 @@ export class ResponseState {
   readonly #values: StoredValues
   readonly #input: InputStore
   #head: ResponseHead | null
+  #isStored: boolean
 
   constructor(deps: ResponseDeps, sql: SqlStorage) {
     this.#deps = deps
     this.#values = new StoredValues(sql)
     this.#input = new InputStore(sql)
     this.#head = this.#values.get<ResponseHead>('head')
+    this.#isStored = this.#head !== null
   }
 
   /** Null when the object has no response. */
@@ -52,20 +54,31 @@ export class ResponseState {
     return this.#head
   }
 
+  /** Begins a response in memory: an object that restarts before `store` has none. */
   begin(head: ResponseHead): void {
     this.#head = head
-    this.#values.put('head', head)
+  }
+
+  /** Stores the response. From now on every change is stored. */
+  store(): void {
+    this.#isStored = true
+    this.#replace(this.known)
   }
 
   change(members: HeadChange): void {
-    if (this.#head) this.begin({ ...this.#head, ...members })
+    if (this.#head) this.#replace({ ...this.#head, ...members })
   }
 
   /** Enters another phase. @throws for a transition that `PHASES` does not allow. */
   enter(phase: Phase, members: HeadChange = {}): void {
     if (!this.#head) return
     checkTransition(this.#head.phase, phase)
-    this.begin({ ...this.#head, ...members, phase })
+    this.#replace({ ...this.#head, ...members, phase })
+  }
+
+  #replace(head: ResponseHead): void {
+    this.#head = head
+    if (this.#isStored) this.#values.put('head', head)
   }
 
   /** The inputs of further turns; null before the second turn. */
@@ -206,6 +219,7 @@ export class ResponseState {
   /** To be called when all storage of the object is deleted. */
   reset(): void {
     this.#head = null
+    this.#isStored = false
     this.#values.reset()
     this.#input.reset()
   }

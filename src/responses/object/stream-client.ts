@@ -2,14 +2,15 @@ import { ApiError } from '../../lib/api-error.ts'
 import { PartReader } from '../../lib/bytes/read-bytes.ts'
 import { withFreshStub } from '../../lib/fresh-stub.ts'
 import { withinTime } from '../../lib/time-limit.ts'
-import type { ResponseStreamObject } from '../types.ts'
+import type { RequestContent, ResponseStreamObject } from '../types.ts'
 
 /** Time limit of the methods that do not wait for a model, with their repetition. */
 const ANSWER_LIMIT_MS = 10_000
 
 /**
- * The client of a response's Durable Object. A call that fails in transit is repeated once on a fresh stub; `start` only if
- * nothing of the body was read, since otherwise the first call may have begun the response; `compact` likewise. `follow`,
+ * The client of a response's Durable Object. A call that fails in transit is repeated once on a fresh stub; `start` with a
+ * stream only if nothing of that was read, since the rest would be another request; `compact` likewise. An object that
+ * has a response begins no other (`DurableResponse.start`). `follow`,
  * `ended`, `start` and `compact` have no time limit, since they may wait for a model; the others have ten seconds. A repeated `remove` can return false
  * although the response was removed, by a first call whose result was lost.
  * @param responseId names the object; its MAC has been checked.
@@ -37,18 +38,19 @@ export function responseStreamClient(
       }),
     )
   }
-  /** A call with a body, which is repeated only if nothing of the body was read. */
+  /** A call with a body. If that is a stream, it is repeated only if nothing of the stream was read. */
   const withBody = <Result>(
-    body: ReadableStream<Uint8Array>,
-    use: (object: ResponseStreamObject, body: ReadableStream<Uint8Array>) => Promise<Result>,
+    body: RequestContent,
+    use: (object: ResponseStreamObject, body: RequestContent) => Promise<Result>,
   ) => {
+    if (body instanceof Uint8Array) return unlimited((object) => use(object, body))
     const passed = passTwice(body)
     const result = call((object) => use(object, passed.stream()), passed.reclaim)
     return orApiError(result.catch(passed.abort))
   }
   return {
-    start: (request, body) => withBody(body, (object, stream) => object.start(request, stream)),
-    compact: (request, body) => withBody(body, (object, stream) => object.compact(request, stream)),
+    start: (request, body) => withBody(body, (object, content) => object.start(request, content)),
+    compact: (request, body) => withBody(body, (object, content) => object.compact(request, content)),
     follow: (owner, after) => unlimited((object) => object.follow(owner, after)),
     ended: (owner) => unlimited((object) => object.ended(owner)),
     snapshot: (owner) => limited((object) => object.snapshot(owner)),

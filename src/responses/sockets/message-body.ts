@@ -1,9 +1,12 @@
+import type { RequestContent } from '../types.ts'
+
 /** Characters that are encoded at a time: a message may have 32 MB, and a second copy of it would fill the isolate. */
 const PART_CHARACTERS = 64 * 1024
 
-/** The text of a message as a byte stream. */
-export function messageBody(text: string): ReadableStream<Uint8Array> {
+/** The text of a message as bytes, or as a byte stream if it is long. */
+export function messageBody(text: string): RequestContent {
   const encoder = new TextEncoder()
+  if (text.length <= PART_CHARACTERS) return encoder.encode(text)
   let at = 0
   return new ReadableStream(
     {

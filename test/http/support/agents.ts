@@ -89,3 +89,41 @@ export function resultText({ result }: ReadRun): string {
   const { parts } = JSON.parse(result ?? 'null') as { parts: Array<{ text: string }> }
   return parts.map(({ text }) => text).join('')
 }
+
+/** The evaluation of a run, as its user reads it. */
+export interface Evaluation {
+  result: string
+  steps: Array<{ stepNumber: number; name: string | null; result: string | null; explanation: string | null }>
+}
+
+export async function readEvaluation(
+  tenant: Pick<Tenant, 'key'>,
+  runId: string,
+  address: { baseUrl?: string } = {},
+): Promise<Evaluation> {
+  const answer = await ask(tenant.key, 'GET', `/v1/runs/${runId}/evals`, address)
+  if (answer.status !== 200) throw new Error(`status ${answer.status}: ${answer.text}`)
+  return jsonOf(answer) as unknown as Evaluation
+}
+
+/** The evaluation of a run when it is final. */
+export const evaluated = (
+  tenant: Pick<Tenant, 'key'>,
+  runId: string,
+  { timeout = 15_000, ...address }: { baseUrl?: string; timeout?: number } = {},
+): Promise<Evaluation> =>
+  vi.waitFor(
+    async () => {
+      const evaluation = await readEvaluation(tenant, runId, address)
+      if (evaluation.result === 'pending') throw new Error('the evaluation is pending')
+      return evaluation
+    },
+    { timeout, interval: 100 },
+  )
+
+/** The answer of a judge with one criterion. */
+export const judgement = (
+  { quote, met }: { quote: string; met: boolean },
+  verdict = met ? 'met' : 'not_met',
+  explanation = 'The output shows it.',
+): string => JSON.stringify({ criteria: [{ quote, evidence: 'It says so.', met }], explanation, verdict })

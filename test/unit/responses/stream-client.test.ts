@@ -121,6 +121,13 @@ describe('start', () => {
     expect(names).toHaveLength(2)
   })
 
+  it('is repeated with a body of bytes, since an object with a response begins no other', async () => {
+    const body = new TextEncoder().encode('the body')
+    const { object, names } = namespaceOf(failing(), async (_method, [, given]) => given)
+    expect(await object.start({ responseId: ID } as StartRequest, body)).toBe(body)
+    expect(names).toHaveLength(2)
+  })
+
   it('is not repeated once something of it was read', async () => {
     const { object, names } = namespaceOf(async (_method, [, body]) => {
       await (body as ReadableStream<Uint8Array>).getReader().read()

@@ -97,7 +97,9 @@ export const connectionManagementRoutes = new Hono<AppEnv>()
     const given = context.req.valid('json')
     const { display_name: displayName, user_id: ownerUserId, credential, status } = given
     const changes = { displayName, ownerUserId, credential, status }
-    return context.json(present(await changeConnection(administrationOf(context), id, changes)))
+    return context.json(
+      present(await changeConnection(administrationOf(context), context.var.deps, id, changes)),
+    )
   })
   .delete(CONNECTION, query(noQuery), async (context) => {
     const id = connectionParameter(context)

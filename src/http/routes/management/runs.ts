@@ -1,11 +1,13 @@
 import { Hono } from 'hono'
 import { readVersion } from '../../../agents/definitions/agents.ts'
+import type { JudgeAnswer } from '../../../agents/evaluations/judge-answer.ts'
 import { cancelRun, rerunStep } from '../../../agents/runs/administration.ts'
 import {
   type AttemptRow,
   type RunRow,
   selectRunRow,
   selectRuns,
+  type VerdictRow,
 } from '../../../agents/runs/read-runs.store.ts'
 import { notFound } from '../../../lib/api-error.ts'
 import { runListQuery } from '../../../wire/agents.ts'
@@ -51,6 +53,19 @@ const presentAttempt = (row: AttemptRow) => ({
   ended_at: row.endedAt,
 })
 
+/** Explanations, and what the judge has as evidence, repeat the output. Quotes are of the definition. */
+const presentVerdict = ({ details, ...row }: VerdictRow) => ({
+  step: row.number,
+  attempt: row.attempt,
+  result: row.result,
+  ...details,
+  ...(details.criteria !== undefined && {
+    criteria: (details.criteria as JudgeAnswer['criteria']).map(({ quote, met }) => ({ quote, met })),
+  }),
+  cost: row.cost,
+  created_at: row.createdAt,
+})
+
 /** Runs of an organization: read, cancelled, and their failed step repeated. */
 export const runManagementRoutes = new Hono<AppEnv>()
   .get(AGENT_RUNS, query(runListQuery), async (context) => {
@@ -79,6 +94,10 @@ export const runManagementRoutes = new Hono<AppEnv>()
 async function shownRun(context: AppContext, id: string) {
   const row = await selectRunRow(administrationOf(context), id)
   if (row === null) throw notFound('Run', id)
-  const { attempts, ...run } = row
-  return { ...present(run), attempts: attempts.map(presentAttempt) }
+  const { attempts, verdicts, ...run } = row
+  return {
+    ...present(run),
+    attempts: attempts.map(presentAttempt),
+    verdicts: verdicts.map(presentVerdict),
+  }
 }

@@ -11,7 +11,7 @@ import { z } from 'zod'
 import type { AuthorizationMethod } from '../../types.ts'
 import { BrokerError, type brokerFetch } from '../broker-fetch.ts'
 
-/** Members of the metadata of an authorization server that authorizations and tokens need (RFC 8414, section 2). */
+/** Members of the metadata of an authorization server that authorizations and tokens use (RFC 8414, section 2). */
 export const serverMetadata = z.object({
   issuer: z.string(),
   authorization_endpoint: z.string(),
@@ -19,6 +19,9 @@ export const serverMetadata = z.object({
   response_types_supported: z.array(z.string()),
   code_challenge_methods_supported: z.array(z.string()).optional(),
   token_endpoint_auth_methods_supported: z.array(z.string()).optional(),
+  /** RFC 7009. */
+  revocation_endpoint: z.string().optional(),
+  revocation_endpoint_auth_methods_supported: z.array(z.string()).optional(),
   authorization_response_iss_parameter_supported: z.boolean().optional(),
 })
 export type ServerMetadata = z.infer<typeof serverMetadata>

@@ -2,6 +2,7 @@ import { startAuthorization } from '@modelcontextprotocol/client'
 import { z } from 'zod'
 import { ApiError } from '../../../lib/api-error.ts'
 import { randomBase62 } from '../../../lib/ids.ts'
+import { errorText, logEvent } from '../../../lib/log.ts'
 import { markNeedsReauth } from '../../connections/connections.store.ts'
 import { CredentialsUnavailable, type Integration, type UpstreamCredential } from '../../types.ts'
 import {
@@ -21,6 +22,7 @@ import {
   registerOwnClient,
   serverMetadata,
 } from './authorization-server.ts'
+import { revokeGrant } from './revoke-grant.ts'
 import { endsSoon, tokenDigest } from './token-renewal.ts'
 
 /** How long a link to connect an account can be used. */
@@ -109,8 +111,20 @@ export const localBroker: ConnectionBroker = {
     }
   },
 
-  // Servers end the grant when its tokens are not used. RFC 7009 is optional for them.
-  revoke: async () => {},
+  async revoke(deps, connection) {
+    try {
+      const stored = storedOf(deps, connection)
+      if (stored?.kind !== 'oauth') return
+      // The deletion of a connection does not wait for a server.
+      deps.waitUntil(revokeGrant(deps.configuration.EGRESS_ALLOW, connection.id, stored))
+    } catch (error) {
+      // A credential that does not open must not keep its connection.
+      logEvent('warn', 'connection.grant_not_revoked', {
+        connection_id: connection.id,
+        error: errorText(error),
+      })
+    }
+  },
 }
 
 function oauthUpstream({ kind, url, authorization }: Integration): AuthorizedUpstream {

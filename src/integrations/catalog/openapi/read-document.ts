@@ -16,7 +16,7 @@ export function checkDocument(document: Json): void {
     )
   }
   if (typeof openapi !== 'string' || !/^3\.[01](\.|$)/.test(openapi)) {
-    throw invalidRequest('document: must be an OpenAPI document of version 3.0 or 3.1, as JSON')
+    throw invalidRequest('document: must be an OpenAPI document of version 3.0 or 3.1')
   }
   if (!isRecord(paths)) throw invalidRequest('document: has no paths')
   const length = JSON.stringify(document).length

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Administration } from '../../../governance/administration/administration.ts'
 import { changeRights, conflict } from '../../../governance/administration/administration.ts'
+import { readMember } from '../../../governance/administration/members.ts'
 import { ApiError } from '../../../lib/api-error.ts'
 import { seal, secretsEqual, sha256Hex, unseal } from '../../../lib/crypto.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
@@ -13,6 +14,7 @@ import {
 import { exchangeCode, TokenRefused } from '../../brokers/local/oauth-tokens.ts'
 import { sealCredential } from '../../vault/stored-credential.ts'
 import { selectConnection, updateConnection } from '../administration.store.ts'
+import { isManagedBy } from '../managed-by.ts'
 import {
   type ConnectSession,
   endSession,
@@ -196,8 +198,8 @@ async function storeConnected(
   const { organizationId, vaultRing } = administration
   const before = await selectConnection(administration, connectionId)
   if (before === null) throw conflict('The connection was removed meanwhile.')
-  if (before.ownerUserId !== null && before.ownerUserId !== userId) {
-    throw conflict('The connection has another owner now.')
+  if (before.ownerUserId !== null && !isManagedBy(before, await readMember(administration, userId))) {
+    throw conflict('The connection is no longer managed by this user.')
   }
   const { sealed, vaultKeyId } = sealCredential(vaultRing, { organizationId, connectionId }, credential)
   const columns = { sealedCredential: sealed, vaultKeyId, hint: null }

@@ -8,6 +8,7 @@ import { BROKERS } from '../../brokers/brokers.ts'
 import { openClientSecret } from '../../vault/client-secret.ts'
 import { type ConnectionRow, selectClientSecret, selectIntegration } from '../administration.store.ts'
 import { asApiError, readConnection } from '../administration.ts'
+import { isManagedBy } from '../managed-by.ts'
 import { insertSession } from './connect-sessions.store.ts'
 
 /** Binds the state of a session to it. */
@@ -16,9 +17,9 @@ export const sessionContext = (organizationId: string, sessionId: string) =>
 
 /**
  * Begins to connect the account of a connection: a link for the person whose account it is. A new link ends the one before.
- * @param userId that may finish it: the owner, for a connection of a user.
+ * @param userId that may finish it: for a connection of a user its owner, whom null stands for, or somebody that manages it.
  * @param origin of this gateway, as browsers reach it.
- * @throws ApiError not_found; invalid_request for another user than the owner, or none; unprocessable for an integration whose
+ * @throws ApiError not_found; invalid_request for a user that may not, or none; unprocessable for an integration whose
  * accounts cannot be connected so; upstream while a server does not answer.
  */
 export async function startConnect(
@@ -58,20 +59,23 @@ export async function startConnect(
 
 async function personOf(
   administration: Administration,
-  { ownerUserId }: ConnectionRow,
+  connection: ConnectionRow,
   userId: string | null,
 ): Promise<string> {
-  if (ownerUserId !== null && userId !== null && userId !== ownerUserId) {
-    throw invalidRequest('user_id: only its owner connects the account of this connection.')
-  }
-  const person = ownerUserId ?? userId
+  const { ownerUserId } = connection
+  const person = userId ?? ownerUserId
   if (person === null) {
     throw invalidRequest(
       'user_id: is required for a connection of the organization: who connects the account.',
     )
   }
-  const { disabledAt } = await readMember(administration, person)
-  if (disabledAt !== null) throw conflict('The user is disabled, and cannot connect an account.')
+  const member = await readMember(administration, person)
+  if (ownerUserId !== null && !isManagedBy(connection, member)) {
+    throw invalidRequest(
+      'user_id: only its owner, or a member of a group that manages it, connects its account.',
+    )
+  }
+  if (member.disabledAt !== null) throw conflict('The user is disabled, and cannot connect an account.')
   return person
 }
 

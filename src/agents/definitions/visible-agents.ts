@@ -1,0 +1,73 @@
+import type { Database } from '../../../schema/database.ts'
+import type { Principal } from '../../governance/principal.ts'
+import { notFound } from '../../lib/api-error.ts'
+import type { AgentDetail, AgentSummary } from '../../wire/agent-answers.ts'
+import { selectRecentRuns } from '../runs/read-runs.store.ts'
+import { storedDefinition } from './agents.ts'
+import {
+  type RunnableVisibleAgent,
+  selectVisibleAgent,
+  selectVisibleAgents,
+  type VisibleAgent,
+} from './visible-agents.store.ts'
+
+const MOST_RECENT_RUNS = 10
+
+interface ReadDeps {
+  database: Database
+}
+
+/** The agents that a caller may run, by name. @param page.search in names and descriptions, whatever the case. */
+export async function listVisibleAgents(
+  { database }: ReadDeps,
+  principal: Principal,
+  page: { limit: number; offset: number; search?: string | undefined },
+): Promise<{ items: AgentSummary[]; total: number }> {
+  const { items, total } = await selectVisibleAgents(database, principal, page)
+  return { items: items.map(summaryOf), total }
+}
+
+/** @param id a UUID. @throws ApiError not_found for an agent that the caller may not see. */
+export async function visibleAgent(
+  { database }: ReadDeps,
+  principal: Principal,
+  id: string,
+): Promise<RunnableVisibleAgent> {
+  const agent = await selectVisibleAgent(database, principal, id)
+  if (agent === null) throw notFound('Agent', id)
+  return agent
+}
+
+/** An agent with the caller's last runs of it. @throws ApiError as `visibleAgent`. */
+export async function describeAgent(deps: ReadDeps, principal: Principal, id: string): Promise<AgentDetail> {
+  const agent = await visibleAgent(deps, principal, id)
+  const { inputs, steps } = storedDefinition(agent.definition)
+  const runs = await selectRecentRuns(deps.database, principal, agent.id, MOST_RECENT_RUNS)
+  return {
+    agentId: agent.id,
+    name: agent.name,
+    description: agent.description,
+    inputs: inputs.map(({ name }) => name),
+    hasTriggers: agent.hasTriggers,
+    modelsInUse: [...new Set(steps.map(({ model }) => model))],
+    recentRunIds: runs.map((run) => run.id),
+    lastRunAtUtc: runs[0]?.createdAt.toISOString() ?? null,
+    metadata: agent.metadata,
+  }
+}
+
+const summaryOf = ({
+  id,
+  name,
+  description,
+  createdAt,
+  creatorName,
+  metadata,
+}: VisibleAgent): AgentSummary => ({
+  agentId: id,
+  name,
+  description,
+  createdAt: createdAt.toISOString(),
+  creatorName,
+  metadata,
+})

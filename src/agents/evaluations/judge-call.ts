@@ -1,0 +1,99 @@
+import { TOOL_FAMILIES } from '../../governance/tool-rights.ts'
+import { ApiError } from '../../lib/api-error.ts'
+import { newId } from '../../lib/ids.ts'
+import { apiErrorOf } from '../../responses/object/error-data.ts'
+import { messageBody } from '../../responses/sockets/message-body.ts'
+import type { AgentDeps } from '../agent-deps.ts'
+import { isTransient } from '../runs/advance-run.ts'
+import type { RunState } from '../runs/run.ts'
+import { ownerOf } from '../runs/run.ts'
+import type { EndedStep } from '../runs/step-output.ts'
+import { findResponseOf, principalOf, waitForResponseOf } from '../runs/step-response.ts'
+import { selectRunCost } from './verdicts.store.ts'
+
+/** Why a call of the judge did not begin. */
+export interface Refusal {
+  kind: 'later' | 'failed' | 'final'
+  code: string
+  /** For the user of the run. */
+  message: string
+  retryAfterSeconds?: number | undefined
+}
+
+/**
+ * Begins a call of the judge: a response without tools that is not stored, with the rights that the run's user has at this
+ * moment. Its object admits, charges and records it as any call of a model. Beginning it again is refused by its object.
+ * @param run at the judged step. @param body of `POST /v1/responses`.
+ * @returns null when it has begun.
+ */
+export async function beginJudging(
+  deps: AgentDeps,
+  run: RunState,
+  responseId: string,
+  body: Record<string, unknown>,
+): Promise<Refusal | null> {
+  const creditLimit = await creditsLeft(deps, run)
+  if (creditLimit !== null && creditLimit <= 0) return NO_CREDITS
+  try {
+    const principal = await principalOf(deps, run)
+    const request = {
+      responseId,
+      principal: { ...principal, tools: { ...principal.tools, off: TOOL_FAMILIES } },
+      identity: {
+        callId: newId('call'),
+        requestId: `run_${run.id}`,
+        at: deps.clock(),
+        actor: { userId: run.userId, keyId: null, administrator: null, ip: null },
+        surface: 'agents',
+        action: `EVALUATE /v1/runs/${run.id} step ${run.step}`,
+      },
+      headers: [],
+      compatibility: null,
+    }
+    const result = await deps.responseStream(responseId).start(request, messageBody(JSON.stringify(body)))
+    if (result.error !== null) return refusalOf(apiErrorOf(result.error))
+    return 'refusal' in result ? { kind: 'failed', ...refused(result.refusal) } : null
+  } catch (error) {
+    if (error instanceof ApiError && error.kind === 'unauthorized') return refusalOf(error)
+    throw error
+  }
+}
+
+const NO_CREDITS: Refusal = {
+  kind: 'final',
+  code: 'max_credits',
+  message: 'The credit limit of the run is reached.',
+}
+
+/** What the run may still cost; null without a limit. */
+async function creditsLeft(
+  deps: AgentDeps,
+  { id, organizationId, definition }: RunState,
+): Promise<number | null> {
+  const { max_credits: most } = definition.limits
+  return most === undefined
+    ? null
+    : most - (await selectRunCost(deps.database, { organizationId, runId: id }))
+}
+
+function refusalOf(error: ApiError): Refusal {
+  const { retryAfterSeconds, message } = error
+  if (isTransient(error)) return { kind: 'later', code: error.code ?? error.kind, message, retryAfterSeconds }
+  const code = error.limit === 'credits' ? 'insufficient_credits' : (error.code ?? error.kind)
+  return { kind: 'final', code, message }
+}
+
+const refused = ({ code, message }: { code: string; message: string }) => ({ code, message })
+
+/**
+ * Waits for the end of a call of the judge.
+ * @returns the ended response; `running`, or null if it has not begun.
+ */
+export async function endOfJudging(
+  deps: AgentDeps,
+  run: RunState,
+  responseId: string,
+): Promise<EndedStep | 'running' | null> {
+  await waitForResponseOf(deps, ownerOf(run), responseId, deps.configuration.RUN_DELIVERY_MS)
+  return findResponseOf(deps, ownerOf(run), responseId)
+}

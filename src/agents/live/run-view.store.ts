@@ -1,0 +1,57 @@
+import { and, asc, eq, sql } from 'drizzle-orm'
+import { runSteps, runs } from '../../../schema/agents.ts'
+import type { Database } from '../../../schema/database.ts'
+import { responses } from '../../../schema/responses.ts'
+import type { Owner } from '../../responses/types.ts'
+import type { RunStatus } from '../../wire/agents.ts'
+import type { RunError } from '../runs/run.ts'
+
+/** An attempt of a step, as a reader of its run follows it. */
+export interface ViewedAttempt {
+  responseId: string
+  status: 'running' | 'completed' | 'failed' | 'cancelled'
+  /** Whether its response is stored, begun or ended. */
+  hasResponse: boolean
+}
+
+/** A run, as much of it as its response shows. */
+export interface RunView {
+  id: string
+  agentId: string
+  conversationId: string
+  status: RunStatus
+  error: RunError | null
+  createdAt: Date
+  endedAt: Date | null
+  /** Every attempt that was begun, in order. */
+  attempts: ViewedAttempt[]
+}
+
+/** A run of this owner, as it is now; null for any other. */
+export async function selectRunView(
+  database: Database,
+  { organizationId, userId }: Owner,
+  runId: string,
+): Promise<RunView | null> {
+  const isOwn = and(eq(runs.organizationId, organizationId), eq(runs.userId, userId), eq(runs.id, runId))
+  const { id, agentId, conversationId, status, error, createdAt, endedAt } = runs
+  const [rows, attempts] = await database.batch([
+    database
+      .select({ id, agentId, conversationId, status, error, createdAt, endedAt })
+      .from(runs)
+      .where(isOwn),
+    database
+      .select({
+        responseId: runSteps.responseId,
+        status: runSteps.status,
+        hasResponse: sql<boolean>`EXISTS (SELECT FROM ${responses}
+          WHERE ${responses.id} = ${runSteps.responseId} AND ${responses.organizationId} = ${runs.organizationId})`,
+      })
+      .from(runSteps)
+      .innerJoin(runs, eq(runs.id, runSteps.runId))
+      .where(isOwn)
+      .orderBy(asc(runSteps.number), asc(runSteps.attempt)),
+  ])
+  const [row] = rows
+  return row ? { ...row, attempts } : null
+}

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { readCrons } from '../../scripts/local/wrangler-settings.ts'
+import { query } from '../harness/gateway.ts'
+import { answered, inTurn } from '../harness/routed-model.ts'
+import { jsonOf } from '../harness/send.ts'
+import { type StartedGateway, startGateway, WRANGLER_FILE } from '../harness/start-gateway.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { createAgent, definitionOf, endedRun, readRun, resultText, trigger } from './support/agents.ts'
+import { ask } from './support/response-calls.ts'
+
+const FREQUENT = '*/5 * * * *'
+
+// A system of its own: the job publishes the messages and deletes the runs of every organization in the database.
+let address: StartedGateway
+let tenant: Tenant
+beforeAll(async () => {
+  address = await startGateway({ bundleDirectory: inject('bundleDirectory') })
+  tenant = await createTenant(address)
+}, 60_000)
+afterAll(() => address.stop())
+
+const says = (text: string) => inTurn(address, answered('chat', text, true))
+const ended = (runId: string) => endedRun(tenant, runId, { baseUrl: address.baseUrl })
+const runTrigger = (cron: string) => address.workerd.runScheduled(cron)
+const hourly = () => readCrons(WRANGLER_FILE).find((cron) => cron !== FREQUENT) ?? ''
+
+/** Moves the time at which the message of a run has to be delivered. */
+const dueIn = (runId: string, interval: string) =>
+  query(address, 'update run_outbox set due_at = now() + $2::interval where run_id = $1', [runId, interval])
+
+async function schedulesOf(agentId: string): Promise<Array<{ cron: string }>> {
+  const { QSTASH_TOKEN: token } = address.variables
+  const answer = await fetch(`${address.standIns.qstash}/v2/schedules`, {
+    headers: { authorization: `Bearer ${token}` },
+  })
+  const schedules = (await answer.json()) as Array<{ cron: string; scheduleId: string }>
+  return schedules.filter(({ scheduleId }) => scheduleId.includes(agentId)).map(({ cron }) => ({ cron }))
+}
+
+describe('the triggers of the Worker, as wrangler.toml has them', () => {
+  it('publish the message of a run that QStash never got', async () => {
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: await says('Late.') }]), address)
+    await address.killStandIn('qstash')
+    const { runId } = await trigger(tenant, agentId, {}, address)
+    await address.startStandIn('qstash')
+    // A message that is not due is none of the sweep's.
+    await dueIn(runId, '1 hour')
+    await runTrigger(FREQUENT)
+    expect((await readRun(tenant, runId, address)).status).toBe('in_progress')
+    await dueIn(runId, '-1 minute')
+    await runTrigger(FREQUENT)
+    expect(resultText(await ended(runId))).toBe('Late.')
+  })
+
+  it('publish a schedule that QStash did not take, and remove one', async () => {
+    await address.killStandIn('qstash')
+    const triggers = [{ kind: 'schedule', name: 'daily', cron: '0 6 * * *' }]
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: 'x' }], { triggers }), address)
+    await address.startStandIn('qstash')
+    expect(await schedulesOf(agentId)).toEqual([])
+    await runTrigger(FREQUENT)
+    expect(await schedulesOf(agentId)).toEqual([{ cron: '0 6 * * *' }])
+    await query(
+      address,
+      'update agent_triggers set removed_at = now(), published_at = null where agent_id = $1',
+      [agentId],
+    )
+    await runTrigger(FREQUENT)
+    expect(await schedulesOf(agentId)).toEqual([])
+  })
+
+  it('delete runs after their retention every hour, and none before', async () => {
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: await says('Old.') }]), address)
+    const [old, young] = [
+      await trigger(tenant, agentId, {}, address),
+      await trigger(tenant, agentId, {}, address),
+    ]
+    await Promise.all([ended(old.runId), ended(young.runId)])
+    const age = (runId: string, days: number) =>
+      query(address, 'update runs set ended_at = now() - make_interval(days => $2::int) where id = $1', [
+        runId,
+        days,
+      ])
+    await age(old.runId, 91)
+    await age(young.runId, 89)
+    await runTrigger(FREQUENT)
+    await readRun(tenant, old.runId, address)
+    await runTrigger(hourly())
+    const answer = await ask(tenant.key, 'GET', `/v1/runs/${old.runId}`, address)
+    expect([answer.status, jsonOf(answer).message]).toEqual([404, `Run ${old.runId} not found.`])
+    expect((await readRun(tenant, young.runId, address)).status).toBe('success')
+  })
+})
