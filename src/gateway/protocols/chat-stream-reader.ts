@@ -52,12 +52,12 @@ export class ChatStreamReader implements StreamReader {
       const before = yield* this.#held(null)
       return { kind: 'forward', edits: exactDone(frame.data, frame.dataStart), started: false, before }
     }
-    return this.#readAlike(frame, frame.data) ?? (yield* this.#readChunk(frame, frame.data))
+    return this.readAlike(frame) ?? (yield* this.#readChunk(frame, frame.data))
   }
 
-  /** Reads a chunk that differs from the last in its text alone; null for any other. */
-  #readAlike(frame: SseFrame, data: Uint8Array): FrameVerdict | null {
-    const effects = frame.event === null ? this.#template?.effectsOf(data) : null
+  readAlike(frame: SseFrame): FrameVerdict | null {
+    const { data } = frame
+    const effects = data && frame.event === null ? this.#template?.effectsOf(data) : null
     if (!effects) return null
     const { inspection } = this.#context
     inspection.count(effects.inspected)
@@ -101,8 +101,10 @@ export class ChatStreamReader implements StreamReader {
   *#inspectChunk(data: Uint8Array, scan: ChunkScan, before: HeldFrame[]): Slices<void> {
     yield* scan.read()
     if (!scan.strings) return
-    for (const frame of yield* this.#texts.endedParts(scan.strings, scan, this.#head ?? []))
-      before.push(frame)
+    if (this.#texts.inBlocks) {
+      for (const frame of yield* this.#texts.endedParts(scan.strings, scan, this.#head ?? []))
+        before.push(frame)
+    }
     for (const edit of yield* this.#texts.edits(scan.strings, data, scan)) scan.edits.push(edit)
   }
 

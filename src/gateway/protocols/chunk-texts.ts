@@ -31,7 +31,7 @@ const pathKey = (path: Path) => JSON.stringify(path)
 export class ChunkTexts {
   readonly #inspection: Inspection
   /** Whether the caller receives an answer as consecutive blocks. */
-  readonly #inBlocks: boolean
+  readonly inBlocks: boolean
   readonly #modelId: string | null
   /** By choice: the current part of an answer that is sent in blocks. */
   readonly #parts = new Map<number, Part>()
@@ -42,18 +42,17 @@ export class ChunkTexts {
 
   constructor(context: AnswerContext) {
     this.#inspection = context.inspection
-    this.#inBlocks = sendsBlocks(context)
+    this.inBlocks = sendsBlocks(context)
     this.#modelId = context.modelId
   }
 
   /**
    * Ends, in slices, the part of the answer that another part follows: its held-back text could not be added to its block later.
-   * Only for callers that receive blocks; called before `edits`.
+   * Only for callers that receive blocks (`inBlocks`); called before `edits`.
    * @param head of the chunk before.
    * @returns frames with the held-back text.
    */
   *endedParts(strings: readonly FrameString[], places: ChunkPlaces, head: ChunkHead): Slices<HeldFrame[]> {
-    if (!this.#inBlocks) return []
     this.#closing.clear()
     const frames: HeldFrame[] = []
     for (const [choice, parts] of partsIn(strings, places)) {

@@ -46,13 +46,13 @@ export class MessagesStreamReader implements StreamReader {
       inspection.endUnit(frame.bytes.length)
       return { kind: 'drop' }
     }
-    return this.#readAlike(frame, data) ?? (yield* this.#readEvent(frame, data))
+    return this.readAlike(frame) ?? (yield* this.#readEvent(frame, data))
   }
 
-  /** Reads a delta that differs from the last in its text alone; null for any other event. */
-  #readAlike(frame: SseFrame, data: Uint8Array): FrameVerdict | null {
+  readAlike(frame: SseFrame): FrameVerdict | null {
     const template = this.#template
-    const effects = template?.event === frame.event ? template.frame.effectsOf(data) : null
+    const { data } = frame
+    const effects = data && template?.event === frame.event ? template.frame.effectsOf(data) : null
     if (!effects) return null
     const { inspection } = this.#context
     inspection.count(effects.inspected)

@@ -91,6 +91,8 @@ export interface Meter {
 
 /** Reads one stream, frame by frame. */
 export interface StreamReader extends Meter {
+  /** Reads at once a frame that differs from the last in its text alone; null for any other, which `read` takes. */
+  readAlike(frame: SseFrame): FrameVerdict | null
   /** Reads a frame, in slices. @throws ApiError for one that must not pass. */
   read(frame: SseFrame): Slices<FrameVerdict>
   /** Whether the stream has ended as its protocol demands. */

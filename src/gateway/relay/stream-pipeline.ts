@@ -165,13 +165,15 @@ export class StreamPipeline<Unit> {
   *#frame(frame: SseFrame, units: Unit[]): Slices<void> {
     const { inspection } = this.#options
     inspection.begin()
-    const verdict = yield* this.#verdictOn(frame)
+    const verdict = this.#options.reader.readAlike(frame) ?? (yield* this.#verdictOn(frame))
     if (verdict.kind === 'drop') inspection.sink(0, frame.bytes.length)
     else if (verdict.kind === 'failure') yield* this.#upstreamError(frame, verdict)
     else {
       this.started ||= verdict.started
       for (const held of verdict.before ?? []) this.#release(held, units)
-      units.push(...this.#converted(frame, yield* this.#edited(frame, verdict.edits)))
+      const { edits } = verdict
+      const bytes = edits.length > 0 ? yield* this.#edited(frame, edits) : this.#unedited(frame)
+      for (const unit of this.#converted(frame, bytes)) units.push(unit)
     }
   }
 
@@ -180,6 +182,11 @@ export class StreamPipeline<Unit> {
     const { pieces, released, withheld } = yield* applyEditsInSlices(frame.bytes, edits)
     this.#options.inspection.sink(released, withheld)
     return this.#withoutCredential(joinBytes(pieces))
+  }
+
+  #unedited({ bytes }: SseFrame): Uint8Array {
+    this.#options.inspection.sink(bytes.length, 0)
+    return this.#withoutCredential(bytes)
   }
 
   #withoutCredential(bytes: Uint8Array): Uint8Array {
@@ -199,7 +206,7 @@ export class StreamPipeline<Unit> {
     inspection.begin()
     if (this.end) inspection.endUnit(frame.bytes.length)
     else {
-      const verdict = drained(this.#verdictOn(frame))
+      const verdict = reader.readAlike(frame) ?? drained(this.#verdictOn(frame))
       if (verdict.kind === 'failure') {
         // The upstream's own frame, where it may pass, has passed already.
         this.fail('error', this.#redacted(verdict.message), verdict.forward ? { failureUnits: [] } : {})

@@ -152,7 +152,7 @@ export class PolicyEngine implements TextEngine {
     for (const slice of sourceSlices(contents)) {
       const segments = yield* stream.pushInSlices(source.push(slice))
       untouched &&= isUnchanged(segments)
-      parts.push(yield* toReplacement(segments, source))
+      parts.push(passing(segments, source) ?? (yield* toReplacement(segments, source)))
       this.#budget.pace(slice.length)
       if (this.#budget.endsSlice()) yield
     }
@@ -216,6 +216,14 @@ const encoder = new TextEncoder()
 /** Segments, and units of a replacement, that are written in one slice. */
 const SEGMENTS_AT_ONCE = 1024
 const UNITS_AT_ONCE = 64 * 1024
+
+/** The source of segments that pass as they are, as most do; null for others (`toReplacement`). */
+function passing([first, second]: readonly ReleasedText[], source: SourceText): Replacement | null {
+  if (first === undefined) return { contents: new Uint8Array(), released: 0, withheld: 0 }
+  if (second !== undefined || first.replacement !== null) return null
+  const contents = source.take(first.units)
+  return { contents, released: contents.length, withheld: 0 }
+}
 
 /** The source of the segments' units, which are taken off, with the replacements in it. */
 function* toReplacement(segments: readonly ReleasedText[], source: SourceText): Slices<Replacement> {
