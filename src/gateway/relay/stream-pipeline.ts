@@ -232,10 +232,12 @@ export class StreamPipeline<Unit> {
     units.push(...this.#options.converter.convert(parseFrame(this.#withoutCredential(bytes))))
   }
 
+  /** Completes the stream, unless it failed while its last event was inspected. */
   #complete(due: readonly HeldFrame[], units: Unit[]): void {
+    if (this.end) return
     for (const held of due) this.#release(held, units)
     units.push(...this.#options.converter.finish())
-    this.end ??= { kind: 'completed' }
+    this.end = { kind: 'completed' }
   }
 
   /** The upstream's own frame is sent where it may pass; otherwise nothing of it but its message. */

@@ -7,7 +7,7 @@ import {
   PASSED_FRAMES,
   StreamPipeline,
 } from '../../../src/gateway/relay/stream-pipeline.ts'
-import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
+import { Inspection, passAllEngine, type TextEngine } from '../../../src/governance/dlp/inspection.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { drained } from '../../../src/lib/slices.ts'
 import { type FrameReader, FrameTooLongError, SseReader } from '../../../src/lib/sse.ts'
@@ -105,6 +105,25 @@ describe('a chunk', () => {
     expect(piped.push(chunkOf('c'))).toBe('')
     expect(piped.close()).toBe('')
     expect(piped.end).toEqual({ kind: 'completed' })
+  })
+
+  it('does not complete a stream that fails while its last event is inspected', () => {
+    const converter = { ...PASSED_FRAMES, finish: () => [encoder.encode('over')] }
+    const engine: TextEngine = {
+      ...passAllEngine,
+      passive: false,
+      *end() {
+        yield
+        return []
+      },
+    }
+    const piped = new Piped({ converter, inspection: new Inspection(engine) })
+    piped.push(chunkOf('a') + STOP)
+    const slices = piped.pipeline.push(encoder.encode(DONE))
+    expect(slices.next().done).toBe(false)
+    piped.pipeline.fail('error', 'lost')
+    expect(textOf(drained(slices))).not.toContain('over')
+    expect(piped.end).toEqual(failed('error', 'lost'))
   })
 })
 
