@@ -68,3 +68,15 @@ export function joinBytes(pieces: readonly Uint8Array[]): Uint8Array {
   }
   return joined
 }
+
+const PIECES_AT_ONCE = 16 * 1024
+
+/** As `joinBytes`, in slices. */
+export function* joinBytesInSlices(pieces: readonly Uint8Array[]): Slices<Uint8Array> {
+  const joined: Uint8Array[] = []
+  for (let at = 0; at < pieces.length; at += PIECES_AT_ONCE) {
+    if (at > 0) yield
+    joined.push(joinBytes(pieces.slice(at, at + PIECES_AT_ONCE)))
+  }
+  return joinBytes(joined)
+}

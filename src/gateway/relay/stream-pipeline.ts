@@ -1,6 +1,6 @@
 import type { Inspection } from '../../governance/dlp/inspection.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import { applyEditsInSlices, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
+import { applyEditsInSlices, type ByteEdit, joinBytesInSlices } from '../../lib/byte-edits.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { drained, type Slices } from '../../lib/slices.ts'
 import { type FrameReader, FrameTooLongError, parseFrame, type SseFrame } from '../../lib/sse.ts'
@@ -181,7 +181,7 @@ export class StreamPipeline<Unit> {
   *#edited(frame: SseFrame, edits: ByteEdit[]): Slices<Uint8Array> {
     const { pieces, released, withheld } = yield* applyEditsInSlices(frame.bytes, edits)
     this.#options.inspection.sink(released, withheld)
-    return this.#withoutCredential(joinBytes(pieces))
+    return this.#withoutCredential(yield* joinBytesInSlices(pieces))
   }
 
   #unedited({ bytes }: SseFrame): Uint8Array {
