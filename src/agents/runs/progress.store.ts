@@ -29,7 +29,8 @@ export interface FoundRun extends RunState {
 
 /**
  * Leases a run that is in progress at this revision, unless another delivery holds it.
- * @returns `refused`: it is ended, at another revision, or leased; `run` is null for one that does not exist or has just ended.
+ * @returns `refused`: it is ended, at another revision, or leased; `run` is null for one that does not exist, or was ended here
+ *   because its definition cannot be read. @throws ApiError internal for another run with such a definition.
  */
 export async function leaseRun(
   database: Database,
@@ -43,13 +44,14 @@ export async function leaseRun(
     database.execute(stateQuery(isRun(revision))),
     database.execute(attemptsQuery(revision)),
   ])
-  const run = foundRun(results[1].rows, results[2].rows)
-  if (run === null || results[1].rows[0]?.leaseToken !== token) return { kind: 'refused', run }
-  if (!isReadable(results[1].rows[0].definition)) {
+  const [row] = results[1].rows
+  const isLeased = row?.leaseToken === token
+  if (isLeased && !isReadable(row.definition)) {
     await failUnreadable(database, revision, { now, token })
     return { kind: 'refused', run: null }
   }
-  return { kind: 'leased', run: { ...run, leaseToken: token } }
+  const run = foundRun(results[1].rows, results[2].rows)
+  return run && isLeased ? { kind: 'leased', run: { ...run, leaseToken: token } } : { kind: 'refused', run }
 }
 
 /** Ends a run whose definition a later release cannot read: it would be repeated for ever. */
