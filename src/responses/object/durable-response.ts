@@ -31,8 +31,6 @@ import { isOwner, newHead, type ResponseHead } from './response-head.ts'
 import { ResponseRemoval } from './response-removal.ts'
 import { ResponseState } from './response-state.ts'
 
-/** How long a start waits for the rollback of an earlier one. */
-const START_LIMIT_MS = 3_000
 /** How long the deletion of a response waits for its end, and then for its readers to get it. */
 const REMOVAL_LIMIT_MS = 1_000
 /** Readers of one response at a time: each may hold a segment in the memory of the object. */
@@ -103,9 +101,7 @@ export class DurableResponse implements ResponseStreamObject {
   async #refusalOfStart(): Promise<Error | null> {
     const { head } = this.#state
     if (head && this.#isAbandoned(head)) {
-      const rolledBack = this.#removal.rollBack()
-      this.#deps.waitUntil(rolledBack)
-      await withinTime(rolledBack, START_LIMIT_MS, 'the rollback of an earlier start').catch(() => {})
+      await this.#removal.rollBackEarlier()
       const message = 'An earlier start of this response is not rolled back yet. Try again soon.'
       if (this.#state.head) return new ApiError('internal', message, { retryAfterSeconds: 2 })
     }
