@@ -53,6 +53,8 @@ export class DurableResponse implements ResponseStreamObject {
   #running: RunningResponse | null = null
   #admitting = false
   #removing = false
+  /** Whether the response that is rolled back may have asked a model, before this object restarted. */
+  #mayHaveAsked = false
 
   constructor(storage: DurableObjectStorage, deps: ResponseDeps) {
     const { clock, configuration } = deps
@@ -97,10 +99,13 @@ export class DurableResponse implements ResponseStreamObject {
     }
   }
 
-  /** A response is started once. What an earlier start has to roll back is rolled back first. */
+  /**
+   * A response is started once. What an earlier start has to roll back is rolled back first, but a start that is repeated
+   * because the object died must not ask the model again.
+   */
   async #refusalOfStart(): Promise<Error | null> {
     const { head } = this.#state
-    if (head && this.#isAbandoned(head)) {
+    if (head && this.#isAbandoned(head) && !this.#mayHaveAsked) {
       await this.#removal.rollBackEarlier()
       const message = 'An earlier start of this response is not rolled back yet. Try again soon.'
       if (this.#state.head) return new ApiError('internal', message, { retryAfterSeconds: 2 })
@@ -114,6 +119,7 @@ export class DurableResponse implements ResponseStreamObject {
 
   async #admit(request: StartRequest, body: RequestContent) {
     this.#admitting = true
+    this.#mayHaveAsked = false
     // That of a start which was rolled back is resolved.
     this.#ended = Promise.withResolvers()
     try {
@@ -195,6 +201,7 @@ export class DurableResponse implements ResponseStreamObject {
       if (head.unsettled.length > 0) this.#settleCalls()
       return
     }
+    this.#mayHaveAsked = head.phase !== 'admitting'
     const { restart } = PHASES[head.phase]
     const resumed = restart === 'resume' ? resumeResponse(this.#deps, this.#state, this.#log) : null
     if (head.phase === 'dispatching') closeAbandoned(this.#state, this.#deps.clock())
