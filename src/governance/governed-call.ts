@@ -43,6 +43,8 @@ export interface CallRequest {
   counted: boolean
   /** How the caller can lower what the call reserves, as an imperative clause. */
   advice: string
+  /** Micro-credits that are left of the limit of its task, such as a run; absent without one. The reservation must not exceed it. */
+  creditsLeft?: number | undefined
 }
 
 /** A call that is open in the ledger. Plain data, so that it can be stored and settled after a restart. */
@@ -60,11 +62,13 @@ export type Stale = Extract<Admission, { kind: 'stale' }>
 const NO_CREDITS_RETRY_SECONDS = 60
 
 /**
- * Admits a call: limits, epochs, credits and the durable opening record in one round trip. A refusal is recorded.
+ * Admits a call: limits, epochs, credits and the durable opening record in one round trip. A refusal is recorded. So is that of
+ * a call that could exceed the limit of its task, which needs no ledger.
  * @throws what the ledger throws when the opening cannot be stored: nothing may be sent then.
  */
 export async function admit(deps: GovernanceDeps, request: CallRequest): Promise<Opened | Refused | Stale> {
-  const { rights, reserve, leaseMilliseconds, estimate } = request
+  const { rights, reserve, leaseMilliseconds, estimate, creditsLeft = reserve } = request
+  if (reserve > creditsLeft) return refuse(deps, request, taskLimitReached(request, creditsLeft), request)
   const opening = openingOf(request.identity, rights.principal, request.target)
   const admission = await deps
     .ledgerOf(opening.organizationId, opening.shard)
@@ -219,6 +223,16 @@ function limitReached(
     error: new ApiError('rate_limited', message, { retryAfterSeconds: seconds, limit: scope }),
     rateLimit: { limit, remaining: 0, resetsAt: clock() + seconds * 1_000 },
   }
+}
+
+/** The code of a call that could exceed the credit limit of its task. */
+export const MAX_CREDITS = 'max_credits'
+
+function taskLimitReached({ reserve, advice }: CallRequest, creditsLeft: number): ApiError {
+  const message =
+    `The credit limit of the run is reached: the next call can cost up to ${counted(reserve, 'micro-credit')}, and ` +
+    `${counted(Math.max(0, creditsLeft), 'micro-credit')} of the limit are left. ${advice}, or raise the limit.`
+  return new ApiError('rate_limited', message, { code: MAX_CREDITS, shouldRetry: false, limit: 'credits' })
 }
 
 function notEnoughCredits(

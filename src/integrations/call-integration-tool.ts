@@ -44,6 +44,8 @@ export interface IntegrationCall {
   connectionId: string | null
   /** Whether the call counts against the limits, as a request of its own does. */
   counted?: boolean
+  /** `CallRequest.creditsLeft`. */
+  creditsLeft?: number | undefined
   /** Why a caller with renewed rights may not call at all; for surfaces that need a right of their own. */
   accessError?(principal: Principal): ApiError | null
 }
@@ -99,8 +101,8 @@ export async function callIntegrationTool(
   call: IntegrationCall,
   signal: AbortSignal,
 ): Promise<IntegrationCallResult> {
-  const { identity, principal, arguments: json, counted = false } = call
-  const request = { identity, principal, arguments: json, counted, timeLimit: TIME_LIMIT_MS }
+  const { identity, principal, arguments: json, counted = false, creditsLeft } = call
+  const request = { identity, principal, arguments: json, counted, creditsLeft, timeLimit: TIME_LIMIT_MS }
   // Of the last preparation, which is the one that is executed.
   let used: UsedConnection | null = null
   const prepare = async (current: Principal): Promise<Preparation> => {

@@ -49,6 +49,8 @@ export interface ToolRequest {
   timeLimit: number
   /** Whether it counts against the limits; false where it is left out: the request that the call belongs to is counted. */
   counted?: boolean
+  /** `CallRequest.creditsLeft`. */
+  creditsLeft?: number | undefined
 }
 
 type ToolTarget = Exclude<CallTarget, { kind: 'model' }>
@@ -166,6 +168,7 @@ async function admitToolCall(
       leaseMilliseconds: call.timeLimit + SETTLING_MS,
       estimate: null,
       counted: call.counted ?? false,
+      creditsLeft: call.creditsLeft,
       advice: 'Call fewer tools',
     }
     const admission =

@@ -2,6 +2,7 @@ import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { keyIdOf } from '../../src/governance/principal.ts'
+import type { StoredToolCall } from '../../src/responses/engine/run-tool-call.ts'
 import { untrusted } from '../../src/responses/tools/untrusted.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import {
@@ -226,7 +227,8 @@ describe('a tool of this side', () => {
 
 describe('an object that dies while a tool runs', () => {
   it('runs it again where that does no harm', async () => {
-    const { response, reader } = await runningTool('hosted_read')
+    const { caller, response, reader } = await runningTool('hosted_read')
+    const { governedCallId } = (await response.stored('tool_call/0')) as StoredToolCall
     const again = await restart(response)
     const run = await runs(2)
     run.result = found('again')
@@ -239,6 +241,10 @@ describe('an object that dies while a tool runs', () => {
     expect(await again.done).toBe(true)
     expect(again.text.startsWith(reader.text)).toBe(true)
     expect(lastOf(again.text).output).toMatchObject([{ type: 'message' }, { output: 'again' }])
+    // Both were one governed call.
+    expect(governedCallId).toMatch(/^call_/)
+    expect(await response.stored('tool_call/0')).toMatchObject({ state: 'done', governedCallId })
+    expect(await settledCalls(caller.organization)).toEqual([200, 200, 200])
   })
 
   it('has failed where it is not known what the tool did', async () => {

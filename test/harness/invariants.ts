@@ -19,9 +19,8 @@ export interface LedgerReport {
 const SETTLED_WITHIN_MS = 30_000
 
 /**
- * What has to hold for an organization once everything is over, whatever happened before: no reservation is open,
- * nothing waits for Postgres, the chain has no gap and is intact, each record and each movement of credits is there
- * once, and their sum is the balance, which is not negative.
+ * What has to hold for an organization once everything is over, whatever happened before: that of `expectSettledLedger`, a
+ * record for each request, and a balance that is not negative.
  *
  * @param results what clients saw: each request id among them has exactly one record, unless nobody was identified
  */
@@ -30,6 +29,31 @@ export async function expectWholeLedger(
   tenant: Pick<Tenant, 'base' | 'organizationId'>,
   results: readonly CallResult[],
 ): Promise<LedgerReport> {
+  const { balance, records } = await expectSettledLedger(address, tenant)
+  const calls = records
+    .filter(({ kind, modelId }) => kind === 'call' && modelId !== null)
+    .map((body) => ({
+      id: String(body.id),
+      requestId: String(body.requestId),
+      status: Number(body.status),
+      cost: Number(body.cost),
+      flags: body.flags as string[],
+    }))
+  expectOneRecordEach(results, records)
+  expect(balance).toBeGreaterThanOrEqual(0)
+  return { balance, calls }
+}
+
+/**
+ * Expects a ledger in which no reservation is open and nothing waits for Postgres, whose chain has no gap and is intact, and
+ * where each movement of credits is there once and their sum is the balance.
+ * @param within milliseconds until leases have run out. @returns the bodies of all records, in order of their sequence.
+ */
+export async function expectSettledLedger(
+  address: Address,
+  tenant: Pick<Tenant, 'base' | 'organizationId'>,
+  within = SETTLED_WITHIN_MS,
+): Promise<{ balance: number; records: Array<Record<string, unknown>> }> {
   const { ask } = administrator(address)
   const balance = await vi.waitFor(
     async () => {
@@ -41,25 +65,14 @@ export async function expectWholeLedger(
       }
       return credits.balance
     },
-    { timeout: SETTLED_WITHIN_MS, interval: 100 },
+    { timeout: within, interval: 100 },
   )
   const rows = await auditRows(address, tenant.organizationId)
   expect(rows.map(({ sequence }) => sequence)).toEqual(rows.map((_, index) => index + 1))
   expect(verifyLinks(rows, GENESIS)).toMatchObject({ intact: true })
-  const bodies = rows.map(({ body }) => JSON.parse(body) as Record<string, unknown>)
-  const calls = bodies
-    .filter(({ kind, modelId }) => kind === 'call' && modelId !== null)
-    .map((body) => ({
-      id: String(body.id),
-      requestId: String(body.requestId),
-      status: Number(body.status),
-      cost: Number(body.cost),
-      flags: body.flags as string[],
-    }))
-  expectOneRecordEach(results, bodies)
-  await expectCreditsAddUp(address, tenant.organizationId, balance, calls)
-  expect(balance).toBeGreaterThanOrEqual(0)
-  return { balance, calls }
+  const records = rows.map(({ body }) => JSON.parse(body) as Record<string, unknown>)
+  await expectCreditsAddUp(address, tenant.organizationId, balance, records)
+  return { balance, records }
 }
 
 function expectOneRecordEach(results: readonly CallResult[], bodies: Array<Record<string, unknown>>): void {
@@ -79,7 +92,7 @@ async function expectCreditsAddUp(
   address: Address,
   organizationId: string,
   balance: number,
-  calls: LedgerReport['calls'],
+  records: ReadonlyArray<Record<string, unknown>>,
 ): Promise<void> {
   const entries = await query(
     address,
@@ -88,9 +101,9 @@ async function expectCreditsAddUp(
   )
   expect(entries.reduce((sum, { amount }) => sum + Number(amount), 0)).toBe(balance)
   const settled = entries.filter(({ kind }) => kind === 'settlement')
-  const charged = calls.filter(({ cost }) => cost !== 0)
+  const charged = records.filter(({ kind, cost }) => kind === 'call' && cost !== 0)
   expect(settled.map(({ id, amount }) => `${id} ${amount}`).toSorted()).toEqual(
-    charged.map(({ id, cost }) => `${id} ${-cost}`).toSorted(),
+    charged.map(({ id, cost }) => `${id} ${-Number(cost)}`).toSorted(),
   )
 }
 

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { gateway, query, upstreamControl } from '../harness/gateway.ts'
-import { answered, failed, inTurn } from '../harness/routed-model.ts'
+import { createIntegration, mcpTool, startMcpServer } from '../harness/integrations.ts'
+import { ANSWER_COST, answered, createRoutedModel, failed, inTurn } from '../harness/routed-model.ts'
 import { administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 import { marker, registerScript, seenRequest, seenRequests } from '../harness/upstream.ts'
 import {
@@ -13,7 +14,9 @@ import {
   runDetails,
   trigger,
 } from './support/agents.ts'
+import { callTool, say } from './support/dlp-answers.ts'
 import type { Json } from './support/response-calls.ts'
+import { turnsScript } from './support/response-streams.ts'
 
 let tenant: Tenant
 
@@ -52,8 +55,8 @@ describe.concurrent('a run', () => {
   })
 
   it.each([
-    ['its step', { timeout_seconds: 1 }, {}, 'failure', 'step_timeout'],
-    ['the run', {}, { timeout_seconds: 1 }, 'cancelled', 'timeout'],
+    ['its step', { timeout_seconds: 3 }, {}, 'failure', 'step_timeout'],
+    ['the run', {}, { timeout_seconds: 3 }, 'cancelled', 'timeout'],
   ] as const)('ends with the time of %s, and its turn with it', async (_, step, limits, status, code) => {
     const text = marker()
     const script = await registerScript(gateway(), [
@@ -67,14 +70,55 @@ describe.concurrent('a run', () => {
     await seenRequest(gateway(), text, ({ clientClosedAt }) => clientClosedAt !== null)
   })
 
-  it('ends at its credit limit', async () => {
-    const [one, two] = await Promise.all([says('One.'), says('Two.')])
-    const steps = [{ instructions: one }, { instructions: two }]
-    const definition = definitionOf(steps, { limits: { max_credits: 1 } })
-    const { runId } = await trigger(tenant, await createAgent(tenant, definition))
-    expect((await endedRun(tenant, runId)).status).toBe('failure')
-    const { error, step } = await runDetails(tenant, runId)
-    expect([error, step]).toEqual([{ code: 'max_credits', message: expect.any(String) }, 2])
+  it('ends before the call that could exceed its credit limit', async () => {
+    const own = await createTenant(gateway())
+    const { id: model } = await createRoutedModel(gateway(), ['openai-compatible'])
+    const mark = marker()
+    const steps = [await says('One.'), await says('Two.')].map((script) => ({
+      ...{ instructions: `${script} ${mark}`, model, max_attempts: 3 },
+    }))
+    const runWith = async (limit: number) => {
+      const definition = definitionOf(steps, { limits: { max_credits: limit } })
+      const { runId } = await trigger(own, await createAgent(own, definition))
+      expect((await endedRun(own, runId)).status).toBe('failure')
+      return runDetails(own, runId)
+    }
+    const none = await runWith(1)
+    expect(none).toMatchObject({ step: 1, attempt: 1, cost: 0, error: { code: 'max_credits' } })
+    expect(await seenRequests(gateway(), mark)).toEqual([])
+    // Exactly what the first call can cost: the second one has less left.
+    const reserve = Number(/up to (\d+) micro-credits/.exec((none.error as Json).message as string)?.[1])
+    const one = await runWith(reserve)
+    expect(one).toMatchObject({ step: 2, attempt: 1, cost: ANSWER_COST, error: { code: 'max_credits' } })
+    expect(await seenRequests(gateway(), mark)).toHaveLength(1)
+  })
+
+  it('ends within a step at its credit limit, and calls no tool beyond it', async () => {
+    const own = await createTenant(gateway())
+    const { id: model } = await createRoutedModel(gateway(), ['openai-compatible'])
+    const server = await startMcpServer(gateway(), { tools: [mcpTool('add')] })
+    const { slug } = await createIntegration(gateway(), own, { url: server.url, price: 100_000 })
+    const runWith = async (limit: number) => {
+      const mark = marker()
+      const script = await turnsScript('chat', [[callTool(`${slug}_add`, { text: 'a' })], [say('Done.')]])
+      const tools = { hosted: [], integrations: [{ integration: slug }] }
+      const step = { instructions: `${script} ${mark}`, model, tools, max_output_tokens: 100 }
+      const definition = definitionOf([step], { limits: { max_credits: limit } })
+      const { runId } = await trigger(own, await createAgent(own, definition))
+      const { status } = await endedRun(own, runId)
+      const [requests, calls] = [(await seenRequests(gateway(), mark)).length, await server.calls('add')]
+      const { cost, error } = await runDetails(own, runId)
+      return { cost, error, status, requests, calls }
+    }
+    // The turns fit, the tool does not: the model answers without it.
+    const poor = await runWith(50_000)
+    expect(poor).toMatchObject({ status: 'success', requests: 2, calls: 0 })
+    expect(poor.cost).toBeLessThan(50_000)
+    // The tool fits, and the turn after it does not.
+    const late = await runWith(101_000)
+    expect(late).toMatchObject({ status: 'failure', requests: 1, calls: 1, error: { code: 'max_credits' } })
+    expect(late.cost).toBeLessThanOrEqual(101_000)
+    expect(await runWith(200_000)).toMatchObject({ status: 'success', requests: 2, calls: 2 })
   })
 
   it('fails without credits, without the model, and without its user', async () => {

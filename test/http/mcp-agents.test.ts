@@ -209,6 +209,9 @@ describe.concurrent('tools for agents', () => {
       ({ kind, record }) => kind === 'change' && record.resource === `runs/${runId}`,
     )
     expect(changes).toMatchObject([{ action: 'run.cancelled', user_id: tenant.userId }])
+  })
+
+  it('do not cancel a run that has ended', async () => {
     const ended = await createAgent(tenant, definitionOf([{ instructions: await says('Over.') }]))
     const run = await call('platform_run_agent', { agent_id: ended, wait_seconds: 25 })
     expect(await errorOf('platform_cancel_run', { run_id: run.runId })).toEqual({

@@ -60,7 +60,7 @@ const routes = [...MODEL_ROUTES, { ...RESPONSES_ROUTE, generates: true }, COMPAC
 
 describe.each(routes)('%s', (_, route, host) => {
   it('tells an unknown model', async () => {
-    for (const model of ['no-such-model', 'scripted-chat ', 'SCRIPTED-CHAT', '*', '__proto__', 'agent/x']) {
+    for (const model of ['no-such-model', 'scripted-chat ', 'SCRIPTED-CHAT', '*', '__proto__', 'agents/x']) {
       const refusal: Refusal = {
         status: route.surface === 'messages' ? 404 : 400,
         code: 'model_not_found',

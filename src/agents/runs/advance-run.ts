@@ -1,3 +1,4 @@
+import { MAX_CREDITS } from '../../governance/governed-call.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
@@ -121,7 +122,7 @@ async function timeOut(deps: AgentDeps, run: LeasedRun): Promise<StepOutcome | n
 }
 
 const STEP_TIMEOUT = { code: 'step_timeout', message: 'The step took longer than its definition allows.' }
-const NO_CREDITS = { code: 'max_credits', message: 'The credit limit of the run is reached.' }
+const NO_CREDITS = { code: MAX_CREDITS, message: 'The credit limit of the run is reached.' }
 
 function chargesOf(deps: AgentDeps, run: RunState, ended: EndedStep): { cost: number; hadEffects: boolean } {
   const outcome = endedOutcome(deps, run, ended)
@@ -159,7 +160,7 @@ function refusedOutcome(run: LeasedRun, result: StartResult, now: number): StepO
   }
   const error = apiErrorOf(result.error)
   if (isTransient(error)) return { kind: 'pending', delay: waitOf(run, error, now) }
-  const code = error.limit === 'credits' ? 'insufficient_credits' : (error.code ?? error.kind)
+  const code = error.code ?? (error.limit === 'credits' ? 'insufficient_credits' : error.kind)
   return refusal({ code, message: error.message })
 }
 

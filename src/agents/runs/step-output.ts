@@ -38,7 +38,7 @@ export function outcomeOf(
 
 /** Reasons that a person can act on. */
 const REASONS: Record<string, string> = {
-  max_credits: 'The credit limit of the run is reached.',
+  max_credits: 'What is left of the credit limit of the run does not cover another call.',
   insufficient_credits: 'The organization does not have enough credits.',
   max_time: 'The step took longer than it may.',
   max_turns: 'The step made as many model calls as a response may.',

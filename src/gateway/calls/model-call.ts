@@ -23,6 +23,8 @@ export interface ModelRequest {
   principal: Principal
   /** Whether the call counts against the limits: false for a further turn of a response. */
   counted: boolean
+  /** `CallRequest.creditsLeft`. */
+  creditsLeft?: number | undefined
   /** False for a call that is decided and recorded, and that no model gets: it costs nothing. */
   isSent?: boolean
 }

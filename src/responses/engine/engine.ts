@@ -11,7 +11,7 @@ import { refusedCallItems, sealedItems, withResults } from '../items/output-item
 import type { EventLog } from '../log/event-log.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
 import { workspaceIdOf } from '../object/response-files.ts'
-import type { Interruption, StoredRequest } from '../object/response-head.ts'
+import { creditsLeft, type Interruption, type StoredRequest } from '../object/response-head.ts'
 import type { ResponseState } from '../object/response-state.ts'
 import type { ContextItem, Owner } from '../types.ts'
 import { emitAnswer, type SentCall, summaryOf } from './answer-of-call.ts'
@@ -217,7 +217,7 @@ export class ResponseEngine {
     const decision = decideTurn(end, counted, {
       mostTurns: this.#deps.configuration.RESPONSE_MAX_TURNS,
       mostOutput: request.settings.max_output_tokens ?? null,
-      creditsLeft: request.creditLimit === undefined ? null : request.creditLimit - (state.known.cost ?? 0),
+      creditsLeft: creditsLeft(request, state.known) ?? null,
       compatibility: state.known.compatibility,
     })
     // The last turn is stored with the final response.

@@ -12,6 +12,7 @@ import { type SummaryPart, summaryRequest } from '../compaction/summary-request.
 import { reloadContext } from '../context/load-context.ts'
 import { sealOpener } from '../items/sealed-content.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
+import { creditsLeft } from '../object/response-head.ts'
 import type { ContextItem, Owner } from '../types.ts'
 import { currentPrincipal } from './current-principal.ts'
 import type { EngineRun } from './engine.ts'
@@ -83,7 +84,7 @@ async function admit(
     ? null
     : await neededCompaction(deps, principal, withHosted(settings, tools.hosted), { items, lastTurn }, false)
   signal.throwIfAborted()
-  const call = { identity, principal, counted: false }
+  const call = { identity, principal, counted: false, creditsLeft: creditsLeft(request, state.known) }
   const next = plan
     ? summaryRequest(deps, owner, call, request, plan, { index: 0, summary: null })
     : turnRequest(deps, owner, call, { ...request, settings }, tools, items)
@@ -99,10 +100,10 @@ export async function admitNextPart(
   part: SummaryPart,
   known: Principal | null,
 ): Promise<ReadyTurn> {
-  const { owner, request } = run
+  const { owner, request, state } = run
   const admitting = async () => {
     const principal = await currentPrincipal(deps, owner, request, known)
-    const call = { identity, principal, counted: false }
+    const call = { identity, principal, counted: false, creditsLeft: creditsLeft(request, state.known) }
     return admitted(deps, summaryRequest(deps, owner, call, request, plan, part), plan)
   }
   return orRecorded(deps, run, identity, admitting())

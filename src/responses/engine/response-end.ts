@@ -1,5 +1,6 @@
 import { TurnFailure } from '../../gateway/calls/turn-failure.ts'
 import type { StopReason } from '../../gateway/translation/model-events.ts'
+import { MAX_CREDITS } from '../../governance/governed-call.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { counted } from '../../lib/counted.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
@@ -22,7 +23,8 @@ export function endOfStop(stop: StopReason | null): ResponseEnd {
 
 /**
  * The end of a response in which a turn threw an error.
- * @param later whether an earlier call was charged: then running out of credits is a limit and not a refusal.
+ * @param later whether an earlier call was charged: then running out of credits is a limit and not a refusal. The limit of a
+ *   run always is.
  */
 export function endOfFailure(error: unknown, later: boolean): ResponseEnd {
   if (error instanceof TurnFailure) {
@@ -31,6 +33,7 @@ export function endOfFailure(error: unknown, later: boolean): ResponseEnd {
     return { status: 'failed', error: { code, message: `${message}${retry}` } }
   }
   if (error instanceof ApiError) {
+    if (error.code === MAX_CREDITS) return incomplete(MAX_CREDITS)
     if (later && error.limit === 'credits') return incomplete('insufficient_credits')
     return { status: 'failed', error: { code: error.code ?? 'stream_error', message: error.message } }
   }

@@ -17,6 +17,8 @@ export interface StoredToolCall {
   arguments: string
   state: 'intended' | 'dispatched' | 'done'
   result: ToolResult | null
+  /** Id of its governed call. Stored before it is dispatched: a repetition after a restart opens, and pays, one call. */
+  governedCallId?: string
 }
 
 /** The caller of the tools of a response. */
@@ -42,6 +44,8 @@ export interface CallToRun {
   caller: ToolCaller
   /** Whether the caller has approved it. */
   isApproved: boolean
+  /** `CallRequest.creditsLeft`. */
+  creditsLeft: number | undefined
 }
 
 /**
@@ -66,14 +70,14 @@ export async function runToolCall(
 async function runHosted(
   deps: IntegrationCallDeps,
   { definition, family, price = 0, timeLimit, membersOf, run }: HostedTool,
-  { call, identity, caller }: CallToRun,
+  { call, identity, caller, creditsLeft }: CallToRun,
   signal: AbortSignal,
 ): Promise<ToolRun> {
   const { principal, ...place } = caller
   const made = await callTool(
     deps,
     {
-      ...{ identity, principal, price, timeLimit, arguments: call.arguments },
+      ...{ identity, principal, price, timeLimit, creditsLeft, arguments: call.arguments },
       target: { kind: 'tool', id: definition.name, family },
       execute: (json, { tools: rights }, stop) =>
         run({ ...place, callId: call.callId, arguments: json, rights }, stop),
@@ -117,7 +121,7 @@ async function runSearch(
 async function runIntegration(
   deps: IntegrationCallDeps,
   { offered }: IntegrationTool,
-  { call, identity, caller: { principal }, isApproved }: CallToRun,
+  { call, identity, caller: { principal }, isApproved, creditsLeft }: CallToRun,
   signal: AbortSignal,
 ): Promise<ToolRun> {
   const { tool, connectionId, needsApproval } = offered
@@ -128,7 +132,7 @@ async function runIntegration(
   }
   const made = await callIntegrationTool(
     deps,
-    { identity, principal, tool, connectionId, arguments: call.arguments, accessError },
+    { identity, principal, tool, connectionId, arguments: call.arguments, accessError, creditsLeft },
     signal,
   )
   const { answer, principal: current, closing } = made

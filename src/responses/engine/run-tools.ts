@@ -2,6 +2,7 @@ import type { Principal } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
+import { creditsLeft } from '../object/response-head.ts'
 import { canonicalArguments } from '../tools/integrations/approvals.ts'
 import { integrationTool, type OfferedTool } from '../tools/integrations/offered-tools.ts'
 import type { EngineRun } from './engine.ts'
@@ -37,7 +38,8 @@ export async function runTools(
 ): Promise<Principal> {
   const { state, emitter, tools, request } = run
   const calls = state.toolCalls
-  const isParallel = request.settings.parallel_tool_calls !== false
+  // Under a credit limit each call may cost what the ones before have left.
+  const isParallel = request.settings.parallel_tool_calls !== false && request.creditLimit === undefined
   const mayJoin = (name: string) => isParallel && tools.hosted.get(name)?.repeatable === true
   for (const { callId, result } of calls) if (result) emitter.addResult(callId, result)
   let { principal } = caller
@@ -72,7 +74,8 @@ function dispatch({ state, tools }: EngineRun, calls: StoredToolCall[], index: n
   const call = calls[index] as StoredToolCall
   const mayRepeat = tools.hosted.get(call.upstreamName)?.repeatable
   if (call.state === 'dispatched' && !mayRepeat) throw interruptedTool()
-  calls[index] = { ...call, state: 'dispatched' }
+  const { governedCallId = newId('call') } = call
+  calls[index] = { ...call, state: 'dispatched', governedCallId }
   state.storeToolCall(index, calls[index])
 }
 
@@ -87,10 +90,17 @@ async function execute(
 ): Promise<Principal> {
   const { state, request, tools, emitter } = run
   const call = calls[index] as StoredToolCall
-  const identity = { ...request.identity, callId: newId('call'), at: deps.clock() }
+  const callId = call.governedCallId ?? newId('call')
+  const identity = { ...request.identity, callId, at: deps.clock() }
   const tool = tools.hosted.get(call.upstreamName)
   const isApproved = takeApproval(run, call)
-  const made = await runToolCall(deps, tool, { call, identity, caller, isApproved }, signal)
+  const left = creditsLeft(request, state.known)
+  const made = await runToolCall(
+    deps,
+    tool,
+    { call, identity, caller, isApproved, creditsLeft: left },
+    signal,
+  )
   storeClosing(deps, state, made)
   offer(run, made.found ?? [])
   // Of an aborted call only the record is kept: its response ends, and the item as incomplete.
@@ -112,7 +122,7 @@ function takeApproval(
   const index = approved.findIndex((each) => each.name === upstreamName && each.arguments === text)
   if (index < 0) return false
   approved.splice(index, 1)
-  state.storeRequest(request)
+  state.replaceRequest(request)
   return true
 }
 
@@ -125,7 +135,7 @@ function offer({ state, request, tools }: EngineRun, found: readonly OfferedTool
     integrations.offered.push(offered)
     tools.offer(integrationTool(offered))
   }
-  if (added.length > 0) state.storeRequest(request)
+  if (added.length > 0) state.replaceRequest(request)
 }
 
 /** The outcome is stored before the ledger gets it: a lost close is repeated. */

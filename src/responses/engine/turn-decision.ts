@@ -1,3 +1,4 @@
+import { MAX_CREDITS } from '../../governance/governed-call.ts'
 import type { Usage } from '../../governance/usage.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
@@ -57,7 +58,7 @@ function endOfCalls(
   if (calls.length === 0 || isCut(stop)) return endOfStop(stop)
   const { turns, refusedTurns } = progress
   if (turns >= mostTurns || refusedTurns >= MOST_REFUSED_TURNS) return incomplete('max_turns')
-  if (creditsLeft !== null && creditsLeft <= 0) return incomplete('max_credits')
+  if (creditsLeft !== null && creditsLeft <= 0) return incomplete(MAX_CREDITS)
   return outputLeft(mostOutput, turnUsage(progress)) === 0 ? incomplete('max_output_tokens') : null
 }
 

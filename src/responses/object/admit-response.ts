@@ -127,10 +127,10 @@ export async function admitResponse(
 /** The request of the first model call: of the first turn, or of the compaction before it. */
 function firstRequest(
   deps: ResponseDeps,
-  { identity, principal, headers }: StartRequest,
+  { identity, principal, headers, creditLimit: creditsLeft }: StartRequest,
   { owner, tools, items, isLarge, plan, request }: FirstTurn,
 ) {
-  const call = { identity, principal, counted: true }
+  const call = { identity, principal, counted: true, creditsLeft }
   const sent = { ...request, headers }
   if (plan) return summaryRequest(deps, owner, call, sent, plan, { index: 0, summary: null })
   return turnRequest(deps, owner, call, sent, tools, items, isLarge)

@@ -87,11 +87,17 @@ export interface StoredRequest {
   hostedTools: string[]
   /** Tools of integrations; absent if the request names no integration. */
   integrations?: StoredTools
-  /** Micro-credits that the response may cost: it ends with the turn that reaches them. Absent without a limit. */
+  /** Micro-credits that the response may cost: it ends before the call that could exceed them. Absent without a limit. */
   creditLimit?: number
   /** Ids of the history. Items that others add to the conversation meanwhile are not part of the context. */
   historyIds: string[]
 }
+
+/** Micro-credits that further calls of a response may cost; undefined without a limit. */
+export const creditsLeft = (
+  { creditLimit }: Pick<StoredRequest, 'creditLimit'>,
+  { cost = 0 }: Pick<ResponseHead, 'cost'>,
+): number | undefined => (creditLimit === undefined ? undefined : creditLimit - cost)
 
 export const isOwner = (head: ResponseHead, { organizationId, userId }: Owner): boolean =>
   head.owner.organizationId === organizationId && head.owner.userId === userId

@@ -86,9 +86,14 @@ export class ResponseState {
     return this.#values.get<StoredRequest>('request')
   }
 
-  /** Stores the request unless it is stored already: it never changes. */
+  /** Stores the request unless it is stored already. */
   storeRequest(request: StoredRequest): void {
-    if (!this.request) this.#put('request', request)
+    if (!this.request) this.replaceRequest(request)
+  }
+
+  /** Stores a request that has changed: an approval is used up, or a search has found tools. */
+  replaceRequest(request: StoredRequest): void {
+    this.#put('request', request)
   }
 
   /** The items that each ended turn added to the context. */

@@ -18,8 +18,8 @@ export function someCode(): string {
   return `KX-${digits.slice(0, 4)}-${digits.slice(4)}`
 }
 
-/** What no answer may hold of a value: any two of its ends, and its longest part. */
-export const tracesOf = (code: string): string[] => [code, code.slice(3), code.slice(8), code.slice(3, 7)]
+/** What no answer may hold of a value: its beginning, middle and end. Each is long enough not to be a part of some id. */
+export const tracesOf = (code: string): string[] => [code.slice(0, 7), code.slice(2, 8), code.slice(8)]
 
 export const ALL_DIRECTIONS = ['request', 'response', 'tool_arguments', 'tool_result'] as const
 

@@ -1,0 +1,181 @@
+import { expect } from 'vitest'
+import { query } from '../gateway.ts'
+import { expectSettledLedger } from '../invariants.ts'
+import type { UpstreamRequest } from '../upstream.ts'
+import { workspaceCaller } from '../workspaces.ts'
+import type { CampaignReport } from './campaign.ts'
+import { type AttemptRow, attemptsByRun } from './run-checks.ts'
+import type { DrivenRun } from './run-driver.ts'
+import type { PlannedStep } from './scripted-runs.ts'
+import { type TapeSystem, TOOL_PRICE } from './tape-system.ts'
+
+/** Until the lease of a tool call that was cut off is over. */
+const LEASES_MS = 150_000
+
+/** Expects that no turn was sent, and no tool with effects executed, more often than its attempts say. */
+export async function expectSingleEffects(
+  system: TapeSystem,
+  { runs, upstream }: CampaignReport,
+): Promise<void> {
+  const requests = upstream.byScript()
+  const attempts = await attemptsByRun(system)
+  const added = await addedTexts(system)
+  for (const [mark, users] of stepsByMark(runs)) {
+    const { step } = users[0] as StepUse
+    const rows = users.flatMap(({ run, number }) =>
+      (attempts.get(run.runId) ?? []).filter((row) => row.number === number),
+    )
+    const about = JSON.stringify({ step: { ...step, answers: undefined }, rows })
+    // Nothing in flight is repeated within an attempt, so that each turn of each is one request at most.
+    const sent = requests.get(mark)?.length ?? 0
+    expect(sent, about).toBeLessThanOrEqual(rows.length * step.turns)
+    const least = rows.filter(({ status }) => status === 'completed').length
+    expect(sent, about).toBeGreaterThanOrEqual(least)
+    const done = step.kind === 'shell' ? await loggedLines(system, users, mark) : added
+    for (const effect of step.effects) {
+      const times = done.filter((text) => text === effect).length
+      expect(times, about).toBeLessThanOrEqual(1)
+      if (rows.every((row) => row.attempt === 1 && row.status === 'completed'))
+        expect(times, about).toBe(rows.length && 1)
+    }
+    expectKnownEffects(step, rows, done, about)
+  }
+}
+
+/** A step whose tool was executed says so, also where its process died before the result was known. */
+function expectKnownEffects(
+  { effects }: PlannedStep,
+  rows: readonly AttemptRow[],
+  done: readonly string[],
+  about: string,
+): void {
+  const happened = effects.some((effect) => done.includes(effect))
+  if (happened)
+    expect(
+      rows.some((row) => row.had_effects),
+      about,
+    ).toBe(true)
+}
+
+interface StepUse {
+  run: DrivenRun
+  number: number
+  step: PlannedStep
+}
+
+/** The uses of each step: a restart does the steps of its run again. */
+function stepsByMark(runs: readonly DrivenRun[]): Map<string, StepUse[]> {
+  const uses = runs.flatMap((run) => run.plan.steps.map((step, index) => ({ run, number: index + 1, step })))
+  return Map.groupBy(uses, ({ step }) => step.mark)
+}
+
+/** Texts that the tool `add` was called with, in order. */
+async function addedTexts({ server }: TapeSystem): Promise<string[]> {
+  const calls = (await server.requests()).filter(({ method }) => method === 'tools/call')
+  return calls.map(({ params }) => (params as { arguments: { text: string } }).arguments.text)
+}
+
+/** Lines in the files `log` of the conversations of a step. */
+async function loggedLines(
+  { gateway, tenant: { organizationId, userId } }: TapeSystem,
+  uses: readonly StepUse[],
+  mark: string,
+): Promise<string[]> {
+  const outputs = await Promise.all(
+    uses.map(({ run: { conversationId: workspaceId } }) =>
+      workspaceCaller(gateway.toolsUrl, { organizationId, userId, workspaceId }).shell('cat log 2>/dev/null'),
+    ),
+  )
+  return outputs.flatMap(({ stdout }) => stdout.split('\n')).filter((line) => line === mark)
+}
+
+/** A record of the ledger, as far as the checks read it. */
+interface CallRecord {
+  requestId: string
+  modelId: string | null
+  tool?: string
+  cost: number
+  provenance: string | null
+  flags: string[]
+}
+
+/**
+ * Expects that each run paid for what the upstream served it, once: a call whose usage was reported costs what was served, and
+ * a call that was cut off no more than it had reserved.
+ */
+export async function expectPaidOnce(
+  system: TapeSystem,
+  { runs, upstream }: CampaignReport,
+): Promise<{ records: number; estimated: number }> {
+  const { records } = await expectSettledLedger(system.gateway, system.tenant, LEASES_MS)
+  const calls = records.filter(({ kind }) => kind === 'call') as unknown as CallRecord[]
+  const byRun = Map.groupBy(calls, ({ requestId }) => requestId.replace(/^run_/, ''))
+  const requests = upstream.byScript()
+  const attempts = await attemptsByRun(system)
+  const added = await addedTexts(system)
+  // A restart has the scripts of its run.
+  const families = Map.groupBy(runs, ({ restartedFrom, runId }) => restartedFrom ?? runId)
+  for (const family of families.values()) {
+    const [first] = family
+    const own = family.flatMap(({ runId }) => byRun.get(runId) ?? [])
+    const steps = first?.plan.steps ?? []
+    const models = own.filter(({ modelId }) => modelId !== null)
+    const served = steps.flatMap((step) => servedCosts(step, requests.get(step.mark) ?? []))
+    const sent = steps.reduce((sum, { mark }) => sum + (requests.get(mark)?.length ?? 0), 0)
+    const reported = models.filter(({ provenance }) => provenance === 'reported').map(({ cost }) => cost)
+    const about = JSON.stringify({ runs: family.map(({ runId }) => runId), models, served })
+    expectContained(
+      reported.filter((cost) => cost > 0),
+      served.filter((cost) => cost > 0),
+      about,
+    )
+    // Every request was admitted before it was sent.
+    expect(models.length, about).toBeGreaterThanOrEqual(sent)
+    const tools = own.filter(({ tool }) => tool === system.tool)
+    const executed = steps.flatMap(({ effects }) => effects.filter((effect) => added.includes(effect))).length
+    expect(tools.length, about).toBeGreaterThanOrEqual(executed)
+    for (const { cost } of tools) expect([0, TOOL_PRICE], about).toContain(cost)
+    const rows = family.flatMap(({ runId }) => attempts.get(runId) ?? [])
+    const paid = own.reduce((sum, { cost }) => sum + cost, 0)
+    expect(
+      rows.reduce((sum, { cost }) => sum + cost, 0),
+      about,
+    ).toBeLessThanOrEqual(paid)
+  }
+  return {
+    records: calls.length,
+    estimated: calls.filter(({ provenance }) => provenance === 'estimated').length,
+  }
+}
+
+/** The costs of the answers that were served whole. The nth request of a script gets its nth answer, or its last. */
+function servedCosts({ answers }: PlannedStep, requests: readonly UpstreamRequest[]): number[] {
+  return requests.flatMap(({ finished }, index) => {
+    const answer = answers[Math.min(index, answers.length - 1)]
+    return finished && answer ? [answer.cost] : []
+  })
+}
+
+/** Expects that each cost is one of those that were served, none of them twice. */
+function expectContained(reported: readonly number[], served: readonly number[], about: string): void {
+  const left = [...served]
+  for (const cost of reported) {
+    const index = left.indexOf(cost)
+    expect(index, `${cost} was not served once more: ${about}`).toBeGreaterThanOrEqual(0)
+    left.splice(index, 1)
+  }
+}
+
+/** What must not change any more when all messages of the past are delivered again. */
+export async function lastingState({ gateway, tenant }: TapeSystem, { upstream }: CampaignReport) {
+  await upstream.read()
+  const of = (text: string) => query(gateway, text, [tenant.organizationId])
+  return {
+    runs: await of('SELECT * FROM runs WHERE organization_id = $1 ORDER BY id'),
+    steps: await of('SELECT * FROM run_steps WHERE organization_id = $1 ORDER BY run_id, number, attempt'),
+    verdicts: await of('SELECT * FROM run_verdicts WHERE organization_id = $1 ORDER BY run_id, number'),
+    messages: await of('SELECT * FROM run_outbox WHERE organization_id = $1'),
+    credits: await of('SELECT * FROM credit_entries WHERE organization_id = $1 ORDER BY id'),
+    sent: [...upstream.byScript().values()].flat().length,
+  }
+}
