@@ -71,24 +71,22 @@ export interface VitestRun {
   environment: Record<string, string>
 }
 
-/** Projects whose tests compute, by the process that runs them; those of the others wait for local systems about as long. */
-const COMPUTING_PROJECTS = [['unit', 'steps'], ['durable']]
+/** Projects whose tests compute; those of the others wait for local systems about as long as they compute. */
+const COMPUTING_PROJECTS = ['unit', 'steps', 'durable']
 
 /**
- * The vitest runs that a command needs, in lanes that run side by side. The lanes that compute have one worker each, so
- * that each module is loaded once; they end before the first lane, whose workers keep all processors busy.
+ * The vitest runs that a command needs, in lanes that run side by side. The second lane computes in one worker, while the
+ * tests of the first one wait; so each module of it is loaded once.
  */
 export function lanesOf(command: TestCommand): VitestRun[][] {
+  const computing = command.projects.filter((project) => COMPUTING_PROJECTS.includes(project))
+  const waiting = command.projects.filter((project) => !COMPUTING_PROJECTS.includes(project))
+  if (computing.length === 0 || waiting.length === 0) return [runsOf(command)]
   const isSet = command.rest.some((parameter) => parameter.startsWith('--maxWorkers'))
   const oneWorker = isSet ? command.rest : [...command.rest, '--maxWorkers=1']
-  const waiting = command.projects.filter((project) => !COMPUTING_PROJECTS.flat().includes(project))
-  const computing = COMPUTING_PROJECTS.map((group) =>
-    group.filter((project) => command.projects.includes(project)),
-  ).filter((projects) => projects.length > 0)
-  if (computing.length === 0 || waiting.length === 0) return [runsOf(command)]
   return [
     runsOf({ ...command, projects: waiting }),
-    ...computing.map((projects) => runsOf({ ...command, projects, rest: oneWorker })),
+    runsOf({ ...command, projects: computing, rest: oneWorker }),
   ]
 }
 
@@ -207,21 +205,17 @@ async function runLane(runs: VitestRun[], folder: string, output: number | null)
   return totals
 }
 
-/** Runs lanes side by side. What the first one prints is shown at once; that of the others, after it. */
-async function runLanes([first = [], ...others]: VitestRun[][], folder: string): Promise<Totals> {
-  const beside = others.map((lane, number) => {
-    const printed = join(folder, `lane-${number}.txt`)
-    const output = openSync(printed, 'w')
-    return { printed, running: runLane(lane, folder, output).finally(() => closeSync(output)) }
-  })
-  let totals = await runLane(first, folder, null)
-  if (beside.length > 0)
-    console.log('\nThe tests of the other projects run beside these; their reports follow.')
-  for (const { printed, running } of beside) {
-    totals = addTotals(totals, await running)
-    process.stdout.write(readFileSync(printed))
-  }
-  return totals
+/** Runs lanes side by side. What the first one prints is shown at once; that of the second, after the first. */
+async function runLanes([first = [], second = []]: VitestRun[][], folder: string): Promise<Totals> {
+  const printed = join(folder, 'second-lane.txt')
+  const output = openSync(printed, 'w')
+  const running = runLane(second, folder, output).finally(() => closeSync(output))
+  const firstTotals = await runLane(first, folder, null)
+  if (second.length > 0)
+    console.log('\nThe tests of the other projects run beside these; their report follows.')
+  const secondTotals = await running
+  process.stdout.write(readFileSync(printed))
+  return addTotals(firstTotals, secondTotals)
 }
 
 async function main(): Promise<void> {

@@ -56,13 +56,15 @@ describe('the runs of vitest', () => {
   ]
   const TRIALS = { EVENT_LOG_SEEDS: '10', LEDGER_SEEDS: '10', RESPONSE_FAULT_RUNS: '200' }
 
-  it('are in one lane for the projects that wait, and in two others, of one worker each, for those that compute', () => {
+  it('are in one lane for the projects that wait, and in another, in one worker, for those that compute', () => {
     const environment = { LEDGER_SEEDS: '9' }
     const given = ['ledger', '-t', 'name']
     expect(lanes('ledger', '--ledger-seeds', '9', '-t', 'name')).toEqual([
       [{ parameters: ['--project', 'local', '--project', 'http', ...given], environment }],
-      [{ parameters: ['--project', 'unit', '--project', 'steps', ...given, '--maxWorkers=1'], environment }],
-      [{ parameters: [...DURABLE, ...given, '--maxWorkers=1'], environment }],
+      [
+        { parameters: ['--project', 'unit', '--project', 'steps', ...given, '--maxWorkers=1'], environment },
+        { parameters: [...DURABLE, ...given, '--maxWorkers=1'], environment },
+      ],
     ])
     const [, computing] = lanes('--maxWorkers', '2')
     expect(computing?.[0]?.parameters).toEqual([
@@ -72,13 +74,6 @@ describe('the runs of vitest', () => {
       'steps',
       '--maxWorkers',
       '2',
-    ])
-  })
-
-  it('leave out the lane of a project that is not asked for', () => {
-    expect(lanes('--project', 'http', '--project', 'durable')).toEqual([
-      [{ parameters: ['--project', 'http'], environment: {} }],
-      [{ parameters: [...DURABLE, '--maxWorkers=1'], environment: {} }],
     ])
   })
 
