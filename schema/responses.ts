@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm'
 import { index, integer, pgTable, primaryKey, text, unique, uuid } from 'drizzle-orm/pg-core'
 import { createdAt, instant } from './columns.ts'
 
@@ -22,30 +23,37 @@ export const conversations = pgTable('conversations', {
   createdAt: instant('created_at').notNull(),
 })
 
-export const responses = pgTable('responses', {
-  id: text('id').primaryKey(),
-  ...owner(),
-  keyId: text('key_id').notNull(),
-  conversationId: text('conversation_id').references(() => conversations.id),
-  /** As the caller sent it. The response may be deleted. */
-  previousResponseId: text('previous_response_id'),
-  model: text('model').notNull(),
-  /** Form in which it is shown, of its request. */
-  compatibility: text('compatibility', { enum: ['headgate', 'open_responses'] })
-    .notNull()
-    .default('headgate'),
-  status: text('status', { enum: ['in_progress', 'completed', 'incomplete', 'failed'] }).notNull(),
-  /** The final response object as JSON, without `output`. Text, because jsonb does not keep the bytes. */
-  body: text('body'),
-  /** The conversation's next position when it began, and after it had added its items: where a fork ends. */
-  contextPosition: integer('context_position'),
-  /** Number of the last event; 0 while it is in progress. */
-  lastSequence: integer('last_sequence').notNull().default(0),
-  /** Version of the data-loss prevention policies in force when it was made. */
-  policyVersion: text('policy_version').notNull(),
-  createdAt: instant('created_at').notNull(),
-  completedAt: instant('completed_at'),
-})
+export const responses = pgTable(
+  'responses',
+  {
+    id: text('id').primaryKey(),
+    ...owner(),
+    keyId: text('key_id').notNull(),
+    conversationId: text('conversation_id').references(() => conversations.id),
+    /** As the caller sent it. The response may be deleted. */
+    previousResponseId: text('previous_response_id'),
+    model: text('model').notNull(),
+    /** Form in which it is shown, of its request. */
+    compatibility: text('compatibility', { enum: ['headgate', 'open_responses'] })
+      .notNull()
+      .default('headgate'),
+    status: text('status', { enum: ['in_progress', 'completed', 'incomplete', 'failed'] }).notNull(),
+    /** The final response object as JSON, without `output`. Text, because jsonb does not keep the bytes. */
+    body: text('body'),
+    /** The conversation's next position when it began, and after it had added its items: where a fork ends. */
+    contextPosition: integer('context_position'),
+    /** Number of the last event; 0 while it is in progress. */
+    lastSequence: integer('last_sequence').notNull().default(0),
+    /** Version of the data-loss prevention policies in force when it was made. */
+    policyVersion: text('policy_version').notNull(),
+    createdAt: instant('created_at').notNull(),
+    completedAt: instant('completed_at'),
+  },
+  (table) => [
+    // For the job that looks for those that no object has: they are few, and old.
+    index('responses_in_progress').on(table.createdAt, table.id).where(sql`${table.status} = 'in_progress'`),
+  ],
+)
 
 /** Input and output of responses. An item is erased together with the response that added it. */
 export const responseItems = pgTable(

@@ -160,6 +160,7 @@ async function bench(options: Options): Promise<void> {
     }
     console.log(renderReport(report))
     if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`)
+    if (agents?.failures.length) throw new BenchFailure(agents.failures.join('\n'))
   } finally {
     await end()
   }

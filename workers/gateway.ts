@@ -9,13 +9,14 @@ import { writeCheckpoint } from '../src/governance/ledger/records/checkpoint.ts'
 import { refreshDue } from '../src/integrations/catalog/refresh-catalogues.ts'
 import { settleAll } from '../src/lib/settle-all.ts'
 import { eraseLeftContent } from '../src/responses/content/content-garbage.ts'
+import { releaseLeftResponses } from '../src/responses/left-responses.ts'
 
 export { ConnectionCredentials } from './connection-credentials.ts'
 export { Ledger } from './ledger.ts'
 export { ResponseSockets } from './response-sockets.ts'
 export { ResponseStream } from './response-stream.ts'
 
-/** The trigger in wrangler.toml that only refreshes catalogues and repeats what agents need; the other one does everything. */
+/** The trigger in wrangler.toml for what must not wait an hour; the other one does everything. */
 const FREQUENT = '*/5 * * * *'
 
 export default {
@@ -26,6 +27,6 @@ export default {
     const hourly =
       event.cron === FREQUENT ? [] : [writeCheckpoint(deps), eraseLeftContent(deps), pruneRuns(deps)]
     const messages = [republishOverdue(deps), republishVerdicts(deps), publishTriggers(deps)]
-    await settleAll([...hourly, refreshDue(deps), ...messages])
+    await settleAll([...hourly, refreshDue(deps), releaseLeftResponses(deps), ...messages])
   },
 } satisfies ExportedHandler<Bindings>

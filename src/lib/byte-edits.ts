@@ -39,10 +39,7 @@ export function* applyEditsInSlices(source: Uint8Array, edits: ByteEdit[]): Slic
     result.pieces.push(piece)
     result.length += piece.length
   }
-  const ordered = yield* sortedInSlices(
-    edits,
-    (left, right) => left.start - right.start || left.end - right.end,
-  )
+  const ordered = edits.length === 1 ? edits : yield* sortedInSlices(edits, byPlace)
   for (const [index, edit] of ordered.entries()) {
     if (index % EDITS_AT_ONCE === EDITS_AT_ONCE - 1) yield
     if (edit.start < at) throw new Error('overlapping edits')
@@ -58,6 +55,7 @@ export function* applyEditsInSlices(source: Uint8Array, edits: ByteEdit[]): Slic
 }
 
 const EDITS_AT_ONCE = 4096
+const byPlace = (left: ByteEdit, right: ByteEdit) => left.start - right.start || left.end - right.end
 
 /** One array of all pieces; the piece itself when there is only one. */
 export function joinBytes(pieces: readonly Uint8Array[]): Uint8Array {
@@ -69,4 +67,16 @@ export function joinBytes(pieces: readonly Uint8Array[]): Uint8Array {
     at += piece.length
   }
   return joined
+}
+
+const PIECES_AT_ONCE = 16 * 1024
+
+/** As `joinBytes`, in slices. */
+export function* joinBytesInSlices(pieces: readonly Uint8Array[]): Slices<Uint8Array> {
+  const joined: Uint8Array[] = []
+  for (let at = 0; at < pieces.length; at += PIECES_AT_ONCE) {
+    if (at > 0) yield
+    joined.push(joinBytes(pieces.slice(at, at + PIECES_AT_ONCE)))
+  }
+  return joinBytes(joined)
 }

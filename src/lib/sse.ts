@@ -4,6 +4,8 @@ import { GrowingBytes } from './growing-bytes.ts'
 
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
+/** Bytes of a line that are searched one by one. */
+const NEAR_BYTES = 512
 const SPACE = 0x20
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
@@ -122,9 +124,16 @@ function lineEndLength(bytes: Uint8Array, at: number): number {
 export function parseFrame(bytes: Uint8Array): SseFrame {
   const frame: SseFrame = { bytes, event: null, dataStart: 0, data: null }
   const further: Uint8Array[] = []
+  // The ends of long lines, as the runtime finds them; each is looked for again only when it was passed.
+  let feed = -1
+  let carriage = -1
   for (let at = 0; at < bytes.length; ) {
-    let end = at
-    while (end < bytes.length && bytes[end] !== LINE_FEED && bytes[end] !== CARRIAGE_RETURN) end++
+    let end = nearLineEnd(bytes, at)
+    if (end < 0) {
+      if (feed < at) feed = indexFrom(bytes, LINE_FEED, at)
+      if (carriage < at) carriage = indexFrom(bytes, CARRIAGE_RETURN, at)
+      end = Math.min(feed, carriage)
+    }
     if (hasPrefix(bytes, at, end, 'data:')) {
       const from = bytes[at + 5] === SPACE ? at + 6 : at + 5
       if (frame.data !== null) further.push(bytes.subarray(from, end))
@@ -141,6 +150,20 @@ export function parseFrame(bytes: Uint8Array): SseFrame {
   if (further.length > 0) return onOneLine(frame.event, [frame.data, ...further])
   if (frame.data.every((byte) => byte === SPACE)) frame.data = null
   return frame
+}
+
+/** The end of a line that is not long, for which a search by the runtime would take longer; -1 for others. */
+function nearLineEnd(bytes: Uint8Array, from: number): number {
+  const limit = Math.min(bytes.length, from + NEAR_BYTES)
+  let at = from
+  while (at < limit && bytes[at] !== LINE_FEED && bytes[at] !== CARRIAGE_RETURN) at++
+  return at < limit || at === bytes.length ? at : -1
+}
+
+/** The first place of a byte, or the end. */
+function indexFrom(bytes: Uint8Array, byte: number, from: number): number {
+  const index = bytes.indexOf(byte, from)
+  return index < 0 ? bytes.length : index
 }
 
 function onOneLine(event: string | null, lines: Uint8Array[]): SseFrame {

@@ -1,6 +1,8 @@
 import { OPERATIONS } from '../../src/gateway/operations.ts'
+import type { Protocol } from '../../src/gateway/protocols/protocol.ts'
 import { requestEdits } from '../../src/gateway/protocols/request-edits.ts'
 import { inspectRequest } from '../../src/gateway/protocols/request-inspection.ts'
+import { PASSED_FRAMES, StreamPipeline } from '../../src/gateway/relay/stream-pipeline.ts'
 import type { Inspection } from '../../src/governance/dlp/inspection.ts'
 import { inspectJson } from '../../src/governance/dlp/json-inspection.ts'
 import { TokenVault } from '../../src/governance/dlp/policy/actions.ts'
@@ -9,10 +11,11 @@ import type { CustomDetector, Profile } from '../../src/governance/dlp/types.ts'
 import { ApiError } from '../../src/lib/api-error.ts'
 import { applyEditsInSlices } from '../../src/lib/byte-edits.ts'
 import type { Slices } from '../../src/lib/slices.ts'
+import { SseReader } from '../../src/lib/sse.ts'
 import { readResponseRequest } from '../../src/responses/context/load-request.ts'
 import { redactItem, redactItems } from '../../src/responses/items/redaction.ts'
 import { fullProfile } from './engine-under-test.ts'
-import { type AnswerInput, answerInputs, type SliceInput } from './slice-inputs.ts'
+import { type AnswerInput, answerInputs, type SliceInput, type StreamInput } from './slice-inputs.ts'
 
 /** Matches of the patterns have a bound: others are searched in the whole text at once. */
 const CUSTOM: readonly CustomDetector[] = [
@@ -80,4 +83,30 @@ export function* answerSlices({ kind, restores }: AnswerInput, body: Uint8Array)
     const { edits } = yield* OPERATIONS[kind].protocol.readAnswer(body, context)
     yield* applyEditsInSlices(body, edits)
   }
+}
+
+/** As chunks arrive from an upstream. */
+const CHUNK_BYTES = 64 * 1024
+
+/** Everything that is done to the frames of a stream, in slices. @returns how the stream ended. */
+export function* streamSlices({ kind, chunks }: StreamInput, bytes: number): Slices<string> {
+  const { protocol }: { protocol: Protocol } = OPERATIONS[kind]
+  const inspection = policyOf(PLAIN).responseInspection()
+  const pipeline = new StreamPipeline({
+    frames: new SseReader(),
+    reader: protocol.streamReader({ inspection, modelId: 'ours', usageRequested: true }),
+    inspection,
+    converter: PASSED_FRAMES,
+    passes: true,
+    redact: (frame) => frame,
+    redactFrame: (frame) => frame,
+  })
+  for (const chunk of chunks(bytes)) {
+    for (let at = 0; at < chunk.length; at += CHUNK_BYTES) {
+      yield* pipeline.push(chunk.subarray(at, at + CHUNK_BYTES))
+      yield
+    }
+  }
+  yield* pipeline.close()
+  return pipeline.end?.kind ?? 'open'
 }

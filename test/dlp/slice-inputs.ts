@@ -249,3 +249,96 @@ export const answerInputs = (token: string): readonly AnswerInput[] => [
     ),
   },
 ]
+
+/** A stream with one long event, or one long text of many events, by its length in bytes. */
+export interface StreamInput {
+  name: string
+  kind: 'chat_completions' | 'messages'
+  chunks: (bytes: number) => Uint8Array[]
+}
+
+const END_OF_CHAT = Buffer.from(
+  'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
+)
+const END_OF_MESSAGE = Buffer.from(
+  'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n',
+)
+const DELTA = 'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{'
+const CALLS = '"tool_calls":[{"index":0,"function":{"arguments":"'
+const USE_START =
+  'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f","input":{'
+
+/** One event. */
+const event =
+  (head: string, unit: string, tail: string, end: Uint8Array): StreamInput['chunks'] =>
+  (bytes) => [Buffer.concat([filled(head, unit, `${tail}\n\n`)(bytes), end])]
+
+/** Pieces of one text, each in an event. */
+const pieces =
+  (head: string, piece: string, tail: string, end: Uint8Array): StreamInput['chunks'] =>
+  (bytes) => {
+    const one = Buffer.from(`${head}${piece}${tail}\n\n`)
+    const [first, last] = ['{\\"a\\":\\"', '\\"}'].map((text) => Buffer.from(`${head}${text}${tail}\n\n`))
+    const middle = Buffer.alloc(Math.floor(bytes / piece.length) * one.length, one)
+    return [Buffer.concat([first as Buffer, middle, last as Buffer]), end]
+  }
+
+const ARGUMENTS_PIECE = 'Lorem ipsum dolor sit amet, a@example.com. '.repeat(20)
+
+export const STREAM_INPUTS: readonly StreamInput[] = [
+  {
+    name: 'event of words',
+    kind: 'chat_completions',
+    chunks: event(`${DELTA}"content":"`, WORDS, '"}}]}', END_OF_CHAT),
+  },
+  {
+    name: 'event of one word',
+    kind: 'chat_completions',
+    chunks: event(`${DELTA}"content":"`, 'a', '"}}]}', END_OF_CHAT),
+  },
+  {
+    name: 'event of findings',
+    kind: 'messages',
+    chunks: event(
+      'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"',
+      'card 4111 1111 1111 1111 a@example.com ',
+      '"}}',
+      END_OF_MESSAGE,
+    ),
+  },
+  {
+    name: 'event of arguments',
+    kind: 'chat_completions',
+    chunks: event(`${DELTA}${CALLS}{\\"a\\":\\"`, WORDS, '\\"}"}}]}}]}', END_OF_CHAT),
+  },
+  {
+    name: 'event of numbers in tool input',
+    kind: 'messages',
+    chunks: event(`${USE_START}"a":[1`, ',4111111111111111', ']}}}', END_OF_MESSAGE),
+  },
+  {
+    name: 'event of a number in tool input',
+    kind: 'messages',
+    chunks: event(`${USE_START}"a":`, '7', '}}}', END_OF_MESSAGE),
+  },
+  {
+    name: 'event of many names',
+    kind: 'messages',
+    chunks: event(`${USE_START}"a":1`, ',"Lorem ipsum 12":1', '}}}', END_OF_MESSAGE),
+  },
+  {
+    name: 'arguments in pieces',
+    kind: 'chat_completions',
+    chunks: pieces(`${DELTA}${CALLS}`, ARGUMENTS_PIECE, '"}}]}}]}', END_OF_CHAT),
+  },
+  {
+    name: 'input in pieces',
+    kind: 'messages',
+    chunks: pieces(
+      'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"',
+      ARGUMENTS_PIECE,
+      '"}}',
+      END_OF_MESSAGE,
+    ),
+  },
+]

@@ -1,6 +1,11 @@
 import { expect, it } from 'vitest'
-import { heldBytes, inspectionSlices } from './inspection-slices.ts'
-import { SLICE_INPUTS, type SliceInput } from './slice-inputs.ts'
+import { planFor } from '../../src/governance/dlp/scan/plan.ts'
+import { resolveOverlaps } from '../../src/governance/dlp/scan/resolve.ts'
+import type { Finding } from '../../src/governance/dlp/types.ts'
+import type { Slices } from '../../src/lib/slices.ts'
+import { fullProfile } from './engine-under-test.ts'
+import { heldBytes, inspectionSlices, streamSlices } from './inspection-slices.ts'
+import { SLICE_INPUTS, STREAM_INPUTS } from './slice-inputs.ts'
 
 const BODY_BYTES = 20_000_000
 /** Milliseconds of processor time; the slowest machine that was measured needs half of it. */
@@ -15,8 +20,7 @@ const processorTime = () => {
 }
 
 /** Milliseconds of processor time of each slice that takes more than `LONG_SLICE`, by its number. */
-async function longSlices(input: SliceInput, body: Uint8Array): Promise<Map<number, number>> {
-  const slices = inspectionSlices(input, body)
+async function longSlices(slices: Slices<unknown>): Promise<Map<number, number>> {
   const long = new Map<number, number>()
   for (let number = 0; ; number++) {
     const begun = processorTime()
@@ -29,11 +33,10 @@ async function longSlices(input: SliceInput, body: Uint8Array): Promise<Map<numb
 }
 
 /** Slices are the same each time: what is long only once is a garbage collection, or a compilation. */
-async function leastTimes(input: SliceInput): Promise<number[]> {
-  const body = heldBytes(input.body(BODY_BYTES))
-  let least = await longSlices(input, body)
+async function leastTimes(work: () => Slices<unknown>): Promise<number[]> {
+  let least = await longSlices(work())
   for (let run = 0; run < 2 && least.size > 0; run++) {
-    const next = await longSlices(input, body)
+    const next = await longSlices(work())
     least = new Map(
       [...least].flatMap(([number, took]) => {
         const again = next.get(number)
@@ -44,14 +47,53 @@ async function leastTimes(input: SliceInput): Promise<number[]> {
   return [...least.values()]
 }
 
-it.each(SLICE_INPUTS)('no slice of 20 MB takes long: $name', async (input) => {
-  const times = await leastTimes(input)
+async function expectShortSlices(name: string, work: () => Slices<unknown>): Promise<void> {
+  const times = await leastTimes(work)
   const longest = Math.max(0, ...times)
   if (times.length > 0) {
-    console.log(
-      `${input.name}: ${times.length} slices over ${LONG_SLICE} ms, the longest ${longest.toFixed(0)} ms`,
-    )
+    console.log(`${name}: ${times.length} slices over ${LONG_SLICE} ms, the longest ${longest.toFixed(0)} ms`)
   }
   expect(longest).toBeLessThan(LONGEST_SLICE)
   expect(times.length).toBeLessThan(MOST_LONG_SLICES)
+}
+
+it.each(SLICE_INPUTS)('no slice of 20 MB takes long: $name', async (input) => {
+  const body = heldBytes(input.body(BODY_BYTES))
+  await expectShortSlices(input.name, () => inspectionSlices(input, body))
+})
+
+const EVENT_BYTES = 8_000_000
+
+it.each(STREAM_INPUTS)('no slice of a stream takes long: $name', async (input) => {
+  await expectShortSlices(input.name, () => streamSlices(input, EVENT_BYTES))
+})
+
+const FINDINGS = 150_000
+const FINDING_UNITS = 40
+
+const findings = (from: number, count: number, units: number): Finding[] =>
+  Array.from({ length: count }, (_, index) => {
+    const start = from + index * FINDING_UNITS
+    return { start, end: start + units, detector: 'email', category: 'contact' as const, score: 1 }
+  })
+
+/** Findings of which one overlaps all others and yields to them. Of the others, later ones are longer: they come first. */
+function overlappingFindings(): Finding[] {
+  const end = FINDINGS * FINDING_UNITS
+  const whole: Finding = { start: 0, end, detector: 'all', category: 'custom', score: 1 }
+  const parts = Array.from({ length: 25 }, (_, part) =>
+    findings((part * end) / 25, FINDINGS / 25, 10 + part),
+  ).flat()
+  return [whole, ...parts]
+}
+
+it('no slice of resolving overlaps takes long', async () => {
+  const spans = overlappingFindings()
+  const all = { id: 'all', kind: 'dictionary', terms: ['all'], score: 1 } as const
+  const rules = [
+    { detector: 'all', minimumScore: 0, action: 'mask' },
+    { detector: 'email', minimumScore: 0, action: 'redact' },
+  ] as const
+  const plan = planFor({ ...fullProfile([all]), rules: [...rules] })
+  await expectShortSlices('overlaps', () => resolveOverlaps(spans, plan))
 })

@@ -1,5 +1,9 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { configurationOf, createDatabase } from '../../src/deps.ts'
+import { releaseLeftResponses } from '../../src/responses/left-responses.ts'
+import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   type Caller,
@@ -20,6 +24,12 @@ useDatabaseGate()
 const model = useScriptedModel()
 beforeAll(seedModel)
 const asked = requestOf(model)
+
+const deps = {
+  database: createDatabase(configurationOf(env)),
+  clock: () => Date.now(),
+  responseStream: (id: string) => responseStreamClient(env.RESPONSE_STREAMS, id),
+}
 
 const BEGINNING = 'INSERT INTO \\"responses\\"'
 const ROLLBACK = 'DELETE FROM \\"responses\\"'
@@ -119,6 +129,27 @@ describe('a row that reached Postgres after the rollback of its response', () =>
     expect(await left.row()).toBeUndefined()
     await finish(next, 2)
     expect(await writerOf(conversation)).toBeNull()
+  })
+
+  it('is deleted by the scheduled job, which spares what runs', async () => {
+    const caller = await newCaller()
+    const conversation = await newConversation(caller)
+    const left = await leftOver(caller, { conversation })
+    const running = newResponse(caller)
+    expect(await running.start()).toMatchObject({ error: null })
+    passTime(599_000)
+    await releaseLeftResponses(deps)
+    expect(await left.row()).toMatchObject({ status: 'in_progress' })
+
+    passTime(1_000)
+    await releaseLeftResponses(deps)
+
+    expect(await left.row()).toBeUndefined()
+    expect(await writerOf(conversation)).toBeNull()
+    expect(await running.row()).toMatchObject({ status: 'in_progress' })
+    expect(await writerOf(await conversationOf(running))).toBe(running.responseId)
+    await finish(running, 2)
+    expect(await running.row()).toMatchObject({ status: 'completed' })
   })
 
   it('is replaced when it arrives while the next start is under way', async () => {

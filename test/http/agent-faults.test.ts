@@ -2,6 +2,7 @@ import { neon, neonConfig } from '@neondatabase/serverless'
 import { drizzle } from 'drizzle-orm/neon-http'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { createRunQueue } from '../../src/agents/queue/run-queue.ts'
+import { publishRun } from '../../src/agents/runs/publish-run.ts'
 import { pruneRuns, republishOverdue } from '../../src/agents/runs/sweep.ts'
 import { parseConfiguration } from '../../src/env.ts'
 import { query, upstreamControl } from '../harness/gateway.ts'
@@ -139,12 +140,49 @@ describe('a run', () => {
     await advance(600_000)
     await vi.waitFor(async () => {
       const pending = await send(`${address.standIns.qstash}/control/pending`)
-      expect(jsonOf(pending).messages).toHaveLength(1)
+      // Its own, and the watchdog's repetition after the lease.
+      expect(jsonOf(pending).messages).toHaveLength(2)
     })
     await upstreamControl(address).release(signal)
     expect(resultText(await ended(runId))).toBe('Done.')
     expect(await attemptsOf(runId)).toEqual(['1.1 completed'])
     expect(await seenRequests(address, text)).toHaveLength(1)
+  })
+
+  it('goes on after a lease whose delivery lost the answer, without a watchdog and a sweep', async () => {
+    const script = await inTurn(address, answered('chat', 'Done.', true))
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: script }]), address)
+    await address.killStandIn('qstash')
+    const { runId } = await trigger(tenant, agentId, {}, address)
+    await query(
+      address,
+      `UPDATE runs SET leased_until = now() + interval '100 seconds', lease_token = 'lost' WHERE id = $1`,
+      [runId],
+    )
+    await address.startStandIn('qstash')
+    const revision = { organizationId: tenant.organizationId, runId, rev: 1 }
+    for (const again of ['first', 'second']) await publishRun(sweepDeps(), revision, { again })
+    // One repetition for both.
+    await vi.waitFor(async () => {
+      const pending = jsonOf(await send(`${address.standIns.qstash}/control/pending`))
+      expect(pending).toMatchObject({ active: [], messages: [{}] })
+    })
+    await endLease(runId)
+    await advance(106_000)
+    expect(resultText(await ended(runId))).toBe('Done.')
+    expect(await outboxOf(runId)).toEqual([])
+  })
+
+  it('goes on after a change whose delivery lost the answer', async () => {
+    const script = await inTurn(address, answered('chat', 'Done.', true))
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: script }]), address)
+    await address.killStandIn('qstash')
+    const { runId } = await trigger(tenant, agentId, {}, address)
+    await query(address, 'UPDATE runs SET rev = 2 WHERE id = $1', [runId])
+    await query(address, 'UPDATE run_outbox SET rev = 2 WHERE run_id = $1', [runId])
+    await address.startStandIn('qstash')
+    await publishRun(sweepDeps(), { organizationId: tenant.organizationId, runId, rev: 1 })
+    expect(resultText(await ended(runId))).toBe('Done.')
   })
 
   it('is accepted while QStash is away, and begun by the sweep', async () => {

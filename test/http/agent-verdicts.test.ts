@@ -195,10 +195,13 @@ describe.concurrent('a check', () => {
 })
 
 describe.concurrent('a judge', () => {
-  const judged = async (answers: string[], { output = 'Done.', more = {} as Json, who = tenant } = {}) => {
+  const judged = async (
+    answers: string[],
+    { output = 'Done.', step = {} as Json, more = {} as Json, who = tenant } = {},
+  ) => {
     const text = marker()
     const objective = `Say done. ${text} ${await says(...answers)}`
-    const evaluation = await evaluate([{ instructions: await says(output), objective }], more, who)
+    const evaluation = await evaluate([{ instructions: await says(output), objective, ...step }], more, who)
     const requests = (await seenRequests(gateway(), text)).map(({ body }) => body)
     return { ...evaluation, requests, verdict: (await verdictsOf(evaluation.runId, who))[0] as Json }
   }
@@ -281,9 +284,11 @@ describe.concurrent('a judge', () => {
       requests: [],
       verdict: { reason: 'model_access_denied' },
     })
-    const limited = await judged([good], { more: { limits: { max_credits: 1 } } })
+    // The step fits into the limit, and what the judge can cost at most does not.
+    const limits = { max_credits: 20_000 }
+    const limited = await judged([good], { step: { max_output_tokens: 100 }, more: { limits } })
     expect(limited).toMatchObject({ result: 'unknown', requests: [], verdict: { reason: 'max_credits' } })
-    expect(limited.steps[0]?.explanation).toBe('The credit limit of the run is reached.')
+    expect(limited.steps[0]?.explanation).toContain('credit limit')
   })
 
   it('is not called without credits', async () => {

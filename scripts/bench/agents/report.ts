@@ -6,14 +6,17 @@ import type { OperationFigures } from './operations.ts'
 import { costOf, PRICES, type PricedUnit } from './prices.ts'
 import type { AgentsFigures } from './section.ts'
 
-/** The section of agents as Markdown. */
-export const renderAgents = ({ dispatch, concurrent, operations }: AgentsFigures): string =>
+/** The section of agents as Markdown, without the parts that failed. */
+export const renderAgents = ({ dispatch, concurrent, operations, failures }: AgentsFigures): string =>
   [
-    renderDispatch(dispatch),
-    renderConcurrent(concurrent),
-    renderOperations(operations),
-    renderCost(operations, dispatch.runs),
-  ].join('\n\n')
+    dispatch && renderDispatch(dispatch),
+    concurrent && renderConcurrent(concurrent),
+    operations && renderOperations(operations),
+    operations && dispatch && renderCost(operations, dispatch.runs),
+    ...failures,
+  ]
+    .filter((part) => part !== null)
+    .join('\n\n')
 
 function renderDispatch({ direct, runs, turnsOfRun, sequences, atOnce }: DispatchFigures): string {
   const row = (name: string, of: (figures: TurnFigures) => number, show: (value: number) => string) => [

@@ -33,7 +33,6 @@ export async function beginJudging(
   body: Record<string, unknown>,
 ): Promise<Refusal | null> {
   const creditLimit = await creditsLeft(deps, run)
-  if (creditLimit !== null && creditLimit <= 0) return NO_CREDITS
   try {
     const principal = await principalOf(deps, run)
     const request = {
@@ -49,6 +48,7 @@ export async function beginJudging(
       },
       headers: [],
       compatibility: null,
+      ...(creditLimit !== null && { creditLimit }),
     }
     const result = await deps.responseStream(responseId).start(request, messageBody(JSON.stringify(body)))
     if (result.error !== null) return refusalOf(apiErrorOf(result.error))
@@ -59,27 +59,20 @@ export async function beginJudging(
   }
 }
 
-const NO_CREDITS: Refusal = {
-  kind: 'final',
-  code: 'max_credits',
-  message: 'The credit limit of the run is reached.',
-}
-
 /** What the run may still cost; null without a limit. */
 async function creditsLeft(
   deps: AgentDeps,
   { id, organizationId, definition }: RunState,
 ): Promise<number | null> {
   const { max_credits: most } = definition.limits
-  return most === undefined
-    ? null
-    : most - (await selectRunCost(deps.database, { organizationId, runId: id }))
+  if (most === undefined) return null
+  return Math.max(0, most - (await selectRunCost(deps.database, { organizationId, runId: id })))
 }
 
 function refusalOf(error: ApiError): Refusal {
   const { retryAfterSeconds, message } = error
   if (isTransient(error)) return { kind: 'later', code: error.code ?? error.kind, message, retryAfterSeconds }
-  const code = error.limit === 'credits' ? 'insufficient_credits' : (error.code ?? error.kind)
+  const code = error.code ?? (error.limit === 'credits' ? 'insufficient_credits' : error.kind)
   return { kind: 'final', code, message }
 }
 

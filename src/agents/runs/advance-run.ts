@@ -8,11 +8,11 @@ import type { StartResult } from '../../responses/types.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { announceVerdict } from '../evaluations/publish-verdict.ts'
 import {
+  type FoundRun,
   finishCancelled,
   leaseRun,
   type RunRevision,
   releaseRun,
-  selectRunState,
   storeChange,
 } from './progress.store.ts'
 import { announceRun, publishRun } from './publish-run.ts'
@@ -32,23 +32,25 @@ const LONGEST_WAIT_MS = 300_000
 
 /**
  * Advances a run by one delivery: begins the response of its current step or finds it, waits for its end for at most
- * RUN_DELIVERY_MS, and stores what follows. A message of an earlier revision, or of a run that another delivery holds, does
- * nothing, so that messages may be repeated, late and out of order.
+ * RUN_DELIVERY_MS, and stores what follows. A message of an earlier revision does nothing, and one of a run that another
+ * delivery holds is repeated after that lease, so that messages may be repeated, late and out of order.
  * @throws what a service that is away throws: the delivery has to be repeated.
  */
 export async function advanceRun(deps: AgentDeps, revision: RunRevision): Promise<void> {
   const now = deps.clock()
   const token = newId('lease')
   const leasedUntil = now + deps.configuration.RUN_DELIVERY_MS + LEASE_MARGIN_MS
-  const run = await leaseRun(deps.database, revision, { now, leasedUntil, token })
-  if (!run) return finishEndedRun(deps, revision)
   try {
+    const leasing = await leaseRun(deps.database, revision, { now, leasedUntil, token })
+    if (leasing.kind === 'refused') return await withoutLease(deps, revision, leasing.run)
+    const { run } = leasing
     await publishWatchdog(deps, revision, leasedUntil - now + WATCHDOG_MARGIN_MS, token)
     const outcome = await workOnStep(deps, run, now + deps.configuration.RUN_DELIVERY_MS)
     await storeOutcome(deps, run, outcome)
   } catch (error) {
-    await releaseRun(deps.database, run).catch((failure) =>
-      logEvent('warn', 'run_not_released', { run_id: run.id, error: errorText(failure) }),
+    // Also after a failed lease: the statement may have been executed.
+    await releaseRun(deps.database, revision, token).catch((failure) =>
+      logEvent('warn', 'run_not_released', { run_id: revision.runId, error: errorText(failure) }),
     )
     throw error
   }
@@ -172,10 +174,24 @@ function waitOf(run: LeasedRun, { retryAfterSeconds = 0 }: ApiError, now: number
   return Math.min(LONGEST_WAIT_MS, Math.max(SHORTEST_WAIT_MS, retryAfterSeconds * 1_000, age / 4))
 }
 
-/** Ends the response of a cancelled run. Another run needs nothing. */
-async function finishEndedRun(deps: AgentDeps, revision: RunRevision): Promise<void> {
-  const run = await selectRunState(deps.database, revision)
-  if (!run || run.rev !== revision.rev || run.status !== 'cancelled') return
+/** What a message does that cannot lease its run. */
+async function withoutLease(deps: AgentDeps, revision: RunRevision, run: FoundRun | null): Promise<void> {
+  if (!run || run.rev < revision.rev) return
+  if (run.rev > revision.rev) {
+    // The delivery that stored the later revision may have died, or not known that it did.
+    if (run.unpublishedDueAt === null) return
+    return announceRun(deps, { ...revision, rev: run.rev }, run.unpublishedDueAt - deps.clock())
+  }
+  if (run.status === 'cancelled') return finishEndedRun(deps, revision, run)
+  if (run.status !== 'in_progress') return
+  // The delivery that holds it may be dead, and its watchdog may not have been published. One repetition for each lease.
+  const { leasedUntil } = run
+  const left = leasedUntil === null ? 0 : Math.max(0, leasedUntil - deps.clock())
+  await publishRun(deps, revision, { delay: left + WATCHDOG_MARGIN_MS, again: `held-${leasedUntil}` })
+}
+
+/** Ends the response of a cancelled run. */
+async function finishEndedRun(deps: AgentDeps, revision: RunRevision, run: FoundRun): Promise<void> {
   const stopped = await stopResponse(deps, run)
   const now = deps.clock()
   // A delivery that held the run may be about to begin the response.

@@ -19,29 +19,39 @@ const instant = (at: number) => sql`${new Date(at).toISOString()}::timestamptz`
 const isRun = ({ organizationId, runId }: Pick<RunRevision, 'organizationId' | 'runId'>) =>
   sql`${runs.id} = ${runId} AND ${runs.organizationId} = ${organizationId}`
 
+/** A run that no delivery was given. Times are in milliseconds since the epoch. */
+export interface FoundRun extends RunState {
+  /** Until when a delivery holds it; null if none does. */
+  leasedUntil: number | null
+  /** When the message of its revision is due, if it is not published; otherwise null. */
+  unpublishedDueAt: number | null
+}
+
 /**
  * Leases a run that is in progress at this revision, unless another delivery holds it.
- * @returns null when it is ended, at another revision, or leased.
+ * @returns `refused`: it is ended, at another revision, or leased; `run` is null for one that does not exist, or was ended here
+ *   because its definition cannot be read. @throws ApiError internal for another run with such a definition.
  */
 export async function leaseRun(
   database: Database,
   revision: RunRevision,
   { now, leasedUntil, token }: { now: number; leasedUntil: number; token: string },
-): Promise<LeasedRun | null> {
+): Promise<{ kind: 'leased'; run: LeasedRun } | { kind: 'refused'; run: FoundRun | null }> {
   const results = await database.batch([
     database.execute(sql`UPDATE ${runs} SET leased_until = ${instant(leasedUntil)}, lease_token = ${token}
       WHERE ${isRun(revision)} AND rev = ${revision.rev} AND status = 'in_progress'
         AND (leased_until IS NULL OR leased_until <= ${instant(now)})`),
-    database.execute(stateQuery(sql`${isRun(revision)} AND ${runs.leaseToken} = ${token}`)),
+    database.execute(stateQuery(isRun(revision))),
     database.execute(attemptsQuery(revision)),
   ])
   const [row] = results[1].rows
-  if (row && !isReadable(row.definition)) {
+  const isLeased = row?.leaseToken === token
+  if (isLeased && !isReadable(row.definition)) {
     await failUnreadable(database, revision, { now, token })
-    return null
+    return { kind: 'refused', run: null }
   }
-  const run = stateOf(results[1].rows, results[2].rows)
-  return run && { ...run, leaseToken: token }
+  const run = foundRun(results[1].rows, results[2].rows)
+  return run && isLeased ? { kind: 'leased', run: { ...run, leaseToken: token } } : { kind: 'refused', run }
 }
 
 /** Ends a run whose definition a later release cannot read: it would be repeated for ever. */
@@ -67,22 +77,22 @@ async function failUnreadable(
 export async function selectRunState(
   database: Database,
   run: Pick<RunRevision, 'organizationId' | 'runId'>,
-): Promise<(RunState & { leasedUntil: number | null }) | null> {
+): Promise<FoundRun | null> {
   const results = await database.batch([
     database.execute(stateQuery(isRun(run))),
     database.execute(attemptsQuery(run)),
   ])
-  const state = stateOf(results[0].rows, results[1].rows)
-  if (state === null) return null
-  const { leasedUntil } = results[0].rows[0] as { leasedUntil: string | null }
-  return { ...state, leasedUntil: leasedUntil === null ? null : Date.parse(leasedUntil) }
+  return foundRun(results[0].rows, results[1].rows)
 }
 
 const stateQuery = (condition: SQL): SQL =>
   sql`SELECT ${runs.id}, ${runs.organizationId} AS "organizationId", ${runs.userId} AS "userId",
       ${runs.conversationId} AS "conversationId", ${runs.status}, ${runs.rev}, ${runs.step}, ${runs.attempt},
       ${runs.sealedInputs} AS "sealedInputs", ${milliseconds(sql`${runs.deadlineAt}`)} AS "deadlineAt",
-      ${runs.leasedUntil} AS "leasedUntil", ${agentVersions.definition}
+      ${runs.leaseToken} AS "leaseToken", ${milliseconds(sql`${runs.leasedUntil}`)} AS "leasedUntil",
+      (SELECT ${milliseconds(sql`${runOutbox.dueAt}`)} FROM ${runOutbox} WHERE ${runOutbox.runId} = ${runs.id}
+        AND ${runOutbox.rev} = ${runs.rev} AND ${runOutbox.publishedAt} IS NULL) AS "unpublishedDueAt",
+      ${agentVersions.definition}
     FROM ${runs} JOIN ${agentVersions}
       ON ${agentVersions.agentId} = ${runs.agentId} AND ${agentVersions.version} = ${runs.agentVersion}
     WHERE ${condition}`
@@ -101,14 +111,19 @@ type Times<Row> = Omit<Row, 'createdAt' | 'deadlineAt' | 'cost'> & {
   cost: number | string
 }
 
-function stateOf(
+type RunRow = Omit<FoundRun, 'deadlineAt' | 'attempts'> & { deadlineAt: number; leaseToken: string | null }
+
+function foundRun(
   rows: ReadonlyArray<Record<string, unknown>>,
   attempts: ReadonlyArray<Record<string, unknown>>,
-): RunState | null {
-  const row = rows[0] as (Omit<RunState, 'deadlineAt' | 'attempts'> & { deadlineAt: number }) | undefined
-  if (!row) return null
+): FoundRun | null {
+  const found = rows[0] as RunRow | undefined
+  if (!found) return null
+  const { leaseToken: _, leasedUntil, unpublishedDueAt, ...row } = found
   return {
     ...row,
+    leasedUntil: leasedUntil === null ? null : Number(leasedUntil),
+    unpublishedDueAt: unpublishedDueAt === null ? null : Number(unpublishedDueAt),
     deadlineAt: new Date(Number(row.deadlineAt)),
     definition: storedDefinition(row.definition),
     attempts: (attempts as unknown as Array<Times<StepAttempt>>).map((each) => ({
@@ -121,9 +136,9 @@ function stateOf(
 }
 
 /** Ends a lease without a change, so that a repeated delivery need not wait for it. */
-export async function releaseRun(database: Database, run: LeasedRun): Promise<void> {
+export async function releaseRun(database: Database, run: RunRevision, leaseToken: string): Promise<void> {
   await database.execute(sql`UPDATE ${runs} SET leased_until = NULL, lease_token = NULL
-    WHERE ${runs.id} = ${run.id} AND ${runs.organizationId} = ${run.organizationId} AND lease_token = ${run.leaseToken}`)
+    WHERE ${isRun(run)} AND lease_token = ${leaseToken}`)
 }
 
 /** Options of a change that does not come from a delivery. */

@@ -70,7 +70,7 @@ export const completions: Protocol = {
 
 function* readAnswer(body: Uint8Array, context: AnswerContext): Slices<AnswerReading> {
   const scan = new ChunkScan(body, context, false)
-  yield* scan.readWhole()
+  yield* scan.read()
   context.inspection.endUnit(body.length)
   const isError = scan.error !== null && !scan.hasChoices
   return { edits: scan.edits, isError, usage: usageOfChat(scan.usageValue()), textBytes: scan.textBytes }

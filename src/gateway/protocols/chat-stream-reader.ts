@@ -1,20 +1,14 @@
 import type { Usage } from '../../governance/usage.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import { scanJson } from '../../lib/json-scan.ts'
+import type { Slices } from '../../lib/slices.ts'
 import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
 import { type Json, objectOf, textOf } from '../translation/json.ts'
 import { isOverload } from '../translation/upstream-errors.ts'
 import { ChunkScan } from './chunk-scan.ts'
-import { ChunkTexts } from './chunk-texts.ts'
+import { type ChunkHead, ChunkTexts } from './chunk-texts.ts'
 import { editedJson, moveToFrame, scanFrame } from './frame-json.ts'
 import { FrameTemplate } from './frame-template.ts'
-import {
-  type AnswerContext,
-  type FrameVerdict,
-  leavesTextsUnchanged,
-  type StreamReader,
-  sendsBlocks,
-} from './protocol.ts'
+import { type AnswerContext, type FrameVerdict, leavesTextsUnchanged, type StreamReader } from './protocol.ts'
 import type { HeldFrame } from './streamed-texts.ts'
 import { usageOfChat } from './usage.ts'
 
@@ -35,17 +29,17 @@ export class ChatStreamReader implements StreamReader {
   #mayHaveUsage = false
   readonly #context: AnswerContext
   readonly #texts: ChunkTexts
-  /** The last chunk, whose head our own chunks repeat; kept only where texts are inspected. */
-  #lastChunk: Uint8Array | null = null
+  /** Members of the last chunk that our own chunks repeat; kept only where texts are inspected. */
+  #head: ChunkHead | null = null
   /** Of the last chunk that was scanned and had nothing but text; null before it, and under a policy. */
   #template: FrameTemplate | null = null
 
   constructor(context: AnswerContext) {
     this.#context = context
-    this.#texts = new ChunkTexts(context.inspection, sendsBlocks(context))
+    this.#texts = new ChunkTexts(context)
   }
 
-  read(frame: SseFrame): FrameVerdict {
+  *read(frame: SseFrame): Slices<FrameVerdict> {
     const { inspection } = this.#context
     if (frame.data === null) {
       inspection.endUnit(frame.bytes.length)
@@ -55,15 +49,15 @@ export class ChatStreamReader implements StreamReader {
     if (isDone(frame.data)) {
       this.ended = true
       inspection.endUnit(frame.bytes.length)
-      const before = this.#held(null)
+      const before = yield* this.#held(null)
       return { kind: 'forward', edits: exactDone(frame.data, frame.dataStart), started: false, before }
     }
-    return this.#readAlike(frame, frame.data) ?? this.#readChunk(frame, frame.data)
+    return this.readAlike(frame) ?? (yield* this.#readChunk(frame, frame.data))
   }
 
-  /** Reads a chunk that differs from the last in its text alone; null for any other. */
-  #readAlike(frame: SseFrame, data: Uint8Array): FrameVerdict | null {
-    const effects = frame.event === null ? this.#template?.effectsOf(data) : null
+  readAlike(frame: SseFrame): FrameVerdict | null {
+    const { data } = frame
+    const effects = data && frame.event === null ? this.#template?.effectsOf(data) : null
     if (!effects) return null
     const { inspection } = this.#context
     inspection.count(effects.inspected)
@@ -73,18 +67,13 @@ export class ChatStreamReader implements StreamReader {
     return { kind: 'forward', edits: effects.edits, started: true }
   }
 
-  #readChunk(frame: SseFrame, data: Uint8Array): FrameVerdict {
+  *#readChunk(frame: SseFrame, data: Uint8Array): Slices<FrameVerdict> {
     const { inspected } = this.#context.inspection.counts
     const scan = new ChunkScan(data, this.#context, true)
     const before: HeldFrame[] = []
-    const failure = scanFrame(frame, this.#context.inspection, () => {
-      scanJson(data, scan)
-      if (!scan.strings) return
-      before.push(...this.#texts.endedParts(scan.strings, scan, () => this.#head()))
-      scan.edits.push(...this.#texts.edits(scan.strings, data, scan))
-    })
+    const failure = yield* scanFrame(frame, this.#context.inspection, this.#inspectChunk(data, scan, before))
     if (failure) return failure
-    if (scan.strings) this.#lastChunk = data.slice()
+    if (scan.strings) this.#head = scan.head
     if (scan.error || frame.event === 'error') {
       return { kind: 'failure', forward: null, ...errorOf(data, scan) }
     }
@@ -99,12 +88,24 @@ export class ChatStreamReader implements StreamReader {
       this.#usage = usage
       this.#usageIsLast = this.#isComplete
     }
-    for (const position of scan.finished) before.push(...this.#held(scan.choices[position] ?? position))
+    for (const position of scan.finished)
+      before.push(...(yield* this.#held(scan.choices[position] ?? position)))
     const verdict = this.#editUsage(scan, before)
     const isOnlyText = verdict.kind === 'forward' && !usage && scan.finished.size === 0
     if (isOnlyText && frame.event === null && scan.changing.length > 0) this.#learn(data, scan, inspected)
     moveToFrame(scan.edits, frame)
     return verdict
+  }
+
+  /** @param before takes frames that are sent ahead of the chunk. */
+  *#inspectChunk(data: Uint8Array, scan: ChunkScan, before: HeldFrame[]): Slices<void> {
+    yield* scan.read()
+    if (!scan.strings) return
+    if (this.#texts.inBlocks) {
+      for (const frame of yield* this.#texts.endedParts(scan.strings, scan, this.#head ?? []))
+        before.push(frame)
+    }
+    for (const edit of yield* this.#texts.edits(scan.strings, data, scan)) scan.edits.push(edit)
   }
 
   /** @param before how many bytes had been inspected before the chunk. */
@@ -114,15 +115,8 @@ export class ChatStreamReader implements StreamReader {
   }
 
   /** Frames with the held-back text of a choice, or of all choices. */
-  #held(choice: number | null): HeldFrame[] {
-    return this.#lastChunk ? this.#texts.end(choice, this.#head()) : []
-  }
-
-  /** Members that every chunk of this stream repeats. */
-  #head(): Record<string, unknown> {
-    const last = this.#lastChunk ? JSON.parse(decoder.decode(this.#lastChunk)) : {}
-    const { id, object, created, model } = last as Record<string, unknown>
-    return { id, object, created, model: this.#context.modelId ?? model }
+  *#held(choice: number | null): Slices<HeldFrame[]> {
+    return this.#head ? yield* this.#texts.end(choice, this.#head) : []
   }
 
   /** Interface, chat completion object: usage is omitted from intermediate chunks, and sent only on request. */
@@ -138,11 +132,11 @@ export class ChatStreamReader implements StreamReader {
   }
 
   /** Some upstreams omit `[DONE]` after the finish reasons; clients wait for it. */
-  closingFrames(): HeldFrame[] | null {
+  *closingFrames(): Slices<HeldFrame[] | null> {
     if (this.ended) return []
     if (!this.#isComplete) return null
     this.#usageIsLast = true
-    return [...this.#held(null), { bytes: encodeFrame(null, DONE), released: 0, withheld: 0 }]
+    return [...(yield* this.#held(null)), { bytes: encodeFrame(null, DONE), released: 0, withheld: 0 }]
   }
 
   /** Every choice that has begun has its finish reason. */

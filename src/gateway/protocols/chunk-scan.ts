@@ -17,6 +17,9 @@ const NULL = encoder.encode('null')
 /** `choices`, a choice, `delta`, `tool_calls`, a call, `index`. */
 const DEEPEST_INDEX = 6
 
+/** Members that all chunks of a stream repeat. */
+const HEAD: ReadonlySet<string> = new Set(['id', 'object', 'created', 'model'])
+
 /** Names under which servers stream reasoning. */
 const REASONING: ReadonlySet<unknown> = new Set(['reasoning_content', 'reasoning', 'reasoning_details'])
 
@@ -39,6 +42,8 @@ export class ChunkScan {
   readonly strings: FrameString[] | null
   /** Strings of a chunk under no policy that its `FrameTemplate` leaves open. */
   readonly changing: ChangingString[] = []
+  /** Copies of the members that all chunks of a stream repeat; only where texts are followed over chunks. */
+  readonly head: Array<[name: string, json: Uint8Array]> = []
   /** The `index` members of tool calls, by the path of the call. */
   readonly indexes = new Map<string, number>()
   /** Moonshot reports usage within the choice: https://platform.moonshot.ai/docs/api/chat */
@@ -82,8 +87,8 @@ export class ChunkScan {
     else this.#context.inspection.count(end - start)
   }
 
-  /** Scans a whole answer, in slices. @throws JsonSyntaxError, ApiError `dlp_blocked`. */
-  *readWhole(): Slices<void> {
+  /** Scans it, and inspects all but `strings`, in slices. @throws JsonSyntaxError, ApiError `dlp_blocked`. */
+  *read(): Slices<void> {
     const edits = yield* inspectWhileScanning(this.#bytes, this, this.#waiting)
     for (const edit of edits) this.edits.push(edit)
   }
@@ -118,6 +123,7 @@ export class ChunkScan {
   }
 
   #member(name: string, kind: JsonKind, start: number, end: number): void {
+    if (this.strings && HEAD.has(name)) this.head.push([name, this.#bytes.slice(start, end)])
     if (name === 'choices') this.hasChoices = true
     else if (name === 'usage') this.usage = { kind, start, end }
     else if (name === 'error' && kind !== 'null') this.error = { start, end }

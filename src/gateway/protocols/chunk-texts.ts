@@ -1,7 +1,8 @@
 import type { HeldText, Inspection } from '../../governance/dlp/inspection.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import { encodeFrame } from '../../lib/sse.ts'
-import { type FrameString, type HeldFrame, heldText, inspectPiece, type TextKind } from './streamed-texts.ts'
+import type { Slices } from '../../lib/slices.ts'
+import { type AnswerContext, sendsBlocks } from './protocol.ts'
+import { type FrameString, type HeldFrame, heldFrame, inspectPiece, type TextKind } from './streamed-texts.ts'
 
 /**
  * Texts of a chat completion stream, each followed over its chunks by the indexes of its choice and tool call.
@@ -20,12 +21,18 @@ export interface ChunkPlaces {
   indexes: ReadonlyMap<string, number>
 }
 
+/** Members of a chunk that all chunks of its stream repeat, as JSON. */
+export type ChunkHead = ReadonlyArray<readonly [name: string, json: Uint8Array]>
+
+const decoder = new TextDecoder()
 const ARGUMENTS = new Set(['arguments', 'input'])
 const pathKey = (path: Path) => JSON.stringify(path)
 
 export class ChunkTexts {
   readonly #inspection: Inspection
-  readonly #inBlocks: boolean
+  /** Whether the caller receives an answer as consecutive blocks. */
+  readonly inBlocks: boolean
+  readonly #modelId: string | null
   /** By choice: the current part of an answer that is sent in blocks. */
   readonly #parts = new Map<number, Part>()
   /** Parts that end within the current chunk, as `<choice>:<part>`. */
@@ -33,24 +40,19 @@ export class ChunkTexts {
   /** By key: the path of a text within its choice. */
   readonly #places = new Map<string, Path>()
 
-  /** @param inBlocks whether the caller receives an answer as consecutive blocks. */
-  constructor(inspection: Inspection, inBlocks = false) {
-    this.#inspection = inspection
-    this.#inBlocks = inBlocks
+  constructor(context: AnswerContext) {
+    this.#inspection = context.inspection
+    this.inBlocks = sendsBlocks(context)
+    this.#modelId = context.modelId
   }
 
   /**
-   * Ends the part of the answer that another part follows: its held-back text could not be added to its block later.
-   * Only for callers that receive blocks; called before `edits`.
-   * @param head members that every frame repeats.
+   * Ends, in slices, the part of the answer that another part follows: its held-back text could not be added to its block later.
+   * Only for callers that receive blocks (`inBlocks`); called before `edits`.
+   * @param head of the chunk before.
    * @returns frames with the held-back text.
    */
-  endedParts(
-    strings: readonly FrameString[],
-    places: ChunkPlaces,
-    head: () => Record<string, unknown>,
-  ): HeldFrame[] {
-    if (!this.#inBlocks) return []
+  *endedParts(strings: readonly FrameString[], places: ChunkPlaces, head: ChunkHead): Slices<HeldFrame[]> {
     this.#closing.clear()
     const frames: HeldFrame[] = []
     for (const [choice, parts] of partsIn(strings, places)) {
@@ -60,54 +62,64 @@ export class ChunkTexts {
       for (const part of parts) if (part !== last) this.#closing.add(`${choice}:${part}`)
       // Fragments of arguments name their call, so they may come at any time.
       if (current !== undefined && current !== 'call' && !parts.has(current))
-        frames.push(...this.#endPart(choice, current, head))
+        frames.push(...(yield* this.#endPart(choice, current, head)))
     }
     return frames
   }
 
-  #endPart(choice: number, part: Part, head: () => Record<string, unknown>): HeldFrame[] {
+  *#endPart(choice: number, part: Part, head: ChunkHead): Slices<HeldFrame[]> {
     const keys = [...this.#places].filter(
       ([key, place]) => key.startsWith(`${choice}:`) && partOf(place) === part,
     )
-    return keys.flatMap(([key]) => this.#inspection.end(key).map((held) => this.#frame(held, head())))
+    const frames: HeldFrame[] = []
+    for (const [key] of keys) {
+      for (const held of yield* this.#inspection.end(key)) frames.push(this.#frame(held, head))
+    }
+    return frames
   }
 
-  /** Inspects the strings of a chunk. */
-  edits(strings: readonly FrameString[], source: Uint8Array, places: ChunkPlaces): ByteEdit[] {
+  /** Inspects the strings of a chunk, in slices. */
+  *edits(strings: readonly FrameString[], source: Uint8Array, places: ChunkPlaces): Slices<ByteEdit[]> {
     const edits: ByteEdit[] = []
     for (const string of strings) {
-      const edit = this.#edit(string, source, places)
+      const edit = yield* this.#edit(string, source, places)
       if (edit) edits.push(edit)
     }
     return edits
   }
 
-  #edit(string: FrameString, source: Uint8Array, places: ChunkPlaces): ByteEdit | null {
+  *#edit(string: FrameString, source: Uint8Array, places: ChunkPlaces): Slices<ByteEdit | null> {
     const [root, position, member] = string.path
     const streamed = root === 'choices' && typeof position === 'number' && isStreamed(string.path)
     if (!streamed) {
       const field = { path: string.path, partial: false, ...chunkTextKind(string.path) }
-      return member === 'logprobs' ? null : this.#inspection.text(field, source, string.start, string.end)
+      if (member === 'logprobs') return null
+      return yield* this.#inspection.textInSlices(field, source, string.start, string.end)
     }
     const place = resolved(string.path, places.indexes)
     const choice = places.choices[position] ?? position
     const key = `${choice}:${pathKey(place)}`
     this.#places.set(key, place)
     const last = places.finished.has(position) || this.#closing.has(`${choice}:${partOf(place)}`)
-    return inspectPiece(this.#inspection, string, source, { key, ...chunkTextKind(string.path), last })
+    const text = { key, ...chunkTextKind(string.path), last }
+    return yield* inspectPiece(this.#inspection, string, source, text)
   }
 
-  /** Ends the texts of a choice, or all texts. @returns frames with the text that was held back. */
-  end(choice: number | null, head: Record<string, unknown>): HeldFrame[] {
-    return this.#inspection.end(choice === null ? '' : `${choice}:`).map((held) => this.#frame(held, head))
+  /** Ends the texts of a choice, or all texts, in slices. @returns frames with the text that was held back. */
+  *end(choice: number | null, head: ChunkHead): Slices<HeldFrame[]> {
+    const ended = yield* this.#inspection.end(choice === null ? '' : `${choice}:`)
+    return ended.map((held) => this.#frame(held, head))
   }
 
-  #frame(held: HeldText, head: Record<string, unknown>): HeldFrame {
+  #frame(held: HeldText, head: ChunkHead): HeldFrame {
     const index = Number.parseInt(held.key, 10)
     const place = this.#places.get(held.key) ?? ['delta', 'content']
-    const choice = { index, ...nested(place, heldText(held)), finish_reason: null }
-    const bytes = encodeFrame(null, { ...head, choices: [choice] })
-    return { bytes, released: held.released, withheld: held.withheld }
+    const members = Object.fromEntries(head.map(([name, json]) => [name, JSON.parse(decoder.decode(json))]))
+    if (this.#modelId !== null) members.model = this.#modelId
+    return heldFrame(null, held, (text) => {
+      const choice = { index, ...nested(place, text), finish_reason: null }
+      return { ...members, choices: [choice] }
+    })
   }
 }
 

@@ -7,7 +7,7 @@ import { editedJson, jsonAt } from './frame-json.ts'
 import { type ChangingString, changingString } from './frame-template.ts'
 import { type AnswerContext, keepsSignatures } from './protocol.ts'
 import { SourceData } from './source-data.ts'
-import { type FrameString, inspectOwnValue, ownValuePlace } from './streamed-texts.ts'
+import { type FrameString, ownValuePlace } from './streamed-texts.ts'
 import { isText, isUnreadable } from './text-fields.ts'
 
 const encoder = new TextEncoder()
@@ -25,7 +25,7 @@ export class EventScan {
   readonly changing: ChangingString[] = []
   readonly #partial: boolean
   readonly #bytes: Uint8Array
-  /** Texts of a whole answer. */
+  /** Texts of a whole answer; names and numbers of tool input. */
   readonly #waiting: WaitingTexts
   readonly #context: AnswerContext
   /** Whether a policy inspects texts. */
@@ -73,8 +73,8 @@ export class EventScan {
     else inspection.count(end - start)
   }
 
-  /** Scans a whole answer, in slices. @throws JsonSyntaxError, ApiError `dlp_blocked`. */
-  *readWhole(): Slices<void> {
+  /** Scans it, and inspects all but `strings`, in slices. @throws JsonSyntaxError, ApiError `dlp_blocked`. */
+  *read(): Slices<void> {
     const edits = yield* inspectWhileScanning(this.#bytes, this, this.#waiting)
     for (const edit of edits) this.edits.push(edit)
   }
@@ -111,9 +111,7 @@ export class EventScan {
       // In a whole answer, and in the event that begins a block.
       if (path[2] !== 'input' && path[1] !== 'input') return
       const place = { path, start, end, memberStart, nameEnd }
-      if (this.strings)
-        this.edits.push(...inspectOwnValue(this.#context.inspection, place, kind, this.#bytes))
-      else if (this.#active) this.#waiting.addValue(ownValuePlace(place), kind, 'tool_arguments')
+      if (this.#active) this.#waiting.addValue(ownValuePlace(place), kind, 'tool_arguments')
       return
     }
     const place = placeOf(path)

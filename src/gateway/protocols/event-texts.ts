@@ -2,8 +2,8 @@ import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { JsonPath } from '../../lib/json-visitor.ts'
-import { encodeFrame } from '../../lib/sse.ts'
-import { type FrameString, type HeldFrame, heldText, inspectPiece } from './streamed-texts.ts'
+import type { Slices } from '../../lib/slices.ts'
+import { type FrameString, type HeldFrame, heldFrame, inspectPiece } from './streamed-texts.ts'
 import { lastName } from './text-fields.ts'
 
 /** Texts of a messages stream, each followed over the deltas of its block. */
@@ -36,42 +36,49 @@ export class EventTexts {
     this.#signsThinking = signsThinking
   }
 
-  /** Inspects the strings of an event. */
-  edits(strings: readonly FrameString[], source: Uint8Array, event: TextEvent): ByteEdit[] {
+  /** Inspects the strings of an event, in slices. */
+  *edits(strings: readonly FrameString[], source: Uint8Array, event: TextEvent): Slices<ByteEdit[]> {
     const edits: ByteEdit[] = []
     for (const string of strings) {
-      const edit = this.#edit(string, source, event)
+      const edit = yield* this.#edit(string, source, event)
       if (edit) edits.push(edit)
     }
     return edits
   }
 
-  #edit(string: FrameString, source: Uint8Array, { type, block, delta }: TextEvent): ByteEdit | null {
+  *#edit(
+    string: FrameString,
+    source: Uint8Array,
+    { type, block, delta }: TextEvent,
+  ): Slices<ByteEdit | null> {
     const { path, start, end } = string
     const name = String(path[1])
     // A block may begin with the first piece of its text. Every member of its deltas may be a piece of one.
     const isPiece =
       path[0] === 'delta' ? type === STREAMING : path[0] === 'content_block' && CONTINUED.has(name)
-    if (path.length !== 2 || !isPiece) return this.#inspection.text(fieldOf(path), source, start, end)
+    if (path.length !== 2 || !isPiece)
+      return yield* this.#inspection.textInSlices(fieldOf(path), source, start, end)
     if (path[0] === 'delta') this.#types.set(name, delta)
     const json = name === 'partial_json'
     const kind = json ? 'tool_arguments' : 'response'
     const signed = name === 'thinking' && this.#signsThinking
     const text = { key: `${block}:${name}`, kind, json, last: false, signed } as const
-    const edit = inspectPiece(this.#inspection, string, source, text)
+    const edit = yield* inspectPiece(this.#inspection, string, source, text)
     if (name === 'thinking' && (edit?.withheld ?? 0) > 0) this.changedThinking.add(block)
     return edit
   }
 
-  /** Ends the texts of a block, or all texts. @returns frames with the text that was held back. */
-  end(block: number | null): HeldFrame[] {
-    return this.#inspection.end(block === null ? '' : `${block}:`).map((held) => {
+  /** Ends the texts of a block, or all texts, in slices. @returns frames with the text that was held back. */
+  *end(block: number | null): Slices<HeldFrame[]> {
+    const ended = yield* this.#inspection.end(block === null ? '' : `${block}:`)
+    return ended.map((held) => {
       const [index = '0', ...names] = held.key.split(':')
       const name = names.join(':')
       if (name === 'thinking' && held.withheld > 0) this.changedThinking.add(Number(index))
-      const delta = { type: this.#types.get(name) ?? `${name}_delta`, [name]: heldText(held) }
-      const bytes = encodeFrame(STREAMING, { type: STREAMING, index: Number(index), delta })
-      return { bytes, released: held.released, withheld: held.withheld }
+      const type = this.#types.get(name) ?? `${name}_delta`
+      return heldFrame(STREAMING, held, (text) => {
+        return { type: STREAMING, index: Number(index), delta: { type, [name]: text } }
+      })
     })
   }
 }

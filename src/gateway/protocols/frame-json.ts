@@ -1,6 +1,7 @@
 import type { Inspection } from '../../governance/dlp/inspection.ts'
 import { applyEdits, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
 import { JsonSyntaxError } from '../../lib/json-visitor.ts'
+import type { Slices } from '../../lib/slices.ts'
 import type { SseFrame } from '../../lib/sse.ts'
 import type { FrameVerdict } from './protocol.ts'
 
@@ -16,11 +17,15 @@ export const editedJson = (bytes: Uint8Array, edits: ByteEdit[]): unknown =>
 
 /**
  * Scans the payload of a frame and ends the frame's unit of the inspection.
- * @returns null, or the failure of a payload that is not JSON.
+ * @param scan of the payload. @returns null, or the failure of a payload that is not JSON.
  */
-export function scanFrame(frame: SseFrame, inspection: Inspection, scan: () => void): FrameVerdict | null {
+export function* scanFrame(
+  frame: SseFrame,
+  inspection: Inspection,
+  scan: Slices<void>,
+): Slices<FrameVerdict | null> {
   try {
-    scan()
+    yield* scan
     return null
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error

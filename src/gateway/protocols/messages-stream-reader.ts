@@ -1,5 +1,5 @@
 import type { Usage } from '../../governance/usage.ts'
-import { scanJson } from '../../lib/json-scan.ts'
+import type { Slices } from '../../lib/slices.ts'
 import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
 import { objectOf, textOf } from '../translation/json.ts'
 import { EventScan } from './event-scan.ts'
@@ -39,20 +39,20 @@ export class MessagesStreamReader implements StreamReader {
     this.texts = new EventTexts(context.inspection, keepsSignatures(context))
   }
 
-  read(frame: SseFrame): FrameVerdict {
+  *read(frame: SseFrame): Slices<FrameVerdict> {
     const { inspection } = this.#context
     const { data } = frame
     if (data === null) {
       inspection.endUnit(frame.bytes.length)
       return { kind: 'drop' }
     }
-    return this.#readAlike(frame, data) ?? this.#readEvent(frame, data)
+    return this.readAlike(frame) ?? (yield* this.#readEvent(frame, data))
   }
 
-  /** Reads a delta that differs from the last in its text alone; null for any other event. */
-  #readAlike(frame: SseFrame, data: Uint8Array): FrameVerdict | null {
+  readAlike(frame: SseFrame): FrameVerdict | null {
     const template = this.#template
-    const effects = template?.event === frame.event ? template.frame.effectsOf(data) : null
+    const { data } = frame
+    const effects = data && template?.event === frame.event ? template.frame.effectsOf(data) : null
     if (!effects) return null
     const { inspection } = this.#context
     inspection.count(effects.inspected)
@@ -62,18 +62,16 @@ export class MessagesStreamReader implements StreamReader {
     return { kind: 'forward', edits: effects.edits, started: true }
   }
 
-  #readEvent(frame: SseFrame, data: Uint8Array): FrameVerdict {
+  *#readEvent(frame: SseFrame, data: Uint8Array): Slices<FrameVerdict> {
     const { inspection } = this.#context
     const { inspected: before } = inspection.counts
     const scan = new EventScan(data, this.#context, true)
-    const failure = scanFrame(frame, inspection, () => {
-      scanJson(data, scan)
-      if (scan.strings) scan.edits.push(...this.texts.edits(scan.strings, data, eventOf(frame, scan)))
-    })
+    const failure = yield* scanFrame(frame, inspection, this.#inspectEvent(frame, data, scan))
     if (failure) return failure
     const type = typeOf(frame, scan)
     const handler = Object.hasOwn(EVENTS, type) ? EVENTS[type] : undefined
-    const verdict = (handler ?? forward)(this, scan)
+    const handled = (handler ?? forward)(this, scan)
+    const verdict = 'kind' in handled ? handled : yield* handled
     if (type === 'content_block_delta' && !scan.isSignature && scan.changing.length > 0) {
       const { changing, edits, textBytes } = scan
       const inspected = inspection.counts.inspected - before
@@ -86,6 +84,13 @@ export class MessagesStreamReader implements StreamReader {
     return verdict
   }
 
+  *#inspectEvent(frame: SseFrame, data: Uint8Array, scan: EventScan): Slices<void> {
+    yield* scan.read()
+    if (!scan.strings) return
+    for (const edit of yield* this.texts.edits(scan.strings, data, eventOf(frame, scan)))
+      scan.edits.push(edit)
+  }
+
   /** Called by the event table. @param output whether this usage counts output. */
   addUsage(value: unknown, output: boolean): void {
     const usage = usageOfMessages(value, this.#usage)
@@ -95,10 +100,10 @@ export class MessagesStreamReader implements StreamReader {
   }
 
   /** Some upstreams omit `message_stop` after the stop reason; official clients throw without it. */
-  closingFrames(): HeldFrame[] | null {
+  *closingFrames(): Slices<HeldFrame[] | null> {
     if (this.ended) return []
     if (!this.stopped) return null
-    return [...this.texts.end(null), { bytes: MESSAGE_STOP, released: 0, withheld: 0 }]
+    return [...(yield* this.texts.end(null)), { bytes: MESSAGE_STOP, released: 0, withheld: 0 }]
   }
 
   get passesUnread(): boolean {
@@ -128,7 +133,7 @@ const eventOf = (frame: SseFrame, scan: EventScan): TextEvent => ({
 
 const THINKING_TYPES: ReadonlySet<unknown> = new Set(['thinking', 'redacted_thinking'])
 
-type EventHandler = (reader: MessagesStreamReader, scan: EventScan) => FrameVerdict
+type EventHandler = (reader: MessagesStreamReader, scan: EventScan) => FrameVerdict | Slices<FrameVerdict>
 
 const forward: EventHandler = (_reader, scan) => ({ kind: 'forward', edits: scan.edits, started: true })
 
@@ -142,29 +147,27 @@ const EVENTS: Record<string, EventHandler> = {
     reader.reasoned ||= THINKING_TYPES.has(scan.parse('content_block', 'type'))
     return forward(reader, scan)
   },
-  content_block_delta(reader, scan) {
+  *content_block_delta(reader, scan) {
     reader.textBytes += scan.textBytes
-    if (!scan.isSignature) return forward(reader, scan)
+    if (!scan.isSignature) return { kind: 'forward', edits: scan.edits, started: true }
     // The signature ends the thinking, so that all of its changes are known here.
     const block = blockOf(scan) ?? 0
-    const before = reader.texts.end(block)
+    const before = yield* reader.texts.end(block)
     if (reader.texts.changedThinking.has(block)) scan.removeSignature()
     return { kind: 'forward', edits: scan.edits, started: true, before }
   },
-  content_block_stop: (reader, scan) => ({
-    kind: 'forward',
-    edits: scan.edits,
-    started: true,
-    before: reader.texts.end(blockOf(scan)),
-  }),
+  *content_block_stop(reader, scan) {
+    const before = yield* reader.texts.end(blockOf(scan))
+    return { kind: 'forward', edits: scan.edits, started: true, before }
+  },
   message_delta(reader, scan) {
     reader.addUsage(scan.parse('usage'), true)
     reader.stopped ||= typeof scan.parse('delta', 'stop_reason') === 'string'
     return forward(reader, scan)
   },
-  message_stop(reader, scan) {
+  *message_stop(reader, scan) {
     reader.ended = true
-    return { kind: 'forward', edits: scan.edits, started: true, before: reader.texts.end(null) }
+    return { kind: 'forward', edits: scan.edits, started: true, before: yield* reader.texts.end(null) }
   },
   ping: (_reader, scan) => ({ kind: 'forward', edits: scan.edits, started: false }),
   error(_reader, scan) {

@@ -53,7 +53,7 @@ export const countTokens: Protocol = {
 
 function* readAnswer(body: Uint8Array, context: AnswerContext): Slices<AnswerReading> {
   const scan = new EventScan(body, context, false)
-  yield* scan.readWhole()
+  yield* scan.read()
   scan.removeSignatures()
   context.inspection.endUnit(body.length)
   const isError = (scan.parse('error') ?? null) !== null && scan.parse('content') === undefined

@@ -91,15 +91,18 @@ export interface Meter {
 
 /** Reads one stream, frame by frame. */
 export interface StreamReader extends Meter {
-  read(frame: SseFrame): FrameVerdict
+  /** Reads at once a frame that differs from the last in its text alone; null for any other, which `read` takes. */
+  readAlike(frame: SseFrame): FrameVerdict | null
+  /** Reads a frame, in slices. @throws ApiError for one that must not pass. */
+  read(frame: SseFrame): Slices<FrameVerdict>
   /** Whether the stream has ended as its protocol demands. */
   readonly ended: boolean
   /** The answer is complete; only its usage is still to come. */
   readonly usagePending: boolean
   /** Whether the rest of the stream needs no change, judging by the request and the frames so far. */
   readonly passesUnread: boolean
-  /** Frames that complete the stream after the upstream has closed it; null when it was cut off. */
-  closingFrames(): HeldFrame[] | null
+  /** Frames that complete the stream after the upstream has closed it, in slices; null when it was cut off. */
+  closingFrames(): Slices<HeldFrame[] | null>
 }
 
 export type FrameVerdict =

@@ -1,7 +1,7 @@
 import type { HeldText, Inspection } from '../../governance/dlp/inspection.ts'
 import { type JsonValuePlace, nameAndNumberInSlices } from '../../governance/dlp/names-and-numbers.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
-import type { ByteEdit } from '../../lib/byte-edits.ts'
+import { type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
 import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'
 import { drained, type Slices } from '../../lib/slices.ts'
 
@@ -36,16 +36,17 @@ export interface StreamedText extends TextKind {
   signed?: boolean
 }
 
-/** Inspects a piece of a streamed text. @returns the edit that the inspection demands. */
-export function inspectPiece(
+/** Inspects a piece of a streamed text, in slices. @returns the edit that the inspection demands. */
+export function* inspectPiece(
   inspection: Inspection,
   { path, start, end }: FrameString,
   source: Uint8Array,
   { key, kind, json, last, signed = false }: StreamedText,
-): ByteEdit | null {
-  const edit = inspection.text({ path, partial: true, key, kind, json, signed }, source, start, end)
+): Slices<ByteEdit | null> {
+  const field = { path, partial: true, key, kind, json, signed }
+  const edit = yield* inspection.textInSlices(field, source, start, end)
   if (!last) return edit
-  const [held] = inspection.end(key)
+  const [held] = yield* inspection.end(key)
   if (!held) return edit
   const before = edit?.replacement ?? (edit ? new Uint8Array() : source.subarray(start, end))
   const contents = new Uint8Array(before.length + held.contents.length)
@@ -87,8 +88,28 @@ export function inspectOwnValueInSlices(
 export const ownValuePlace = (place: JsonValuePlace): JsonValuePlace =>
   place.path.indexOf('input') < place.path.length - 1 ? place : { ...place, path: [] }
 
-const decoder = new TextDecoder()
+const encoder = new TextEncoder()
 
-/** Held-back contents as text. */
-export const heldText = ({ contents }: HeldText): string =>
-  JSON.parse(`"${decoder.decode(contents)}"`) as string
+/**
+ * A frame with held-back text.
+ * @param dataOf makes the payload of the frame around a text, the last one of it.
+ */
+export function heldFrame(
+  event: string | null,
+  { contents, released, withheld }: HeldText,
+  dataOf: (text: string) => unknown,
+): HeldFrame {
+  // The contents are not parsed and encoded again: they may have megabytes.
+  const payload = JSON.stringify(dataOf(PLACE))
+  const at = payload.lastIndexOf(PLACE_SOURCE)
+  const bytes = joinBytes([
+    encoder.encode(`${event === null ? '' : `event: ${event}\n`}data: ${payload.slice(0, at)}`),
+    contents,
+    encoder.encode(`${payload.slice(at + PLACE_SOURCE.length)}\n\n`),
+  ])
+  return { bytes, released, withheld }
+}
+
+/** Stands for the contents. */
+const PLACE = '\u0000held'
+const PLACE_SOURCE = JSON.stringify(PLACE).slice(1, -1)

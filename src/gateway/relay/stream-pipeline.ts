@@ -1,7 +1,8 @@
 import type { Inspection } from '../../governance/dlp/inspection.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import { applyEdits, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
+import { applyEditsInSlices, type ByteEdit, joinBytesInSlices } from '../../lib/byte-edits.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
+import { drained, type Slices } from '../../lib/slices.ts'
 import { type FrameReader, FrameTooLongError, parseFrame, type SseFrame } from '../../lib/sse.ts'
 import type { FrameVerdict, StreamReader } from '../protocols/protocol.ts'
 import type { HeldFrame } from '../protocols/streamed-texts.ts'
@@ -81,13 +82,13 @@ export class StreamPipeline<Unit> {
     this.#options = options
   }
 
-  /** Takes a chunk of the upstream. @returns units for the caller, the last ones when `end` is set. */
-  push(chunk: Uint8Array): Unit[] {
+  /** Takes a chunk of the upstream, in slices. @returns units for the caller, the last ones when `end` is set. */
+  *push(chunk: Uint8Array): Slices<Unit[]> {
     const units: Unit[] = []
     try {
       for (const frame of this.#options.frames.push(chunk)) {
         if (this.end) break
-        this.#frame(frame, units)
+        yield* this.#frame(frame, units)
         if (this.#options.reader.ended && (this.started || this.committed)) this.#complete([], units)
       }
     } catch (error) {
@@ -96,7 +97,7 @@ export class StreamPipeline<Unit> {
     return units
   }
 
-  /** Takes a chunk that was passed to the caller unread: it is metered and counted, and yields no units. */
+  /** Takes a chunk that was passed to the caller unread: it is metered and counted at once, and yields no units. */
   observe(chunk: Uint8Array): void {
     try {
       for (const frame of this.#options.frames.push(chunk)) this.#observeFrame(frame)
@@ -124,13 +125,13 @@ export class StreamPipeline<Unit> {
     return this.started && this.end === null && !this.#echoed && passes && reader.passesUnread
   }
 
-  /** The upstream closed its stream, at its end or before. @returns the last units for the caller. */
-  close(): Unit[] {
+  /** The upstream closed its stream, at its end or before. @returns the last units for the caller, in slices. */
+  *close(): Slices<Unit[]> {
     const units: Unit[] = []
     if (this.end) return units
     const { reader } = this.#options
     try {
-      const due = reader.closingFrames()
+      const due = yield* reader.closingFrames()
       if (due !== null && (this.started || this.committed)) this.#complete(due, units)
       else if (this.started) this.fail('cut', 'The upstream ended its answer early.')
       else this.fail('empty', 'The upstream sent an empty answer.')
@@ -161,24 +162,31 @@ export class StreamPipeline<Unit> {
     this.#options.inspection.abandon()
   }
 
-  #frame(frame: SseFrame, units: Unit[]): void {
+  *#frame(frame: SseFrame, units: Unit[]): Slices<void> {
     const { inspection } = this.#options
     inspection.begin()
-    const verdict = this.#verdictOn(frame)
+    const verdict = this.#options.reader.readAlike(frame) ?? (yield* this.#verdictOn(frame))
     if (verdict.kind === 'drop') inspection.sink(0, frame.bytes.length)
-    else if (verdict.kind === 'failure') this.#upstreamError(frame, verdict)
+    else if (verdict.kind === 'failure') yield* this.#upstreamError(frame, verdict)
     else {
       this.started ||= verdict.started
       for (const held of verdict.before ?? []) this.#release(held, units)
-      units.push(...this.#converted(frame, this.#edited(frame, verdict.edits)))
+      const { edits } = verdict
+      const bytes = edits.length > 0 ? yield* this.#edited(frame, edits) : this.#unedited(frame)
+      for (const unit of this.#converted(frame, bytes)) units.push(unit)
     }
   }
 
   /** The bytes of the frame as it is sent, counted by the sink. @returns the frame's own where nothing changes. */
-  #edited(frame: SseFrame, edits: ByteEdit[]): Uint8Array {
-    const { pieces, released, withheld } = applyEdits(frame.bytes, edits)
+  *#edited(frame: SseFrame, edits: ByteEdit[]): Slices<Uint8Array> {
+    const { pieces, released, withheld } = yield* applyEditsInSlices(frame.bytes, edits)
     this.#options.inspection.sink(released, withheld)
-    return this.#withoutCredential(joinBytes(pieces))
+    return this.#withoutCredential(yield* joinBytesInSlices(pieces))
+  }
+
+  #unedited({ bytes }: SseFrame): Uint8Array {
+    this.#options.inspection.sink(bytes.length, 0)
+    return this.#withoutCredential(bytes)
   }
 
   #withoutCredential(bytes: Uint8Array): Uint8Array {
@@ -198,7 +206,7 @@ export class StreamPipeline<Unit> {
     inspection.begin()
     if (this.end) inspection.endUnit(frame.bytes.length)
     else {
-      const verdict = this.#verdictOn(frame)
+      const verdict = reader.readAlike(frame) ?? drained(this.#verdictOn(frame))
       if (verdict.kind === 'failure') {
         // The upstream's own frame, where it may pass, has passed already.
         this.fail('error', this.#redacted(verdict.message), verdict.forward ? { failureUnits: [] } : {})
@@ -209,9 +217,9 @@ export class StreamPipeline<Unit> {
   }
 
   /** @throws ApiError for a frame that must not pass. */
-  #verdictOn(frame: SseFrame): FrameVerdict {
+  *#verdictOn(frame: SseFrame): Slices<FrameVerdict> {
     try {
-      return this.#options.reader.read(frame)
+      return yield* this.#options.reader.read(frame)
     } catch (error) {
       this.#options.inspection.refuse(frame.bytes.length)
       throw error
@@ -224,14 +232,16 @@ export class StreamPipeline<Unit> {
     units.push(...this.#options.converter.convert(parseFrame(this.#withoutCredential(bytes))))
   }
 
+  /** Completes the stream, unless it failed while its last event was inspected. */
   #complete(due: readonly HeldFrame[], units: Unit[]): void {
+    if (this.end) return
     for (const held of due) this.#release(held, units)
     units.push(...this.#options.converter.finish())
-    this.end ??= { kind: 'completed' }
+    this.end = { kind: 'completed' }
   }
 
   /** The upstream's own frame is sent where it may pass; otherwise nothing of it but its message. */
-  #upstreamError(frame: SseFrame, verdict: Extract<FrameVerdict, { kind: 'failure' }>): void {
+  *#upstreamError(frame: SseFrame, verdict: Extract<FrameVerdict, { kind: 'failure' }>): Slices<void> {
     const { inspection, redact, passes, converter } = this.#options
     const message = this.#redacted(verdict.message)
     const { body } = verdict
@@ -241,7 +251,7 @@ export class StreamPipeline<Unit> {
       this.fail('error', message, { failureUnits, body })
       return
     }
-    const bytes = this.#edited(frame, verdict.forward)
+    const bytes = yield* this.#edited(frame, verdict.forward)
     this.fail('error', message, { failureUnits: converter.convert(parseFrame(redact(bytes))), body })
   }
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
+import { inTurns, type Slices } from '../../lib/slices.ts'
 import type { CallLease } from '../calls/call-lease.ts'
 import type { NativePassage } from './native-passage.ts'
 import type { StreamCaller } from './stream-caller.ts'
@@ -89,7 +90,7 @@ class StreamRelay<Unit> {
     while (!pipeline.started && !this.#isOver) {
       const chunk = await Promise.race([read, committed.promise])
       if (chunk === null) break
-      this.#take(chunk)
+      await this.#take(chunk)
       if (!pipeline.started && !this.#isOver) read = this.#read()
     }
     clearTimeout(commit)
@@ -106,11 +107,11 @@ class StreamRelay<Unit> {
   /** @param pending the read that was in flight when the answer started. */
   async #pump(pending: Promise<Chunk> | null): Promise<RelayEnd> {
     const { caller } = this.#options
-    if (pending) this.#take(await pending)
+    if (pending) await this.#take(await pending)
     while (!this.#isOver) {
       if (this.#passage) await this.#passOn(this.#passage)
       else if (!this.#leaving && caller.unread >= caller.mostUnread) await caller.someRead()
-      else this.#take(await this.#read())
+      else await this.#take(await this.#read())
     }
     this.#release()
     const end = this.#end ?? { kind: 'client_left' }
@@ -124,7 +125,10 @@ class StreamRelay<Unit> {
   /** Lets the runtime pipe the stream as far as possible. */
   async #passOn(passage: NativePassage): Promise<void> {
     const { pipeline, upstream, clock } = this.#options
-    if (!pipeline.started) return this.#take(await this.#read())
+    if (!pipeline.started) {
+      await this.#take(await this.#read())
+      return
+    }
     if (pipeline.passesUnread && !this.#leaving) {
       this.#upstream.releaseLock()
       this.#passing = true
@@ -134,7 +138,6 @@ class StreamRelay<Unit> {
     } else passage.release()
     this.#passage = null
     if (passage.callerLeft) this.#leave()
-    else if (pipeline.end?.kind === 'completed') this.#readRest().catch(() => {})
   }
 
   get #isOver(): boolean {
@@ -164,20 +167,26 @@ class StreamRelay<Unit> {
     return FAILED_READ
   }
 
-  /** Synchronous: the relay waits for the caller before it reads a chunk. */
-  #take(chunk: Chunk): void {
+  /** Does not wait for the caller: the relay does before it reads a chunk. @returns a promise where it works in turns. */
+  #take(chunk: Chunk): Promise<void> | null {
     const { pipeline } = this.#options
-    if (this.#isOver) return
+    if (this.#isOver) return null
     if (chunk === FAILED_READ) pipeline.fail('cut', 'The upstream broke off its answer.')
-    else if (chunk.done) this.#send(pipeline.close())
-    else {
-      this.#send(pipeline.push(chunk.value))
-      if (pipeline.end?.kind === 'completed') this.#readRest().catch(() => {})
-    }
+    else if (chunk.done) return this.#sendInTurns(pipeline.close())
+    else return this.#sendInTurns(pipeline.push(chunk.value))
+    return null
+  }
+
+  /** Sends the units of a chunk: most are made at once, those of a long event in turns with other requests. */
+  #sendInTurns(slices: Slices<Unit[]>): Promise<void> | null {
+    const { done, value } = slices.next()
+    if (!done) return inTurns(slices).then((units) => this.#send(units))
+    this.#send(value)
+    return null
   }
 
   #send(units: Unit[]): void {
-    if (this.#leaving || units.length === 0) return
+    if (this.#leaving || this.#clientLeft || units.length === 0) return
     if (this.#options.pipeline.committed) this.#options.caller.send(units)
     else this.#waiting.push(...units)
   }
@@ -249,7 +258,10 @@ class StreamRelay<Unit> {
     const { callerSignal, pipeline } = this.#options
     this.#passage?.release()
     callerSignal.removeEventListener('abort', this.#leave)
-    if (this.#end?.kind === 'completed') return
+    if (this.#end?.kind === 'completed') {
+      this.#readRest().catch(() => {})
+      return
+    }
     pipeline.abandon()
     this.#stopUpstream()
   }

@@ -60,8 +60,8 @@ export interface TextEngine {
   inspect(field: TextField, contents: Uint8Array): Replacement | Uint8Array | null
   /** As `inspect`, with turns for other requests between the slices of a long text. */
   inspectInSlices?(field: TextField, contents: Uint8Array): Slices<Replacement | Uint8Array | null>
-  /** Ends the texts whose keys begin with a prefix. @returns those of which something was held back. */
-  end?(prefix: string): HeldText[]
+  /** Ends the texts whose keys begin with a prefix, in slices. @returns those of which something was held back. */
+  end?(prefix: string): Slices<HeldText[]>
   /** Source bytes that are held back. */
   held?(): number
   /** Drops all texts: the parts that are held back are never sent. */
@@ -137,9 +137,9 @@ export class Inspection {
     this.#unit += bytes
   }
 
-  /** Ends texts of a stream. @returns their parts that were held back, to be sent and counted by the sink. */
-  end(prefix: string): HeldText[] {
-    return this.engine.end?.(prefix) ?? []
+  /** Ends texts of a stream, in slices. @returns their parts that were held back, to be sent and counted by the sink. */
+  *end(prefix: string): Slices<HeldText[]> {
+    return this.engine.end ? yield* this.engine.end(prefix) : []
   }
 
   /** Ends all texts without sending the parts that are held back. */

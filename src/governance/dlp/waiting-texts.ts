@@ -1,5 +1,5 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import { scanJsonInSlices, slicesOfBytes } from '../../lib/json-scan.ts'
+import { scanJson, scanJsonInSlices, slicesOfBytes } from '../../lib/json-scan.ts'
 import type { JsonKind, JsonVisitor } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'
 import type { Inspection, TextField } from './inspection.ts'
@@ -27,6 +27,10 @@ export class WaitingTexts {
   /** Whether the scan has to pause for `inspect`. */
   get isDue(): boolean {
     return this.#bytes > SLICE_BYTES
+  }
+
+  get isEmpty(): boolean {
+    return this.#bytes === 0
   }
 
   /** Adds the contents of a string. The path of the field may change afterwards. */
@@ -70,6 +74,11 @@ export function* inspectWhileScanning(
   visitor: JsonVisitor,
   waiting: WaitingTexts,
 ): Slices<ByteEdit[]> {
+  if (source.length <= SLICE_BYTES) {
+    // Most events of streams: a pause in the scan of so few bytes would cost more than it gives.
+    scanJson(source, visitor)
+    return waiting.isEmpty ? [] : yield* waiting.inspect()
+  }
   const edits: ByteEdit[] = []
   const due = slicesOfBytes()
   for (const _pause of scanJsonInSlices(source, visitor, (at) => due(at) || waiting.isDue)) {

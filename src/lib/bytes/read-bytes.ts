@@ -6,6 +6,11 @@ import { withinTime } from '../time-limit.ts'
  * large body, faster than they are collected.
  */
 const SPACE_BYTES = 64 * 1024
+/**
+ * Bytes that are read in one turn of the event loop. Parts that have arrived are read without one, so that a fast sender
+ * could keep the events of other requests waiting.
+ */
+const TURN_BYTES = 512 * 1024
 
 /** A stream that is longer than its reader allows. */
 export class TooLongError extends Error {
@@ -64,6 +69,7 @@ export class PartReader {
     take: (part: Uint8Array) => void | Promise<void>,
     { longest = Number.POSITIVE_INFINITY, patience }: PartLimits = {},
   ): Promise<void> {
+    let turnEnd = TURN_BYTES
     for (let length = 0; ; ) {
       const reading = this.next()
       const part = await (patience
@@ -73,6 +79,9 @@ export class PartReader {
       length += part.length
       if (length > longest) throw new TooLongError(longest)
       await take(part)
+      if (length < turnEnd) continue
+      turnEnd = length + TURN_BYTES
+      await new Promise((resolve) => setTimeout(resolve))
     }
   }
 

@@ -31,8 +31,6 @@ import { isOwner, newHead, type ResponseHead } from './response-head.ts'
 import { ResponseRemoval } from './response-removal.ts'
 import { ResponseState } from './response-state.ts'
 
-/** How long a start waits for the rollback of an earlier one. */
-const START_LIMIT_MS = 3_000
 /** How long the deletion of a response waits for its end, and then for its readers to get it. */
 const REMOVAL_LIMIT_MS = 1_000
 /** Readers of one response at a time: each may hold a segment in the memory of the object. */
@@ -55,6 +53,8 @@ export class DurableResponse implements ResponseStreamObject {
   #running: RunningResponse | null = null
   #admitting = false
   #removing = false
+  /** Whether the response that is rolled back may have asked a model, before this object restarted. */
+  #mayHaveAsked = false
 
   constructor(storage: DurableObjectStorage, deps: ResponseDeps) {
     const { clock, configuration } = deps
@@ -99,13 +99,14 @@ export class DurableResponse implements ResponseStreamObject {
     }
   }
 
-  /** A response is started once. What an earlier start has to roll back is rolled back first. */
+  /**
+   * A response is started once. What an earlier start has to roll back is rolled back first, but a start that is repeated
+   * because the object died must not ask the model again.
+   */
   async #refusalOfStart(): Promise<Error | null> {
     const { head } = this.#state
-    if (head && this.#isAbandoned(head)) {
-      const rolledBack = this.#removal.rollBack()
-      this.#deps.waitUntil(rolledBack)
-      await withinTime(rolledBack, START_LIMIT_MS, 'the rollback of an earlier start').catch(() => {})
+    if (head && this.#isAbandoned(head) && !this.#mayHaveAsked) {
+      await this.#removal.rollBackEarlier()
       const message = 'An earlier start of this response is not rolled back yet. Try again soon.'
       if (this.#state.head) return new ApiError('internal', message, { retryAfterSeconds: 2 })
     }
@@ -118,6 +119,7 @@ export class DurableResponse implements ResponseStreamObject {
 
   async #admit(request: StartRequest, body: RequestContent) {
     this.#admitting = true
+    this.#mayHaveAsked = false
     // That of a start which was rolled back is resolved.
     this.#ended = Promise.withResolvers()
     try {
@@ -199,6 +201,7 @@ export class DurableResponse implements ResponseStreamObject {
       if (head.unsettled.length > 0) this.#settleCalls()
       return
     }
+    this.#mayHaveAsked = head.phase !== 'admitting'
     const { restart } = PHASES[head.phase]
     const resumed = restart === 'resume' ? resumeResponse(this.#deps, this.#state, this.#log) : null
     if (head.phase === 'dispatching') closeAbandoned(this.#state, this.#deps.clock())

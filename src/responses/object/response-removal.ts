@@ -8,6 +8,8 @@ import type { ResponseState } from './response-state.ts'
 
 /** How long a refusal waits for its rollback. */
 const REFUSAL_LIMIT_MS = 500
+/** How long a start waits for the rollback of an earlier one. */
+const START_LIMIT_MS = 3_000
 
 /** What a response consists of, in its object and outside. */
 interface RemovedParts {
@@ -44,10 +46,19 @@ export class ResponseRemoval {
   }
 
   /** Usually complete before the caller gets the error, so that it can repeat its request at once. */
-  async rollBackRefused(): Promise<void> {
+  rollBackRefused(): Promise<void> {
+    return this.#rollBackWithin(REFUSAL_LIMIT_MS)
+  }
+
+  /** Rolls back what an earlier start has left, before the next one. It may not be complete. */
+  rollBackEarlier(): Promise<void> {
+    return this.#rollBackWithin(START_LIMIT_MS)
+  }
+
+  async #rollBackWithin(milliseconds: number): Promise<void> {
     const rolledBack = this.rollBack()
     this.#deps.waitUntil(rolledBack)
-    await withinTime(rolledBack, REFUSAL_LIMIT_MS, 'rolling back a response').catch(() => {})
+    await withinTime(rolledBack, milliseconds, 'rolling back a response').catch(() => {})
   }
 
   async #rollBackOnce(): Promise<void> {

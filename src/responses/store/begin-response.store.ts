@@ -85,9 +85,10 @@ export async function releaseConversation(
 ): Promise<void> {
   const left = sql`(${isInProgress(owner, id)} AND ${responses.createdAt} <= ${instant(begunUntil)})`
   const later = sql`(${isInProgress(owner, id)} AND ${responses.createdAt} > ${instant(begunUntil)})`
+  const known = conversationId === null ? null : idParameter(conversationId)
   const locked = (rows: SQL) =>
     sql`(${ownedBy(conversations, owner)} AND ${conversations.writer} = ${idParameter(id)}
-      AND ${conversations.id} IN (SELECT ${conversationId}::text UNION ALL ${rows}))`
+      AND ${conversations.id} IN (SELECT ${known}::text UNION ALL ${rows}))`
   await inOneBatch(database, [
     // The conversation first, as in `beginResponse`: the two run one after the other.
     ...(conversationId === null ? [] : [lockConversation(owner, conversationId)]),
@@ -174,8 +175,9 @@ interface BeginResult extends Record<string, unknown> {
 /** The time of its row tells a start from an earlier one of the same id, whose statement may reach Postgres later. */
 function resultStatement(owner: Owner, { id, conversation, createdAt }: NewResponse): SQL {
   const known = conversation === null ? sql`false` : isConversation(owner, conversation.id)
+  const place = conversation === null ? null : idParameter(conversation.id)
   const isOwn = sql`${responses.createdAt} = ${instant(createdAt)}
-    AND ${responses.conversationId} IS NOT DISTINCT FROM ${conversation?.id ?? null}::text`
+    AND ${responses.conversationId} IS NOT DISTINCT FROM ${place}::text`
   return sql`SELECT EXISTS (SELECT FROM ${responses} WHERE ${isResponse(owner, id)} AND ${isOwn}) AS begun,
     EXISTS (SELECT FROM ${responses} WHERE ${isResponse(owner, id)}) AS exists,
     (SELECT writer FROM ${conversations} WHERE ${known}) AS writer,

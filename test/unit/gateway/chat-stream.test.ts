@@ -16,9 +16,7 @@ const USAGE = { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 }
 const DONE = '[DONE]'
 
 const closing = (text: string) =>
-  readStream(chatCompletions, text)
-    .reader.closingFrames()
-    ?.map(({ bytes }) => decoder.decode(bytes))
+  drained(readStream(chatCompletions, text).reader.closingFrames())?.map(({ bytes }) => decoder.decode(bytes))
 
 describe('a chat stream', () => {
   it('passes byte for byte, with unknown members and odd spelling', () => {
@@ -36,7 +34,7 @@ describe('a chat stream', () => {
       false,
     ])
     expect(reader.ended).toBe(true)
-    expect(reader.closingFrames()).toEqual([])
+    expect(drained(reader.closingFrames())).toEqual([])
   })
 
   it('drops comments and empty frames of the upstream', () => {
@@ -301,7 +299,7 @@ describe('state of a chat stream', () => {
     const { text, reader } = readStream(completions, stream, { modelId: 'ours' })
     expect(text).toBe(stream.replace('theirs', 'ours'))
     expect(reader.textBytes).toBe(3)
-    expect(reader.closingFrames()).toHaveLength(1)
+    expect(drained(reader.closingFrames())).toHaveLength(1)
   })
 
   it('the heartbeat is a comment', () => {

@@ -3,6 +3,7 @@ import { chatCompletions } from '../../../src/gateway/protocols/chat-completions
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol, StreamReader } from '../../../src/gateway/protocols/protocol.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import { encodeFrame, parseFrame } from '../../../src/lib/sse.ts'
 import { PROPERTY_RUNS } from '../lib/property-runs.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
@@ -28,7 +29,7 @@ function begin(protocol: Protocol, options: Options): Reading {
 /** What a reader makes of a frame. */
 function read({ reader, inspection }: Reading, bytes: Uint8Array) {
   const before = { ...inspection.counts, text: reader.textBytes }
-  const read = reader.read(parseFrame(bytes))
+  const read = drained(reader.read(parseFrame(bytes)))
   const verdict = read.kind === 'forward' ? { ...read, before: read.before ?? [] } : read
   const { inspected, uninspected } = inspection.counts
   const counts = { inspected: inspected - before.inspected, uninspected: uninspected - before.uninspected }

@@ -65,7 +65,7 @@ describe('a messages stream', () => {
     expect(started.filter((value) => !value)).toHaveLength(2)
     expect(started[1]).toBe(false)
     expect(reader.ended).toBe(true)
-    expect(reader.closingFrames()).toEqual([])
+    expect(drained(reader.closingFrames())).toEqual([])
   })
 
   it.each(['constructor', 'toString', '__proto__', 'hasOwnProperty'])(
@@ -90,13 +90,13 @@ describe('a messages stream', () => {
     const { text, reader } = readStream(messages, cut)
     expect(text).toBe(cut.slice(5))
     expect(reader.ended).toBe(false)
-    expect(reader.closingFrames()).toBeNull()
-    expect(readStream(messages, '').reader.closingFrames()).toBeNull()
+    expect(drained(reader.closingFrames())).toBeNull()
+    expect(drained(readStream(messages, '').reader.closingFrames())).toBeNull()
   })
 
   it('is given the end that its upstream left out', () => {
     const stopped = readStream(messages, events(start({}), textDelta('a'), finish({ output_tokens: 3 })))
-    const owed = stopped.reader.closingFrames()?.map(({ bytes }) => new TextDecoder().decode(bytes))
+    const owed = drained(stopped.reader.closingFrames())?.map(({ bytes }) => new TextDecoder().decode(bytes))
     expect(owed).toEqual(['event: message_stop\ndata: {"type":"message_stop"}\n\n'])
   })
 })

@@ -9,6 +9,7 @@ import type { TextDetector } from '../../../src/governance/dlp/stream/text-strea
 import type { Action, Finding } from '../../../src/governance/dlp/types.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import { parseFrame, SseSplitter } from '../../../src/lib/sse.ts'
 import { inOneSlice } from '../governance/dlp/finding.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
@@ -59,7 +60,7 @@ function received(protocol: Protocol, stream: string, action: Action = 'redact')
   }
   for (const bytes of new SseSplitter().push(encoder.encode(stream))) {
     read += bytes.length
-    const verdict = reader.read(parseFrame(bytes))
+    const verdict = drained(reader.read(parseFrame(bytes)))
     if (verdict.kind !== 'forward') throw new Error(verdict.kind)
     for (const held of verdict.before ?? []) {
       inspection.sink(held.released, held.withheld)
@@ -69,7 +70,7 @@ function received(protocol: Protocol, stream: string, action: Action = 'redact')
     inspection.sink(edited.released, edited.withheld)
     tell(joinBytes(edited.pieces))
   }
-  for (const held of reader.closingFrames() ?? []) inspection.sink(held.released, held.withheld)
+  for (const held of drained(reader.closingFrames()) ?? []) inspection.sink(held.released, held.withheld)
   const { inspected, uninspected, released, withheld } = inspection.counts
   expect(inspected + uninspected).toBe(read)
   expect(released + withheld).toBe(read)

@@ -7,8 +7,9 @@ import {
   PASSED_FRAMES,
   StreamPipeline,
 } from '../../../src/gateway/relay/stream-pipeline.ts'
-import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
+import { Inspection, passAllEngine, type TextEngine } from '../../../src/governance/dlp/inspection.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import { type FrameReader, FrameTooLongError, SseReader } from '../../../src/lib/sse.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { chunkOf, DONE, MESSAGE_START, STOP } from './relay-harness.ts'
@@ -50,11 +51,11 @@ class Piped {
 
   push(chunk: string | Uint8Array): string {
     const bytes = typeof chunk === 'string' ? encoder.encode(chunk) : chunk
-    return textOf(this.pipeline.push(bytes))
+    return textOf(drained(this.pipeline.push(bytes)))
   }
 
   close(): string {
-    return textOf(this.pipeline.close())
+    return textOf(drained(this.pipeline.close()))
   }
 
   get end() {
@@ -77,7 +78,7 @@ describe('a chunk', () => {
   it('returns the frames that it completes, without a copy', () => {
     const piped = new Piped()
     const bytes = encoder.encode(chunkOf('a') + chunkOf('b') + chunkOf('c').slice(0, 9))
-    const units = piped.pipeline.push(bytes)
+    const units = drained(piped.pipeline.push(bytes))
     expect(textOf(units)).toBe(chunkOf('a') + chunkOf('b'))
     expect(units.every(({ buffer }) => buffer === bytes.buffer)).toBe(true)
     expect(piped.push(chunkOf('c').slice(9))).toBe(chunkOf('c'))
@@ -104,6 +105,25 @@ describe('a chunk', () => {
     expect(piped.push(chunkOf('c'))).toBe('')
     expect(piped.close()).toBe('')
     expect(piped.end).toEqual({ kind: 'completed' })
+  })
+
+  it('does not complete a stream that fails while its last event is inspected', () => {
+    const converter = { ...PASSED_FRAMES, finish: () => [encoder.encode('over')] }
+    const engine: TextEngine = {
+      ...passAllEngine,
+      passive: false,
+      *end() {
+        yield
+        return []
+      },
+    }
+    const piped = new Piped({ converter, inspection: new Inspection(engine) })
+    piped.push(chunkOf('a') + STOP)
+    const slices = piped.pipeline.push(encoder.encode(DONE))
+    expect(slices.next().done).toBe(false)
+    piped.pipeline.fail('error', 'lost')
+    expect(textOf(drained(slices))).not.toContain('over')
+    expect(piped.end).toEqual(failed('error', 'lost'))
   })
 })
 

@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import type { FrameVerdict, Protocol, StreamReader } from '../../../src/gateway/protocols/protocol.ts'
 import { Inspection, passAllEngine, type TextEngine } from '../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import { parseFrame, SseSplitter } from '../../../src/lib/sse.ts'
 
 const encoder = new TextEncoder()
@@ -34,7 +35,7 @@ export function readStream(protocol: Protocol, stream: string, options: ReadingO
   let read = 0
   for (const bytes of new SseSplitter().push(encoder.encode(stream))) {
     const frame = parseFrame(bytes)
-    const verdict = reader.read(frame)
+    const verdict = drained(reader.read(frame))
     verdicts.push(verdict)
     read += frame.bytes.length
     if (verdict.kind === 'forward') {

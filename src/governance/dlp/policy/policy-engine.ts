@@ -80,16 +80,18 @@ export class PolicyEngine implements TextEngine {
       const replacement = yield* this.#whole(field, detector, contents)
       return field.fixed ? null : replacement
     }
-    return this.#piece(field, detector, contents)
+    return yield* this.#piece(field, detector, contents)
   }
 
-  end(prefix: string): HeldText[] {
+  *end(prefix: string): Slices<HeldText[]> {
     const held: HeldText[] = []
     for (const [key, text] of this.#open) {
       if (!key.startsWith(prefix)) continue
       this.#open.delete(key)
-      const units = text.stream?.end() ?? drained(this.#segmentsOfJson(text.text, text.detector))
-      const replacement = drained(toReplacement(units, text.source))
+      const units = text.stream
+        ? yield* text.stream.endInSlices()
+        : yield* this.#segmentsOfJson(text.text, text.detector)
+      const replacement = yield* toReplacement(units, text.source)
       if (replacement.contents.length > 0 || replacement.withheld > 0) held.push({ key, ...replacement })
     }
     return held
@@ -128,45 +130,59 @@ export class PolicyEngine implements TextEngine {
     }
     const source = new SourceText()
     if (json) {
-      let text = ''
-      for (const slice of sourceSlices(contents)) {
-        text += source.push(slice)
-        this.#budget.spend(slice.length)
-        if (this.#budget.endsSlice()) yield
-      }
-      const segments = yield* this.#segmentsOfJson(text, detector)
+      const segments = yield* this.#segmentsOfJson(yield* this.#decoded(contents, source), detector)
       return isUnchanged(segments) ? null : yield* toReplacement(segments, source)
     }
     const stream = this.#stream(detector, context)
-    const parts: Replacement[] = []
-    let untouched = true
-    for (const slice of sourceSlices(contents)) {
-      const segments = yield* stream.pushInSlices(source.push(slice))
-      untouched &&= isUnchanged(segments)
-      parts.push(yield* toReplacement(segments, source))
-      this.#budget.pace(slice.length)
-      if (this.#budget.endsSlice()) yield
-    }
+    const { parts, untouched } = yield* this.#push(stream, source, contents)
     const segments = yield* stream.endInSlices()
     if (untouched && isUnchanged(segments)) return null
     parts.push(yield* toReplacement(segments, source))
     return joined(parts)
   }
 
-  #piece(field: TextField, detector: TextDetector, contents: Uint8Array): Replacement | null {
+  /** Pushes contents of any length. @returns what is released, and whether all of it passes as it is. */
+  *#push(
+    stream: TextStream,
+    source: SourceText,
+    contents: Uint8Array,
+  ): Slices<{ parts: Replacement[]; untouched: boolean }> {
+    const parts: Replacement[] = []
+    let untouched = true
+    for (const slice of sourceSlices(contents)) {
+      const segments = yield* stream.pushInSlices(source.push(slice))
+      untouched &&= isUnchanged(segments)
+      parts.push(passing(segments, source) ?? (yield* toReplacement(segments, source)))
+      this.#budget.pace(slice.length)
+      if (this.#budget.endsSlice()) yield
+    }
+    return { parts, untouched }
+  }
+
+  *#piece(field: TextField, detector: TextDetector, contents: Uint8Array): Slices<Replacement | null> {
     const key = field.key ?? field.path.join('.')
     const text = this.#open.get(key) ?? this.#begin(key, detector, field.json === true)
-    const held = text.source.length
-    const units = text.source.push(contents)
-    if (!text.stream) {
-      text.text += units
+    const { source, stream } = text
+    if (!stream) {
+      text.text += yield* this.#decoded(contents, source)
       return { contents: new Uint8Array(), released: 0, withheld: 0 }
     }
-    const segments = text.stream.push(units)
-    const replacement = drained(toReplacement(segments, text.source))
+    const held = source.length
+    const { parts, untouched } = yield* this.#push(stream, source, contents)
     // Nothing was held back before, nothing is held back now, and nothing was found.
-    const passes = held === 0 && text.source.length === 0 && isUnchanged(segments)
-    return passes ? null : replacement
+    const passes = held === 0 && source.length === 0 && untouched
+    return passes ? null : joined(parts)
+  }
+
+  /** The text of contents that are inspected as a whole, later. */
+  *#decoded(contents: Uint8Array, source: SourceText): Slices<string> {
+    let text = ''
+    for (const slice of sourceSlices(contents)) {
+      text += source.push(slice)
+      this.#budget.spend(slice.length)
+      if (this.#budget.endsSlice()) yield
+    }
+    return text
   }
 
   #begin(key: string, detector: TextDetector, isJson: boolean): OpenText {
@@ -201,6 +217,14 @@ const encoder = new TextEncoder()
 const SEGMENTS_AT_ONCE = 1024
 const UNITS_AT_ONCE = 64 * 1024
 
+/** The source of segments that pass as they are, as most do; null for others (`toReplacement`). */
+function passing([first, second]: readonly ReleasedText[], source: SourceText): Replacement | null {
+  if (first === undefined) return { contents: new Uint8Array(), released: 0, withheld: 0 }
+  if (second !== undefined || first.replacement !== null) return null
+  const contents = source.take(first.units)
+  return { contents, released: contents.length, withheld: 0 }
+}
+
 /** The source of the segments' units, which are taken off, with the replacements in it. */
 function* toReplacement(segments: readonly ReleasedText[], source: SourceText): Slices<Replacement> {
   const joinedPieces: Uint8Array[] = []
@@ -231,6 +255,8 @@ function* toReplacement(segments: readonly ReleasedText[], source: SourceText): 
 }
 
 function joined(parts: readonly Replacement[]): Replacement {
+  const [first] = parts
+  if (first && parts.length === 1) return first
   return {
     contents: joinBytes(parts.map(({ contents }) => contents)),
     released: parts.reduce((total, part) => total + part.released, 0),

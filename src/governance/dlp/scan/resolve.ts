@@ -2,6 +2,7 @@ import { type Slices, sortedInSlices } from '../../../lib/slices.ts'
 import { ACTIONS } from '../../../wire/dlp.ts'
 import type { Finding } from '../types.ts'
 import { categoryOf, type Plan } from './plan.ts'
+import { TakenFindings } from './taken-findings.ts'
 
 /** The first action that changes the text. */
 const EDITS = ACTIONS.indexOf('mask')
@@ -44,15 +45,18 @@ function* resolveCluster(cluster: readonly Finding[], plan: Plan): Slices<Findin
       left.start - right.start ||
       (left.detector < right.detector ? -1 : 1),
   )
-  const taken: Finding[] = []
-  for (const [index, span] of ranked.entries()) {
-    if (index % FINDINGS_AT_ONCE === FINDINGS_AT_ONCE - 1) yield
-    const at = indexFor(taken, span.start)
-    const overlaps = (taken[at - 1]?.end ?? 0) > span.start || (taken[at]?.start ?? Infinity) < span.end
-    if (!overlaps) taken.splice(at, 0, span)
-    else if (severity(span) >= EDITS && keepsRest(span)) takeRest(taken, at, span)
+  const taken = new TakenFindings()
+  let steps = 0
+  for (const span of ranked) {
+    const isFree = !taken.overlaps(span)
+    const parts = isFree ? [span] : severity(span) >= EDITS && keepsRest(span) ? restOf(span, taken) : []
+    for (const part of parts) {
+      taken.add(part)
+      if (++steps % FINDINGS_AT_ONCE === 0) yield
+    }
+    if (++steps % FINDINGS_AT_ONCE === 0) yield
   }
-  return taken
+  return taken.all()
 }
 
 /** The rank of the most severe action whose minimum score a finding reaches. */
@@ -69,28 +73,15 @@ const keepsRest = ({ detector }: Finding): boolean => {
   return category === 'custom' || category === 'secret'
 }
 
-/** The index in the taken findings of one that starts at `start`. */
-function indexFor(taken: readonly Finding[], start: number): number {
-  let low = 0
-  let high = taken.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((taken[middle]?.start ?? 0) < start) low = middle + 1
-    else high = middle
-  }
-  return low
-}
-
-/** Takes the parts of a span that no taken one covers. */
-function takeRest(taken: Finding[], at: number, span: Finding): void {
+/** The parts of a span that no taken finding covers. */
+function restOf(span: Finding, taken: TakenFindings): Finding[] {
+  const rest: Finding[] = []
   let { start } = span
-  let index = Math.max(0, at - 1)
-  while (start < span.end) {
-    const next = taken[index]
-    const end = Math.min(span.end, next?.start ?? Infinity)
-    if (end > start) taken.splice(index++, 0, { ...span, start, end })
-    if (next === undefined) break
-    start = Math.max(start, next.end)
-    index++
+  for (const next of taken.endingAfter(start)) {
+    if (next.start >= span.end) break
+    if (next.start > start) rest.push({ ...span, start, end: next.start })
+    start = next.end
   }
+  if (start < span.end) rest.push({ ...span, start, end: span.end })
+  return rest
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { messages } from '../../../../src/gateway/protocols/messages.ts'
 import { Inspection, passAllEngine } from '../../../../src/governance/dlp/inspection.ts'
+import { drained } from '../../../../src/lib/slices.ts'
 import { encodeFrame, type FrameReader, parseFrame, type SseFrame } from '../../../../src/lib/sse.ts'
 
 /** The framing of a provider that streams in binary messages: a length of four bytes, then one event as JSON. */
@@ -52,7 +53,7 @@ describe('a binary event stream', () => {
       const told: string[] = []
       for (let at = 0; at < stream.length; at += size) {
         for (const frame of frames.push(stream.subarray(at, at + size))) {
-          expect(reader.read(frame).kind).toBe('forward')
+          expect(drained(reader.read(frame)).kind).toBe('forward')
           told.push(Buffer.from(frame.bytes).toString())
         }
       }
@@ -66,6 +67,6 @@ describe('a binary event stream', () => {
     const error = { type: 'error', error: { type: 'throttlingException', message: 'too many' } }
     const [frame] = new BinaryMessages().push(binary(error))
     if (!frame) throw new Error('no frame')
-    expect(readerOf().read(frame)).toMatchObject({ kind: 'failure', message: 'too many' })
+    expect(drained(readerOf().read(frame))).toMatchObject({ kind: 'failure', message: 'too many' })
   })
 })

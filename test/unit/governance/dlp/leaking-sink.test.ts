@@ -18,8 +18,8 @@ vi.mock('../../../../src/lib/byte-edits.ts', async (original) => {
     edit.end - edit.start > 1 ? { ...edit, start: edit.start + 1 } : edit
   return {
     ...whole,
-    applyEdits: (source: Uint8Array, edits: ByteEdit[]) =>
-      whole.applyEdits(source, sink.leaks ? edits.map(oneByteLess) : edits),
+    applyEditsInSlices: (source: Uint8Array, edits: ByteEdit[]) =>
+      whole.applyEditsInSlices(source, sink.leaks ? edits.map(oneByteLess) : edits),
   }
 })
 

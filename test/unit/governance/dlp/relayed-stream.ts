@@ -7,6 +7,7 @@ import { TokenVault } from '../../../../src/governance/dlp/policy/actions.ts'
 import { callPolicy } from '../../../../src/governance/dlp/policy/call-policy.ts'
 import type { Action, CustomDetector, Direction, Profile } from '../../../../src/governance/dlp/types.ts'
 import { joinBytes } from '../../../../src/lib/byte-edits.ts'
+import { drained } from '../../../../src/lib/slices.ts'
 import { SseReader } from '../../../../src/lib/sse.ts'
 
 /** A value that is found on its own. */
@@ -81,7 +82,7 @@ export function relayed(
     redact: (bytes) => bytes,
     redactFrame: (bytes) => bytes,
   })
-  const units = pipeline.push(new TextEncoder().encode(stream))
+  const units = drained(pipeline.push(new TextEncoder().encode(stream)))
   pipeline.abandon()
   const { end } = pipeline
   const failureUnits = end?.kind === 'failed' ? (end.failureUnits ?? []) : []

@@ -1,7 +1,13 @@
 import { expect, it } from 'vitest'
 import type { Slices } from '../../../../src/lib/slices.ts'
-import { ANSWER_INPUTS, answerSlices, heldBytes, inspectionSlices } from '../../../dlp/inspection-slices.ts'
-import { SLICE_INPUTS } from '../../../dlp/slice-inputs.ts'
+import {
+  ANSWER_INPUTS,
+  answerSlices,
+  heldBytes,
+  inspectionSlices,
+  streamSlices,
+} from '../../../dlp/inspection-slices.ts'
+import { SLICE_INPUTS, STREAM_INPUTS, type StreamInput } from '../../../dlp/slice-inputs.ts'
 import { StepCounter } from '../../../harness/counted-steps.ts'
 
 /** Inputs of places that could read a whole text, token or blank at once; `test:dlp` measures all, of 20 MB. */
@@ -46,4 +52,18 @@ it.each(ANSWERS)('no slice of an answer has many steps: %s', { timeout: 120_000 
   if (!input) throw new Error(`no input ${name}`)
   using counter = new StepCounter()
   expect(mostSteps(counter, answerSlices(input, input.body(BODY_BYTES)))).toBeLessThan(MOST_STEPS)
+})
+
+const STREAMS = ['event of words', 'arguments in pieces']
+
+it.each(STREAMS)('no slice of a stream has many steps: %s', { timeout: 120_000 }, (name) => {
+  const input = STREAM_INPUTS.find((each) => each.name === name)
+  if (!input) throw new Error(`no input ${name}`)
+  using counter = new StepCounter()
+  let end: string | null = null
+  function* slices(stream: StreamInput): Slices<void> {
+    end = yield* streamSlices(stream, BODY_BYTES)
+  }
+  expect(mostSteps(counter, slices(input))).toBeLessThan(MOST_STEPS)
+  expect(end).toBe('completed')
 })

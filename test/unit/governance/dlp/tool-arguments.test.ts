@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { PolicyEngine } from '../../../../src/governance/dlp/policy/policy-engine.ts'
 import { detectorOf } from '../../../../src/governance/dlp/policy/profile-detector.ts'
+import { drained } from '../../../../src/lib/slices.ts'
 import { fullProfile } from '../../../dlp/engine-under-test.ts'
 import { SeededRandom } from '../../lib/seeded-random.ts'
 import { CODE, CODE_PATTERN, vaultOf } from './relayed-stream.ts'
@@ -26,7 +27,7 @@ function argumentsAfter(text: string, random = new SeededRandom(1)): string {
     pieces.inspect({ ...field, partial: true, key: 'k' }, encoder.encode(piece))
     at += length
   }
-  const held = pieces.end('k').map(({ contents }) => decoder.decode(contents))
+  const held = drained(pieces.end('k')).map(({ contents }) => decoder.decode(contents))
   const output = JSON.parse(`"${whole ? decoder.decode(whole.contents) : source}"`) as string
   expect(JSON.parse(`"${held.join('')}"`)).toBe(output)
   return output

@@ -124,7 +124,7 @@ export function* findMatches(
   most = Number.POSITIVE_INFINITY,
 ): Slices<FoundMatch[]> {
   const { longest } = pattern
-  if (longest === null || text.length - from <= PART_UNITS) return matchesIn(pattern, text, from, most)
+  if (longest === null || text.length - from <= PART_UNITS) return yield* matchesIn(pattern, text, from, most)
   const units = Math.max(PART_UNITS, longest)
   const found: FoundMatch[] = []
   for (let position = from; position < text.length && found.length < most; ) {
@@ -134,7 +134,7 @@ export function* findMatches(
     const part = text.slice(first, limit + longest + 2)
     const searched = position
     position = limit
-    for (const { start, end } of matchesIn(pattern, part, searched - first, most)) {
+    for (const { start, end } of yield* matchesIn(pattern, part, searched - first, most)) {
       if (first + start >= limit) break
       found.push({ start: first + start, end: first + end })
       position = Math.max(limit, first + end)
@@ -150,13 +150,20 @@ function contextStart(text: string, place: number): number {
   return Math.max(0, before >= 0xdc00 && before <= 0xdfff ? place - 2 : place - 1)
 }
 
-function matchesIn(pattern: CompiledPattern, text: string, from: number, most: number): FoundMatch[] {
+/** One search is one slice: re2js cannot pause in it. */
+function* matchesIn(
+  pattern: CompiledPattern,
+  text: string,
+  from: number,
+  most: number,
+): Slices<FoundMatch[]> {
   if (!pattern.matcher.test(text)) return []
   const found: FoundMatch[] = []
   const matcher = pattern.matcher.matcher(text)
   const linear = pattern.longest !== null || pattern.endsItself
   const limit = linear ? Infinity : Math.max(MOST_FAR_READING_MATCHES, MOST_READING / text.length)
   let position = from
+  let pause = from + PART_UNITS
   while (found.length < most && position <= text.length && matcher.find(position)) {
     const start = matcher.start()
     const end = matcher.end()
@@ -166,6 +173,9 @@ function matchesIn(pattern: CompiledPattern, text: string, from: number, most: n
     }
     if (end > start) found.push({ start, end })
     position = end > start ? end : end + 1
+    if (position < pause) continue
+    pause = position + PART_UNITS
+    yield
   }
   return found
 }

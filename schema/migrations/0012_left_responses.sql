@@ -1,0 +1,1 @@
+CREATE INDEX "responses_in_progress" ON "responses" USING btree ("created_at","id") WHERE "responses"."status" = 'in_progress';
