@@ -79,7 +79,10 @@ async function storeOutcome(deps: AgentDeps, run: LeasedRun, outcome: StepOutcom
     judgeResponseId: isJudged ? newResponseId(KEY_PEPPERS) : undefined,
   })
   // The run was cancelled, or advanced by another delivery. What ends a cancelled run waits for this lease.
-  if (!next) return releaseRun(deps.database, run)
+  if (!next) {
+    const { id: runId, organizationId, rev, leaseToken } = run
+    return releaseRun(deps.database, { organizationId, runId, rev }, leaseToken)
+  }
   const { organizationId, runId } = next
   await Promise.all([
     change.dueAt !== null && announceRun(deps, next, change.dueAt - now),
