@@ -1,4 +1,5 @@
 import { RunEvents } from '../agents/live/run-events.ts'
+import type { ViewedAttempt } from '../agents/live/run-view.store.ts'
 import { pause } from '../lib/pause.ts'
 import { KEEP_ALIVE } from '../responses/log/log-tail.ts'
 import type { ResponseObject } from '../wire/responses.ts'
@@ -6,7 +7,7 @@ import type { ResponseObject } from '../wire/responses.ts'
 /** A run that is read again and again until it has ended. */
 interface FollowedRun {
   status: string
-  attempts: ReadonlyArray<{ responseId: string; status: string; hasResponse: boolean }>
+  attempts: ReadonlyArray<Pick<ViewedAttempt, 'responseId' | 'hasResponse' | 'isOpen'>>
 }
 
 /** Where the stream of a run comes from. */
@@ -70,7 +71,8 @@ async function* runFrames<Run extends FollowedRun>(
     const attempt = run.attempts[followed]
     const frames = attempt?.hasResponse ? await source.openAttempt(attempt.responseId) : null
     if (frames) yield* chunksOf(events.ofAttempt(frames), signal)
-    if (attempt && (frames || attempt.status !== 'running')) {
+    // The response of a cancelled attempt may still begin: every later reader would get its events.
+    if (attempt && (frames || !attempt.isOpen)) {
       followed++
       wait.restart()
     } else if (!attempt && run.status !== 'in_progress') {

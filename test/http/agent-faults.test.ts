@@ -235,6 +235,26 @@ describe('a run', () => {
     expect((await ended(runId)).status).toBe('cancelled')
   })
 
+  it('that was cancelled before its response began is watched until it cannot begin any more', async () => {
+    const script = await inTurn(address, answered('chat', 'Never.', true))
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: script }]), address)
+    await address.killStandIn('qstash')
+    const { runId } = await trigger(tenant, agentId, {}, address)
+    await administrator(address).ask('POST', `${tenant.base}/runs/${runId}/cancel`)
+    const path = `/v1/responses/resp_run_${runId}?stream=true`
+    const live = await openStream(`${address.baseUrl}${path}`, bearer(tenant.key), '', 'GET')
+    await live.until((arrived) => arrived.includes('response.in_progress'))
+    // A delivery that holds the run might still begin it: its message is not done.
+    expect(await readRunResponse(tenant, runId, address)).toMatchObject({ status: 'incomplete' })
+    expect(live.text()).not.toContain('response.completed')
+    await address.startStandIn('qstash')
+    await republishOverdue(sweepDeps(300_000))
+    const events = checkedEvents(await live.end())
+    expect(endOf(events)).toMatchObject({ status: 'incomplete', output: [] })
+    expect(await outboxOf(runId)).toEqual([])
+    expect(await runEvents(tenant, runId, address)).toEqual(events)
+  })
+
   it('with a definition that cannot be read ends, and stays readable where that is possible', async () => {
     const script = await inTurn(address, answered('chat', 'Never.', true))
     const agentId = await createAgent(tenant, definitionOf([{ instructions: script }]), address)

@@ -1,5 +1,5 @@
 import { and, asc, eq, sql } from 'drizzle-orm'
-import { runSteps, runs } from '../../../schema/agents.ts'
+import { runOutbox, runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
 import { responses } from '../../../schema/responses.ts'
 import type { Owner } from '../../responses/types.ts'
@@ -12,6 +12,11 @@ export interface ViewedAttempt {
   status: 'running' | 'completed' | 'failed' | 'cancelled'
   /** Whether its response is stored, begun or ended. */
   hasResponse: boolean
+  /**
+   * Whether its response may still begin or go on. A run may be cancelled while a delivery begins the response, and keeps its
+   * message until that response has ended, or cannot begin any more.
+   */
+  isOpen: boolean
 }
 
 /** A run, as much of it as its response shows. */
@@ -46,6 +51,8 @@ export async function selectRunView(
         status: runSteps.status,
         hasResponse: sql<boolean>`EXISTS (SELECT FROM ${responses}
           WHERE ${responses.id} = ${runSteps.responseId} AND ${responses.organizationId} = ${runs.organizationId})`,
+        isOpen: sql<boolean>`(${runSteps.status} = 'running' OR ${runSteps.status} = 'cancelled' AND EXISTS (SELECT
+          FROM ${runOutbox} WHERE ${runOutbox.runId} = ${runs.id} AND ${runOutbox.organizationId} = ${runs.organizationId}))`,
       })
       .from(runSteps)
       .innerJoin(runs, eq(runs.id, runSteps.runId))

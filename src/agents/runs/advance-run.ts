@@ -78,8 +78,11 @@ async function storeOutcome(deps: AgentDeps, run: LeasedRun, outcome: StepOutcom
     responseId: change.next ? newResponseId(KEY_PEPPERS) : undefined,
     judgeResponseId: isJudged ? newResponseId(KEY_PEPPERS) : undefined,
   })
-  // The run was cancelled, or advanced by another delivery.
-  if (!next) return
+  // The run was cancelled, or advanced by another delivery. What ends a cancelled run waits for this lease.
+  if (!next) {
+    const { id: runId, organizationId, rev, leaseToken } = run
+    return releaseRun(deps.database, { organizationId, runId, rev }, leaseToken)
+  }
   const { organizationId, runId } = next
   await Promise.all([
     change.dueAt !== null && announceRun(deps, next, change.dueAt - now),

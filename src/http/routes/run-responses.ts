@@ -222,10 +222,10 @@ async function endedRun(context: AppContext, first: RunView): Promise<RunView> {
   const wait = new Wait(context.var.deps.configuration.STREAM_HEARTBEAT_MS, signal)
   let run = first
   let awaited = ''
-  while (run.status === 'in_progress' && !signal.aborted) {
-    const running = run.attempts.find(({ status, hasResponse }) => status === 'running' && hasResponse)
-    if (running && running.responseId !== awaited) {
-      awaited = running.responseId
+  while (mayChange(run) && !signal.aborted) {
+    const open = run.attempts.find(({ isOpen, hasResponse }) => isOpen && hasResponse)
+    if (open && open.responseId !== awaited) {
+      awaited = open.responseId
       await endOf(context, awaited)
       wait.restart()
     }
@@ -236,6 +236,10 @@ async function endedRun(context: AppContext, first: RunView): Promise<RunView> {
   await refreshRights(context)
   return run
 }
+
+/** Whether items may follow. */
+const mayChange = ({ status, attempts }: RunView): boolean =>
+  status === 'in_progress' || attempts.some(({ isOpen }) => isOpen)
 
 /** Waits for the end of a response, without asking Postgres. Its object may restart: the run is read again then. */
 async function endOf(context: AppContext, responseId: string): Promise<void> {

@@ -157,15 +157,28 @@ export function expectWholeStream(bytes: string): ToldResponse {
   return terminal[0]?.data.response as ToldResponse
 }
 
-/** Fails unless what a reader saw, from a number on, is what the whole stream says, as far as the reader got. */
-export function expectSeenIn(whole: string, seen: string, after = 0): void {
+/**
+ * Fails unless what a reader saw, from a number on, is what the whole stream says, as far as the reader got.
+ * @param about what else the message of a failure tells.
+ */
+export function expectSeenIn(whole: string, seen: string, after = 0, about = ''): void {
   const known = withoutComments(seen)
   const end = after === 0 ? 0 : endOfEvent(whole, after)
   // Who has everything is told the end once more.
   const from = end < whole.length ? end : whole.lastIndexOf('\n\n', end - 3) + 2
-  expect(whole.slice(from, from + known.length) === known, `seen after ${after}: ${known.slice(-300)}`).toBe(
-    true,
-  )
+  const told = whole.slice(from, from + known.length)
+  expect(told === known, `after ${after}: ${differenceOf(told, known)} ${about}`).toBe(true)
+}
+
+/** Characters of both texts around the first one that is not the same. */
+const SHOWN_AROUND = 200
+
+function differenceOf(told: string, seen: string): string {
+  let at = 0
+  while (at < seen.length && told[at] === seen[at]) at++
+  const around = (text: string) =>
+    JSON.stringify(text.slice(Math.max(0, at - SHOWN_AROUND), at + SHOWN_AROUND))
+  return `differs at ${at}\nseen: ${around(seen)}\ntold: ${around(told)}\n`
 }
 
 function endOfEvent(whole: string, sequence: number): number {

@@ -42,7 +42,10 @@ export const heldAnswer = (random: Random, signal: string): Scripted => ({
   text: CANNED,
 })
 
-/** Does a number of things, so many at a time. */
+/**
+ * Does a number of things, so many at a time.
+ * @throws the first failure. Nothing is begun after it, and what was begun has ended by then.
+ */
 export async function inParallel<Result>(
   count: number,
   atOnce: number,
@@ -50,10 +53,18 @@ export async function inParallel<Result>(
 ): Promise<Result[]> {
   const results: Result[] = []
   let next = 0
+  const failures: unknown[] = []
   const worker = async (): Promise<void> => {
-    for (let index = next++; index < count; index = next++) results[index] = await work(index)
+    for (let index = next++; index < count && failures.length === 0; index = next++) {
+      try {
+        results[index] = await work(index)
+      } catch (error) {
+        failures.push(error)
+      }
+    }
   }
   await Promise.all(Array.from({ length: atOnce }, worker))
+  if (failures.length > 0) throw failures[0]
   return results
 }
 

@@ -123,7 +123,8 @@ export async function expectPaidOnce(
     const served = steps.flatMap((step) => servedCosts(step, requests.get(step.mark) ?? []))
     const sent = steps.reduce((sum, { mark }) => sum + (requests.get(mark)?.length ?? 0), 0)
     const reported = models.filter(({ provenance }) => provenance === 'reported').map(({ cost }) => cost)
-    const about = JSON.stringify({ runs: family.map(({ runId }) => runId), models, served })
+    const rows = family.flatMap(({ runId }) => attempts.get(runId) ?? [])
+    const about = JSON.stringify({ runs: family.map(({ runId }) => runId), models, served, rows })
     expectContained(
       reported.filter((cost) => cost > 0),
       served.filter((cost) => cost > 0),
@@ -135,7 +136,6 @@ export async function expectPaidOnce(
     const executed = steps.flatMap(({ effects }) => effects.filter((effect) => added.includes(effect))).length
     expect(tools.length, about).toBeGreaterThanOrEqual(executed)
     for (const { cost } of tools) expect([0, TOOL_PRICE], about).toContain(cost)
-    const rows = family.flatMap(({ runId }) => attempts.get(runId) ?? [])
     const paid = own.reduce((sum, { cost }) => sum + cost, 0)
     expect(
       rows.reduce((sum, { cost }) => sum + cost, 0),

@@ -30,9 +30,9 @@ export async function expectSoundStream(
   status: string,
   rows: readonly AttemptRow[],
 ): Promise<void> {
-  const [whole, again] = [1, 2].map(() => replay(gateway, key, `resp_run_${runId}`))
-  expect(await again).toBe(await whole)
-  const text = (await whole) ?? ''
+  const replayed = () => replay(gateway, key, `resp_run_${runId}`)
+  const [text, again] = await Promise.all([replayed(), replayed()])
+  expect(again).toBe(text)
   const events = wholeEvents(text)
   const last = events.at(-1)?.data.response as unknown as ToldResponse & Parameters<typeof textsOf>[0]
   const about = JSON.stringify({ runId, rows, text })
@@ -45,5 +45,5 @@ export async function expectSoundStream(
   expect(found, about).toBe(outputs.length)
   // What a reader of a failed run saw has an end that a repeated step takes back.
   // A reader may have been refused, or not answered, while the gateway or Postgres was away.
-  if (seen && reruns === 0 && (await seen.result).status === 200) expectSeenIn(text, seen.bytes())
+  if (seen && reruns === 0 && (await seen.result).status === 200) expectSeenIn(text, seen.bytes(), 0, about)
 }

@@ -15,13 +15,13 @@ const added = (sequence: number) =>
 
 interface FakeRun {
   status: string
-  attempts: Array<{ responseId: string; status: string; hasResponse: boolean }>
+  attempts: Array<{ responseId: string; hasResponse: boolean; isOpen: boolean }>
 }
 
-const attempt = (responseId: string, hasResponse = true, status = 'running') => ({
+const attempt = (responseId: string, hasResponse = true, isOpen = true) => ({
   responseId,
   hasResponse,
-  status,
+  isOpen,
 })
 const run = (status: string, ...attempts: FakeRun['attempts']): FakeRun => ({ status, attempts })
 
@@ -70,8 +70,8 @@ describe('the stream of a run', () => {
     const away = Array.from({ length: 5 }, () => new Error('Postgres is away'))
     const readings = [
       ...away,
-      run('in_progress', attempt('a', true, 'failed'), attempt('b', false)),
-      run('success', attempt('a', true, 'failed'), attempt('b', true, 'completed')),
+      run('in_progress', attempt('a', true, false), attempt('b', false)),
+      run('success', attempt('a', true, false), attempt('b', true, false)),
     ]
     const { source } = sourceOf(readings, async () => frames(added(3)))
     const text = await textOf(runStream(source, run('in_progress')))
@@ -80,6 +80,24 @@ describe('the stream of a run', () => {
     expect(text).toContain('"status":"success"')
     expect(text).toContain(': keep-alive')
   })
+
+  it.each([true, false])(
+    'of a run that is cancelled while a response begins waits for it (begins: %s)',
+    async (begins) => {
+      const readings = [
+        run('cancelled', attempt('a', false)),
+        // Its row is stored, but its object does not show it yet.
+        run('cancelled', attempt('a', true)),
+        run('cancelled', attempt('a', begins, false)),
+      ]
+      const { source, readRun } = sourceOf(readings, async () =>
+        readRun.mock.calls.length < 3 ? null : frames(added(3)),
+      )
+      const text = await textOf(runStream(source, run('in_progress', attempt('a', false))))
+      expect(idsOf(text)).toEqual(begins ? ['1', '2', '3', '4'] : ['1', '2', '3'])
+      expect(text).toContain('"status":"cancelled"')
+    },
+  )
 
   it('breaks off when the run cannot be read for long', async () => {
     const { source } = sourceOf([new Error('Postgres is away')], async () => null)
