@@ -1,18 +1,19 @@
 import { ApiError } from '../../lib/api-error.ts'
 import { PartReader } from '../../lib/bytes/read-bytes.ts'
 import { withFreshStub } from '../../lib/fresh-stub.ts'
+import { newId } from '../../lib/ids.ts'
 import { withinTime } from '../../lib/time-limit.ts'
-import type { RequestContent, ResponseStreamObject } from '../types.ts'
+import type { RequestContent, ResponseStreamObject, StartRequest } from '../types.ts'
 
 /** Time limit of the methods that do not wait for a model, with their repetition. */
 const ANSWER_LIMIT_MS = 10_000
 
 /**
  * The client of a response's Durable Object. A call that fails in transit is repeated once on a fresh stub; `start` with a
- * stream only if nothing of that was read, since the rest would be another request; `compact` likewise. An object that
- * has a response begins no other (`DurableResponse.start`). `follow`,
- * `ended`, `start` and `compact` have no time limit, since they may wait for a model; the others have ten seconds. A repeated `remove` can return false
- * although the response was removed, by a first call whose result was lost.
+ * stream only if nothing of that was read, since the rest would be another request; `compact` in that case only. An object
+ * that has a response begins no other (`DurableResponse.start`). `follow`, `ended`, `start` and `compact` have no time limit,
+ * since they may wait for a model; the others have ten seconds. A repeated `remove` can return false although the response
+ * was removed, by a first call whose result was lost.
  * @param responseId names the object; its MAC has been checked.
  * @returns the object's methods; each throws ApiError `internal` when the object does not answer.
  */
@@ -38,19 +39,30 @@ export function responseStreamClient(
       }),
     )
   }
-  /** A call with a body. If that is a stream, it is repeated only if nothing of the stream was read. */
+  /** A call with a body. With a stream it is repeated only if nothing of that was read. */
   const withBody = <Result>(
     body: RequestContent,
     use: (object: ResponseStreamObject, body: RequestContent) => Promise<Result>,
+    bytesMayRepeat: boolean,
   ) => {
-    if (body instanceof Uint8Array) return unlimited((object) => use(object, body))
+    if (body instanceof Uint8Array)
+      return orApiError(
+        call(
+          (object) => use(object, body),
+          () => bytesMayRepeat,
+        ),
+      )
     const passed = passTwice(body)
     const result = call((object) => use(object, passed.stream()), passed.reclaim)
     return orApiError(result.catch(passed.abort))
   }
   return {
-    start: (request, body) => withBody(body, (object, content) => object.start(request, content)),
-    compact: (request, body) => withBody(body, (object, content) => object.compact(request, content)),
+    start: (request, body) => {
+      const next = requestOfEachAttempt(request)
+      return withBody(body, (object, content) => object.start(next(), content), true)
+    },
+    // The first attempt may have asked a model.
+    compact: (request, body) => withBody(body, (object, content) => object.compact(request, content), false),
     follow: (owner, after) => unlimited((object) => object.follow(owner, after)),
     ended: (owner) => unlimited((object) => object.ended(owner)),
     snapshot: (owner) => limited((object) => object.snapshot(owner)),
@@ -62,6 +74,18 @@ export function responseStreamClient(
     passFiles: (owner) => limited((object) => object.passFiles(owner)),
     release: (owner) => limited((object) => object.release(owner)),
     settle: (owner) => limited((object) => object.settle(owner)),
+  }
+}
+
+/**
+ * The request of one attempt after the other. Each has a call of its own: that of an attempt which was rolled back is settled,
+ * and the ledger would admit it again without a charge.
+ */
+function requestOfEachAttempt(request: StartRequest): () => StartRequest {
+  let attempts = 0
+  return () => {
+    if (attempts++ === 0) return request
+    return { ...request, identity: { ...request.identity, callId: newId('call') } }
   }
 }
 

@@ -121,11 +121,25 @@ describe('start', () => {
     expect(names).toHaveLength(2)
   })
 
-  it('is repeated with a body of bytes, since an object with a response begins no other', async () => {
+  it('is repeated with a body of bytes, as a call of its own', async () => {
     const body = new TextEncoder().encode('the body')
-    const { object, names } = namespaceOf(failing(), async (_method, [, given]) => given)
-    expect(await object.start({ responseId: ID } as StartRequest, body)).toBe(body)
-    expect(names).toHaveLength(2)
+    const calls: string[] = []
+    const started = async (_method: string, [request, given]: unknown[]) => {
+      calls.push((request as StartRequest).identity.callId)
+      if (calls.length === 1) throw new Error('reset')
+      return given
+    }
+    const { object } = namespaceOf(started, started)
+    const request = { responseId: ID, identity: { callId: 'call_1' } } as StartRequest
+    expect(await object.start(request, body)).toBe(body)
+    expect(calls).toEqual(['call_1', expect.stringMatching(/^call_(?!1$)/)])
+  })
+
+  it('of a compaction is not repeated with a body of bytes, since a model may have been asked', async () => {
+    const { object, names } = namespaceOf(failing(), async () => 'again')
+    const request = { responseId: ID } as StartRequest
+    await expect(object.compact(request, new TextEncoder().encode('the body'))).rejects.toThrow()
+    expect(names).toHaveLength(1)
   })
 
   it('is not repeated once something of it was read', async () => {
