@@ -197,12 +197,17 @@ export class LedgerAccount {
     return rateLimits ? { refused, rateLimits } : { refused }
   }
 
-  /** Order: known calls (a repeated one, or the outcome of an open one), epochs, limits, credits. */
+  /**
+   * Order: known calls (a repeated one, or the outcome of an open one), epochs, limits, credits.
+   *
+   * @throws RangeError for a call that is not opened: with a settled id it would run without a charge
+   */
   #admit(calls: CallColumns, index: number, now: number): Refusal | null {
     const { recent, open, epochs, windows } = this.log.memory
     const id = calls.ids[index] as string
-    if (recent.has(id)) return null
     const outcome = calls.outcomes[index] ?? null
+    if (recent.has(id) && outcome === null) throw new RangeError('a call with this id was settled')
+    if (recent.has(id)) return null
     const cost = calls.costs[index] as number
     const known = open.find(id)
     // A call that was opened is settled by its record: two records of one call could not both be stored.

@@ -134,7 +134,8 @@ class Model {
   }
 
   admit(id: string, reserve: number, limits: CallLimits | null, now: number): string {
-    if (this.open.has(id) || this.settled.has(id)) return 'admitted'
+    if (this.settled.has(id)) return 'invalid'
+    if (this.open.has(id)) return 'admitted'
     if (limits && this.used('', now) >= limits.organizationPerMinute) return 'limited organization'
     if (limits && this.used(limits.userId, now) >= limits.userPerMinute) return 'limited user'
     if (reserve > 0 && this.available < reserve) return 'no_credits'
