@@ -14,13 +14,14 @@ export class DatabaseGate {
   held = false
   /** Only requests with this text are held. */
   heldText = ''
-  requests = 0
+  readonly #requests: string[] = []
   /** What was logged as an error. */
   errorLog: string[] = []
 
   install(): void {
+    this.#requests.length = 0
     globalThis.fetch = async (input, init) => {
-      this.requests += 1
+      this.#requests.push(String(init?.body))
       const { mode } = this
       if (mode === 'away') throw new TypeError('connection refused (gate)')
       const response = await realFetch(input as Request, init)
@@ -31,6 +32,11 @@ export class DatabaseGate {
       if (mode === 'answer_lost') throw new TypeError('connection reset (gate)')
       return new Response(body, response)
     }
+  }
+
+  /** How many requests had this text: objects of other tests share the isolate, and its fetch. */
+  requestsOf(text: string): number {
+    return this.#requests.filter((body) => body.includes(text)).length
   }
 
   remove(): void {
@@ -46,7 +52,7 @@ export class DatabaseGate {
 export function useDatabaseGate(now?: number): DatabaseGate {
   const gate = new DatabaseGate()
   beforeEach(() => {
-    Object.assign(gate, { mode: 'open', held: false, heldText: '', requests: 0, errorLog: [] })
+    Object.assign(gate, { mode: 'open', held: false, heldText: '', errorLog: [] })
     gate.install()
     vi.spyOn(console, 'error').mockImplementation((line) => gate.errorLog.push(String(line)))
     // An object is not evicted while a timer is pending, and a signal's timer goes on after its request has ended.

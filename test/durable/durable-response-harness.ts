@@ -145,15 +145,15 @@ export function newResponse(
   const responseId = newResponseId(configuration.KEY_PEPPERS)
   const client = responseStreamClient(namespace, responseId)
   const stub = () => namespace.getByName(responseId) as unknown as DurableObjectStub<ResponseStream>
-  const identity = identityOf(caller)
-  const request: StartRequest = {
+  // Each start is a call of its own.
+  const request = (): StartRequest => ({
     responseId,
     principal,
-    identity,
+    identity: identityOf(caller),
     headers: [],
     compatibility,
     connection,
-  }
+  })
   const type = connection && { type: 'response.create' }
   const bytesOf = (members: object) =>
     new TextEncoder().encode(
@@ -178,9 +178,9 @@ export function newResponse(
     client,
     stub,
     follow,
-    start: (members: object = {}) => client.start(request, bodyOf(members)),
+    start: (members: object = {}) => client.start(request(), bodyOf(members)),
     /** With a body of bytes, so that the client repeats it when it fails on its way. */
-    startRepeatably: (members: object = {}) => client.start(request, bytesOf(members)),
+    startRepeatably: (members: object = {}) => client.start(request(), bytesOf(members)),
     snapshot: () => client.snapshot(owner),
     state: () => client.state(owner),
     settle: () => client.settle(owner),

@@ -32,7 +32,7 @@ describe('admission', () => {
   it('lets concurrent first calls begin one account', async () => {
     const organization = newOrganization()
     await Promise.all(Array.from({ length: 20 }, () => organization.open(0)))
-    expect(gate.requests).toBe(1)
+    expect(gate.requestsOf(organization.organizationId)).toBe(1)
     expect(await organization.ledger.flush()).toEqual({ pending: 0 })
   })
 
@@ -44,7 +44,7 @@ describe('admission', () => {
     expect(await organization.open(1)).toMatchObject({ kind: 'no_credits', available: -5 })
   })
 
-  it('reserves once however often the same call is opened', async () => {
+  it('reserves once however often the same call is opened, and does not open it again when it is settled', async () => {
     const organization = newOrganization()
     await organization.ledger.grantCredits(organization.grant(10))
     const call = organization.opening()
@@ -52,7 +52,7 @@ describe('admission', () => {
     expect(await organization.open(6, call)).toEqual({ kind: 'admitted' })
     expect((await organization.ledger.balance()).reserved).toBe(6)
     await organization.ledger.close(call.callId, outcome({ cost: 2 }))
-    expect(await organization.open(6, call)).toEqual({ kind: 'admitted' })
+    await expect(organization.open(6, call)).rejects.toThrow('was settled')
     expect(await organization.ledger.balance()).toEqual({ balance: 8, reserved: 0, available: 8 })
   })
 

@@ -41,7 +41,7 @@ describe('loss of the object', () => {
     await organization.ledger.close(call.callId, outcome({ cost: 13 }))
     await lose(organization)
     expect(await organization.ledger.balance()).toEqual({ balance: 87, reserved: 0, available: 87 })
-    expect(await organization.open(40, call)).toEqual({ kind: 'admitted' })
+    await expect(organization.open(40, call)).rejects.toThrow('was settled')
     expect((await organization.ledger.balance()).reserved).toBe(0)
     await organization.ledger.flush()
     await lose(organization)
@@ -116,10 +116,10 @@ describe('flush', () => {
   it('writes once when it is asked for several times at once', async () => {
     const organization = newOrganization()
     await organization.ledger.recordChange(organization.change('x'))
-    const before = gate.requests
+    const before = gate.requestsOf(organization.organizationId)
     const flushes = await Promise.all([1, 2, 3, 4].map(() => organization.ledger.flush()))
     expect(flushes).toEqual(Array(4).fill({ pending: 0 }))
-    expect(gate.requests - before).toBe(1)
+    expect(gate.requestsOf(organization.organizationId) - before).toBe(1)
   })
 
   it('goes on admitting and settling while a flush waits for Postgres', async () => {
@@ -142,9 +142,9 @@ describe('flush', () => {
     // Old enough to be forgotten, which none of them may be before its own batch is written.
     passTime(3_600_000)
     await organization.ledger.record(organization.opening(), outcome())
-    const before = gate.requests
+    const before = gate.requestsOf(organization.organizationId)
     expect(await organization.ledger.flush()).toEqual({ pending: 0 })
-    expect(gate.requests - before).toBe(3)
+    expect(gate.requestsOf(organization.organizationId) - before).toBe(3)
     expect(await expectIntactChain(organization)).toHaveLength(451)
   })
 
@@ -220,9 +220,9 @@ describe('a record that Postgres refuses', () => {
     const organization = newOrganization()
     for (const action of ['a', 'b', 'c']) await organization.ledger.recordChange(organization.change(action))
     gate.mode = 'away'
-    const before = gate.requests
+    const before = gate.requestsOf(organization.organizationId)
     expect(await organization.ledger.flush()).toMatchObject({ pending: 3 })
-    expect(gate.requests - before).toBe(1)
+    expect(gate.requestsOf(organization.organizationId) - before).toBe(1)
     expect(gate.errorLog.join()).not.toContain('ledger.record_refused')
   })
 })

@@ -8,7 +8,10 @@ import type { LedgerChain } from './records/chain.ts'
  * and the audit outbox. Every answer is stored before it is sent.
  */
 export interface LedgerClient {
-  /** Opens the call, or refuses it, in a commit with other calls of the isolate. @throws if it cannot be stored, or if a call with this id was settled: refuse the call. */
+  /**
+   * Opens the call, or refuses it, in a commit with other calls of the isolate.
+   * @throws if it cannot be stored, or a call with this id was settled: refuse the call.
+   */
   admit(call: CallToAdmit): Promise<Admission>
   /** Whether a call would pass the epochs and the limits now. Counts nothing and opens nothing. */
   check(call: Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'>): Promise<Admission>

@@ -40,6 +40,7 @@ export function moveTimersByHand(): void {
 }
 
 const turn = globalThis.setTimeout
+const IS_RUNTIME = navigator.userAgent === 'Cloudflare-Workers'
 
 /** Lets everything run that does not wait for a timer: native streams need turns of the real event loop. */
 export async function settle(): Promise<void> {
@@ -225,7 +226,8 @@ export async function started(
 export function checkEnded(relay: RelayRun): void {
   expect(relay.failed).toBeNull()
   expect(relay.end).not.toBeNull()
-  expect(vi.getTimerCount()).toBe(0)
+  // In the runtime itself, objects of other tests set timers too.
+  if (!IS_RUNTIME) expect(vi.getTimerCount()).toBe(0)
   const { inspected, uninspected, released, withheld } = relay.inspection.counts
   expect(inspected + uninspected).toBe(released + withheld)
 }
