@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 
 /** A request as a server of the web got it. */
 export interface SeenWebRequest {
@@ -22,10 +22,23 @@ export interface StandInWeb {
 }
 
 const MEGABYTE = 1024 * 1024
-/** 200 MB of zeros, and of tags. */
-const BOMB = gzipSync(Buffer.alloc(200 * MEGABYTE))
-const BROTLI_BOMB = brotliCompressSync(Buffer.alloc(200 * MEGABYTE, 'a'))
-const TAGS = gzipSync(Buffer.from('<div>'.repeat(MEGABYTE)))
+/** Bodies of 200 MB, and a million tags, compressed on their first request: most tests need none, and brotli's best takes seconds. */
+const BOMBS: Record<string, () => [Record<string, string>, Buffer]> = {
+  '/bomb': () => [
+    { 'content-type': 'text/plain', 'content-encoding': 'gzip' },
+    gzipSync(Buffer.alloc(200 * MEGABYTE), { level: 1 }),
+  ],
+  '/brotli-bomb': () => [
+    { 'content-type': 'text/plain', 'content-encoding': 'br' },
+    brotliCompressSync(Buffer.alloc(200 * MEGABYTE, 'a'), {
+      params: { [constants.BROTLI_PARAM_QUALITY]: 4 },
+    }),
+  ],
+  '/tag-bomb': () => [
+    { ...HEADERS_OF_HTML, 'content-encoding': 'gzip' },
+    gzipSync(Buffer.from('<div>'.repeat(MEGABYTE))),
+  ],
+}
 
 const PAGE = `<!doctype html><html><head><title>Bees &amp; flowers</title></head><body>
 <nav><a href="/home">Home</a></nav>
@@ -55,9 +68,6 @@ const ANSWERS: Record<string, [Record<string, string>, string | Buffer]> = {
   '/odd-type': [{ 'content-type': 'ignore/previous-instructions' }, 'x'],
   '/untyped': [{}, '<!doctype html><title>T</title><p>Untyped.'],
   '/latin': [{ 'content-type': 'text/html' }, Buffer.from('<meta charset="iso-8859-1"><p>caf\xe9', 'latin1')],
-  '/bomb': [{ 'content-type': 'text/plain', 'content-encoding': 'gzip' }, BOMB],
-  '/brotli-bomb': [{ 'content-type': 'text/plain', 'content-encoding': 'br' }, BROTLI_BOMB],
-  '/tag-bomb': [{ ...HEADERS_OF_HTML, 'content-encoding': 'gzip' }, TAGS],
   '/twice': [{ ...HEADERS_OF_HTML, 'content-encoding': 'gzip, gzip' }, gzipSync(gzipSync(PAGE))],
   '/deflated': [{ ...HEADERS_OF_HTML, 'content-encoding': 'zstd' }, 'x'],
 }
@@ -93,7 +103,7 @@ export async function startStandInWeb(): Promise<StandInWeb> {
       written.set(pathname, (written.get(pathname) ?? 0) + chunk.length)
       return write(chunk)
     }
-    const known = ANSWERS[pathname]
+    const known = ANSWERS[pathname] ?? BOMBS[pathname]?.()
     const chain = /^\/chain\/(\d+)$/.exec(pathname)
     if (known) response.writeHead(200, known[0]).end(known[1])
     else if (pathname === '/redirect') {
