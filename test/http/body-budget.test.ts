@@ -100,7 +100,12 @@ describe('beyond the buffer cap', () => {
     ['compressed', (body, route) => post(gzipSync(body), { route, encoding: 'gzip' })],
   ]
   it.each(
-    MODEL_ROUTES.flatMap((route) => forms.map(([form, call]) => [route.name, form, route, call] as const)),
+    // What counts a body is the same for every route, and the envelope is the same for every form.
+    MODEL_ROUTES.flatMap((route) =>
+      forms
+        .filter((_, index) => route === chat || index === 0)
+        .map(([form, call]) => [route.name, form, route, call] as const),
+    ),
   )('a body of %s %s is refused in the envelope of its surface', async (_, _form, route, call) => {
     const answer = await call(requestOf(ROOM + 100_000, marker(), route), route)
     expect(answer.status).toBe(429)

@@ -47,7 +47,7 @@ interface Texts {
 }
 
 const SHORT: Texts = { row: '<the text in a row>', content: '<the text in the content store>' }
-const LONG: Texts = { row: 'r'.repeat(900_000), content: 'c'.repeat(1_100_000) }
+const LONG: Texts = { row: 'r'.repeat(200_000), content: 'c'.repeat(1_100_000) }
 
 interface Case {
   name: string

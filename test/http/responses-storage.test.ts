@@ -74,7 +74,7 @@ const userImage = (text: string, image: string) => ({
 
 describe.each(RESPONSE_WAYS)('large input (%s)', (_, { upstream, model, stream }) => {
   // What a large body takes does not depend on streaming.
-  const sizes = stream === (upstream === 'chat') ? [1.2e6, 30e6] : [1.2e6]
+  const sizes = stream === (upstream === 'chat') ? [1.2e6, 8e6] : [1.2e6]
   it.each(sizes)(
     'an image of %d bytes reaches the model, and comes back',
     async (bytes) => {
@@ -141,13 +141,6 @@ it('what is deleted is gone from the content store', async () => {
   })
   const rows = await query(gateway(), 'select id from response_items where id = $1', [id])
   expect(rows).toEqual([])
-})
-
-it('a body above 50 MB is refused before anything is read of it', async () => {
-  const image = `data:image/png;base64,${'A'.repeat(52_428_800)}`
-  const answer = await postResponse(tenant.key, { input: [userImage('Look.', image)], stream: true })
-  expect(jsonOf(answer)).toEqual({ message: expect.stringContaining('52428800') })
-  expect(answer.status).toBe(413)
 })
 
 it('a conversation that a model cannot be told as a whole is refused as such', async () => {
