@@ -5,9 +5,9 @@ import { expect } from 'vitest'
 import { type ShellOutput, workspaceCaller } from './workspaces.ts'
 
 let bomb: Buffer | undefined
-/** 256 MB of zeros, compressed to about a thousandth of that; once, since it takes most of a second. */
+/** 64 MB of zeros, twice what may be unpacked, compressed to about a thousandth of that. */
 function gzipBomb(): Buffer {
-  bomb ??= gzipSync(Buffer.alloc(256 * 2 ** 20))
+  bomb ??= gzipSync(Buffer.alloc(64 * 2 ** 20))
   return bomb
 }
 

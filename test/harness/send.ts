@@ -26,7 +26,7 @@ const CHUNK_BYTES = 64 * 1024
  */
 export function send(url: string, options: SendOptions = {}): Promise<Answer> {
   const { method = 'GET', headers = {}, body = '', chunked = false } = options
-  const bytes = Buffer.from(body)
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
   return new Promise((resolve, reject) => {
     const length =
       chunked || (method === 'GET' && bytes.length === 0) ? {} : { 'content-length': bytes.length }

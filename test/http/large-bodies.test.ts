@@ -21,8 +21,10 @@ beforeAll(async () => {
 /** A valid request of exactly this many bytes. @param text stands at its beginning. */
 function requestOf(route: ModelRoute, bytes: number, text: string): Buffer {
   const [before = '', after = ''] = JSON.stringify(route.request(`${text}|`)).split('|')
-  const filler = bytes - Buffer.byteLength(before) - Buffer.byteLength(after)
-  return Buffer.concat([Buffer.from(before), Buffer.alloc(filler, 'x'), Buffer.from(after)])
+  const body = Buffer.alloc(bytes, 'x')
+  body.write(before)
+  body.write(after, bytes - Buffer.byteLength(after))
+  return body
 }
 
 function post(url: string, options: SendOptions): Promise<Answer> {
