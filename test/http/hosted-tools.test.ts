@@ -11,6 +11,7 @@ import { callTool, type Part, say } from './support/dlp-answers.ts'
 import type { Json } from './support/response-calls.ts'
 import {
   bodyOf,
+  CORNER_WAYS,
   checkedEvents,
   RESPONSE_WAYS,
   type ResponseWay,
@@ -51,7 +52,7 @@ function resultsIn(body: Json): string[] {
   })
 }
 
-describe.each(RESPONSE_WAYS)('a task (%s)', (_, { upstream, model, stream }) => {
+describe.each(CORNER_WAYS)('a task (%s)', (_, { upstream, model, stream }) => {
   it('over several turns leaves its work in the files of the conversation', async () => {
     const text = marker()
     const asked = await script(upstream, [

@@ -18,7 +18,7 @@ import {
 import { codePolicy, governedTenant, someCode } from './support/dlp.ts'
 import { callTool, say } from './support/dlp-answers.ts'
 import { ask, createResponse, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
-import { postResponse, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
+import { CORNER_WAYS, postResponse, respond, turnsScript } from './support/response-streams.ts'
 
 const SUMMARY = '## Goals\nLaunch on Tuesday.'
 const MANAGED = { context_management: [{ type: 'compaction', compact_threshold: 2_000 }] }
@@ -31,7 +31,7 @@ beforeAll(async () => {
 const itemsOf = async (key: string, { conversation }: ToldResponse) =>
   (await listItems(key, `/v1/conversations/${conversation?.id}/items?order=asc&limit=100`)).data
 
-describe.each(RESPONSE_WAYS)('context_management (%s)', (_, { upstream, model, stream }) => {
+describe.each(CORNER_WAYS)('context_management (%s)', (_, { upstream, model, stream }) => {
   const call = (body: Json, key = tenant.key) => respond(key, { model, stream, ...body })
 
   it('compacts a conversation over the threshold before its turn, and later turns start there', async () => {

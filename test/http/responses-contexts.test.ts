@@ -5,7 +5,7 @@ import { addKey, addMember, createTenant, type Tenant } from '../harness/tenant.
 import { marker, seenRequests } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { ask, createResponse, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
-import { bodyOf, postResponse, RESPONSE_WAYS, respond } from './support/response-streams.ts'
+import { bodyOf, CORNER_WAYS, postResponse, respond } from './support/response-streams.ts'
 
 let tenant: Tenant
 let stranger: Tenant
@@ -40,7 +40,7 @@ const CONTINUATIONS: Array<[name: string, of: (response: ToldResponse) => Json]>
   ['previous_response_id', ({ id }) => ({ previous_response_id: id })],
 ]
 
-describe.each(RESPONSE_WAYS)('a context (%s)', (_, { model, stream }) => {
+describe.each(CORNER_WAYS)('a context (%s)', (_, { model, stream }) => {
   const call = async (body: Json) => (await respond(tenant.key, { model, stream, ...body })).response
 
   it.each(CONTINUATIONS)('is continued by %s', async (_name, by) => {

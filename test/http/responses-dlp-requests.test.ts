@@ -15,7 +15,7 @@ import {
 } from './support/dlp.ts'
 import { callTool, say } from './support/dlp-answers.ts'
 import { ask, type Json, listItems } from './support/response-calls.ts'
-import { postResponse, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
+import { CORNER_WAYS, postResponse, respond, turnsScript } from './support/response-streams.ts'
 
 let redacting: Tenant
 let blocking: Tenant
@@ -68,7 +68,7 @@ const rowsWith = (text: string) =>
     [`%${text}%`],
   )
 
-describe.each(RESPONSE_WAYS)('a request (%s)', (_, { upstream, model, stream }) => {
+describe.each(CORNER_WAYS)('a request (%s)', (_, { upstream, model, stream }) => {
   it('is told without what a policy redacts, and kept without it', async () => {
     const [text, code] = [marker(), someCode()]
     const told = await respond(redacting.key, { model, stream, ...everywhere(text, code) })

@@ -5,7 +5,7 @@ import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequest } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { type Json, listItems } from './support/response-calls.ts'
-import { bodyOf, postResponse, RESPONSE_WAYS, respond } from './support/response-streams.ts'
+import { bodyOf, CORNER_WAYS, postResponse, respond } from './support/response-streams.ts'
 
 let tenant: Tenant
 
@@ -153,7 +153,7 @@ const FORMS: Array<[name: string, input: (text: string) => unknown, kept: (text:
   ],
 ]
 
-describe.each(RESPONSE_WAYS)('input (%s)', (_, { model, stream }) => {
+describe.each(CORNER_WAYS)('input (%s)', (_, { model, stream }) => {
   it.each(FORMS)('%s', async (_name, input, kept) => {
     const text = marker()
     const { response } = await respond(tenant.key, { model, stream, input: input(text) })

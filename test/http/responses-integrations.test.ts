@@ -15,7 +15,14 @@ import { addKey, administrator, createTenant, type Tenant } from '../harness/ten
 import { marker, seenRequests } from '../harness/upstream.ts'
 import { callTool, say } from './support/dlp-answers.ts'
 import type { Json } from './support/response-calls.ts'
-import { bodyOf, postResponse, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
+import {
+  bodyOf,
+  CORNER_WAYS,
+  postResponse,
+  RESPONSE_WAYS,
+  respond,
+  turnsScript,
+} from './support/response-streams.ts'
 
 const FIND = mcpTool('find', { annotations: { readOnlyHint: true } })
 const ADD = mcpTool('add')
@@ -48,9 +55,7 @@ const mcp = ({ crm }: World, more: Json = {}) => ({ type: 'mcp', server_label: c
 const itemsOf = (response: { output: Json[] }, type: string) =>
   response.output.filter((item) => item.type === type)
 
-describe.each(RESPONSE_WAYS)('tools of integrations (%s)', (_, { upstream, model, stream }) => {
-  // Which tools are searched or guarded is decided before a turn: two ways have both protocols, streamed and not.
-  const isCorner = stream === (upstream === 'chat')
+describe.each(CORNER_WAYS)('tools of integrations (%s)', (_, { upstream, model, stream }) => {
   const call = (body: Json, { tenant } = world) => respond(tenant.key, { model, stream, ...body })
 
   it('are called, and their results continue the conversation', async () => {
@@ -92,7 +97,7 @@ describe.each(RESPONSE_WAYS)('tools of integrations (%s)', (_, { upstream, model
     expect(JSON.stringify(first && bodyOf(first).tools)).not.toContain(`"${slug}_add"`)
   })
 
-  it.runIf(isCorner)('are searched if there are very many', async () => {
+  it('are searched if there are very many', async () => {
     const many = await newWorld({ tools: [FIND], generated: 300 })
     const mark = marker()
     const name = `${many.crm.slug}_find`
@@ -110,45 +115,42 @@ describe.each(RESPONSE_WAYS)('tools of integrations (%s)', (_, { upstream, model
     expect(names(second && bodyOf(second))).toContain(`"${name}"`)
   })
 
-  it.runIf(isCorner)(
-    'wait for an approval where the organization requires it, and are called once with it',
-    async () => {
-      const guarded = await newWorld()
-      const { tenant, server, crm } = guarded
-      await administrator(gateway()).ask('PUT', `${tenant.base}/tools`, {
-        approvals: [{ integration: crm.slug, calls: 'effects' }],
-      })
-      const input = { text: 'Bob' }
-      const script = await turnsScript(upstream, [
-        [callTool(`${crm.slug}_find`, input)],
-        [callTool(`${crm.slug}_add`, input)],
-        [callTool(`${crm.slug}_add`, input)],
-        [callTool(`${crm.slug}_add`, input)],
-      ])
-      const tools = [mcp(guarded, { require_approval: 'never' })]
-      // With the approval the tool is offered, also where the others are searched.
-      const searched = [mcp(guarded, { defer_loading: true })]
-      const { response } = await call({ input: script, tools }, guarded)
-      expect(response.output.map(({ type }) => type)).toEqual(['mcp_call', 'mcp_approval_request'])
-      expect(response.status).toBe('completed')
-      const [request] = itemsOf(response, 'mcp_approval_request')
-      expect(request).toMatchObject({ name: 'add', server_label: crm.slug, arguments: '{"text":"Bob"}' })
-      expect(await server.calls('add')).toBe(0)
-      const decision = {
-        type: 'mcp_approval_response',
-        approval_request_id: request?.id,
-        approve: true,
-        reason: script,
-      }
-      const { response: approved } = await call(
-        { conversation: response.conversation?.id, input: [decision], tools: searched },
-        guarded,
-      )
-      // The model repeats the call for ever: one is approved.
-      expect(itemsOf(approved, 'mcp_call')[0]).toMatchObject({ output: 'added', status: 'completed' })
-      expect(await server.calls('add')).toBe(1)
-    },
-  )
+  it('wait for an approval where the organization requires it, and are called once with it', async () => {
+    const guarded = await newWorld()
+    const { tenant, server, crm } = guarded
+    await administrator(gateway()).ask('PUT', `${tenant.base}/tools`, {
+      approvals: [{ integration: crm.slug, calls: 'effects' }],
+    })
+    const input = { text: 'Bob' }
+    const script = await turnsScript(upstream, [
+      [callTool(`${crm.slug}_find`, input)],
+      [callTool(`${crm.slug}_add`, input)],
+      [callTool(`${crm.slug}_add`, input)],
+      [callTool(`${crm.slug}_add`, input)],
+    ])
+    const tools = [mcp(guarded, { require_approval: 'never' })]
+    // With the approval the tool is offered, also where the others are searched.
+    const searched = [mcp(guarded, { defer_loading: true })]
+    const { response } = await call({ input: script, tools }, guarded)
+    expect(response.output.map(({ type }) => type)).toEqual(['mcp_call', 'mcp_approval_request'])
+    expect(response.status).toBe('completed')
+    const [request] = itemsOf(response, 'mcp_approval_request')
+    expect(request).toMatchObject({ name: 'add', server_label: crm.slug, arguments: '{"text":"Bob"}' })
+    expect(await server.calls('add')).toBe(0)
+    const decision = {
+      type: 'mcp_approval_response',
+      approval_request_id: request?.id,
+      approve: true,
+      reason: script,
+    }
+    const { response: approved } = await call(
+      { conversation: response.conversation?.id, input: [decision], tools: searched },
+      guarded,
+    )
+    // The model repeats the call for ever: one is approved.
+    expect(itemsOf(approved, 'mcp_call')[0]).toMatchObject({ output: 'added', status: 'completed' })
+    expect(await server.calls('add')).toBe(1)
+  })
 })
 
 describe('tools of integrations', () => {

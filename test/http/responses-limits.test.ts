@@ -6,7 +6,7 @@ import { createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 import { registerScript, seenRequests } from '../harness/upstream.ts'
 import { callTool, framesOf, say } from './support/dlp-answers.ts'
 import type { Json } from './support/response-calls.ts'
-import { postResponse, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
+import { CORNER_WAYS, postResponse, respond, turnsScript } from './support/response-streams.ts'
 
 /** A gateway whose responses end soon. */
 let address: StartedWorker
@@ -30,7 +30,7 @@ const REFUSED_CALL = { tools: [TOOL], tool_choice: 'none' }
 const callRows = async (owner: Tenant) =>
   (await auditEntries(address, owner)).filter(({ kind }) => kind === 'call').toReversed()
 
-describe.concurrent.each(RESPONSE_WAYS)('a response (%s)', (_, { upstream, model, stream }) => {
+describe.concurrent.each(CORNER_WAYS)('a response (%s)', (_, { upstream, model, stream }) => {
   const respondAs = (owner: Tenant, body: Json) => respond(owner.key, { model, stream, ...body }, address)
 
   it('ends after its last turn', async () => {

@@ -5,7 +5,14 @@ import { administrator, createTenant, type Tenant, uniqueName } from '../harness
 import { marker, seenRequest } from '../harness/upstream.ts'
 import { say } from './support/dlp-answers.ts'
 import { ask, expectJson, type Json, listItems } from './support/response-calls.ts'
-import { bodyOf, HOSTED_TOOLS, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
+import {
+  bodyOf,
+  CORNER_WAYS,
+  HOSTED_TOOLS,
+  RESPONSE_WAYS,
+  respond,
+  turnsScript,
+} from './support/response-streams.ts'
 
 let tenant: Tenant
 
@@ -21,7 +28,7 @@ const SCHEMA = {
 }
 const FORMAT = { type: 'json_schema', name: 'weather', schema: SCHEMA, strict: true }
 
-describe.each(RESPONSE_WAYS)('settings (%s)', (_, { upstream, model, stream }) => {
+describe.each(CORNER_WAYS)('settings (%s)', (_, { upstream, model, stream }) => {
   const call = async (body: Json) => (await respond(tenant.key, { model, stream, ...body })).response
 
   it('are told by the response as they were asked for', async () => {

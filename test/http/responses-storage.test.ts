@@ -6,7 +6,7 @@ import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 import { say } from './support/dlp-answers.ts'
 import { ask, expectJson, type Json, type ToldList, type ToldResponse } from './support/response-calls.ts'
-import { postResponse, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
+import { CORNER_WAYS, postResponse, respond, turnsScript } from './support/response-streams.ts'
 
 let tenant: Tenant
 
@@ -27,7 +27,7 @@ async function rowsOf({ organizationId }: Tenant): Promise<string[]> {
   return texts.flat()
 }
 
-describe.each(RESPONSE_WAYS)('store: false (%s)', (_, { upstream, model, stream }) => {
+describe.each(CORNER_WAYS)('store: false (%s)', (_, { upstream, model, stream }) => {
   it('leaves no row, of a response that fails or not', async () => {
     const owner = await createTenant(gateway())
     const call = (body: Json) => respond(owner.key, { model, stream, ...body })
@@ -72,10 +72,7 @@ const userImage = (text: string, image: string) => ({
   ],
 })
 
-// What a large body takes does not depend on streaming: two ways have both protocols, streamed and not.
-const CORNERS = RESPONSE_WAYS.filter(([, { upstream, stream }]) => stream === (upstream === 'chat'))
-
-describe.each(CORNERS)('large input (%s)', (_, { upstream, model, stream }) => {
+describe.each(CORNER_WAYS)('large input (%s)', (_, { upstream, model, stream }) => {
   it.each([1.2e6, 8e6])(
     'an image of %d bytes reaches the model, and comes back',
     async (bytes) => {

@@ -5,7 +5,7 @@ import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 import { callTool, say } from './support/dlp-answers.ts'
 import type { Json } from './support/response-calls.ts'
-import { bodyOf, postResponse, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
+import { bodyOf, CORNER_WAYS, postResponse, respond, turnsScript } from './support/response-streams.ts'
 
 let tenant: Tenant
 
@@ -27,7 +27,7 @@ const allowed = (mode: string, ...names: string[]) => ({
 
 const named = { type: 'function', name: 'get_time' }
 
-describe.each(RESPONSE_WAYS)('tool_choice (%s)', (_, { upstream, model, stream }) => {
+describe.each(CORNER_WAYS)('tool_choice (%s)', (_, { upstream, model, stream }) => {
   const call = (body: Json) => respond(tenant.key, { model, stream, tools: TOOLS, ...body })
   const CHOICES: Array<[choice: unknown, chat: unknown, messages: unknown]> = [
     ['auto', 'auto', { type: 'auto' }],

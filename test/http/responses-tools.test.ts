@@ -4,7 +4,7 @@ import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 import { callTool, say } from './support/dlp-answers.ts'
 import type { Json } from './support/response-calls.ts'
-import { bodyOf, HOSTED_TOOLS, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
+import { bodyOf, CORNER_WAYS, HOSTED_TOOLS, respond, turnsScript } from './support/response-streams.ts'
 
 let tenant: Tenant
 
@@ -32,7 +32,7 @@ const callsOf = (response: { output: Json[] }) =>
       return call
     })
 
-describe.each(RESPONSE_WAYS)('tools (%s)', (_, { upstream, model, stream }) => {
+describe.each(CORNER_WAYS)('tools (%s)', (_, { upstream, model, stream }) => {
   const call = (body: Json) => respond(tenant.key, { model, stream, ...body })
 
   it('a call ends the response, and its output goes on', async () => {

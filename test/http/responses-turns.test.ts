@@ -10,9 +10,9 @@ import { callTool, framesOf, say } from './support/dlp-answers.ts'
 import { ask, expectJson, type Json, listItems } from './support/response-calls.ts'
 import {
   bodyOf,
+  CORNER_WAYS,
   checkedEvents,
   postResponse,
-  RESPONSE_WAYS,
   respond,
   STREAMED_WAYS,
   turnsScript,
@@ -30,7 +30,7 @@ const REFUSED_CALL = { tools: [tool('f')], tool_choice: 'none' }
 const administer = (method: string, path: string, body?: unknown) =>
   administrator(gateway()).ask(method, path, body)
 
-describe.each(RESPONSE_WAYS)('turns (%s)', (_, { upstream, model, stream }) => {
+describe.each(CORNER_WAYS)('turns (%s)', (_, { upstream, model, stream }) => {
   it('end when the model calls what it may not three times on end', async () => {
     const owner = await createTenant(gateway())
     const input = await turnsScript(upstream, [[say('Hm. '), callTool('f', {})]])

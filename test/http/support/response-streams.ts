@@ -33,6 +33,14 @@ export const RESPONSE_WAYS: ReadonlyArray<readonly [name: string, way: ResponseW
     ),
 )
 
+/**
+ * Both protocols, one streamed and one whole: for what is decided before a model talks, or read from it, which is the same for
+ * every form. That a whole response is the end of its stream, `responses-scripts.test.ts` shows of all that models say.
+ */
+export const CORNER_WAYS = RESPONSE_WAYS.filter(
+  ([, { upstream, stream }]) => stream === (upstream === 'chat'),
+)
+
 /** Both protocols, streamed. */
 export const STREAMED_WAYS = RESPONSE_WAYS.filter(([, { stream }]) => stream)
 
