@@ -227,8 +227,8 @@ export const HOSTILE_COMMANDS: readonly HostileCommand[] = [
   {
     name: 'many files and deep folders',
     commands: [
-      'for i in $(seq 2100); do : > f$i; done; ls | wc -l',
-      'rm -f f*; d=.; for i in $(seq 500); do d=$d/d; done; mkdir -p $d; mkdir -p d/d && cd d && mkdir -p $d',
+      'touch f{1..1990}; for i in $(seq 30); do : > g$i; done; ls | wc -l',
+      'rm -f f* g*; d=.; for i in $(seq 500); do d=$d/d; done; mkdir -p $d; mkdir -p d/d && cd d && mkdir -p $d',
       'for i in $(seq 60); do mkdir n && cd n; done; cd /workspace; find . | wc -l; rm -rf d n',
     ],
   },
