@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { gateway, query, upstreamControl } from '../harness/gateway.ts'
 import { beginRequest, openStream } from '../harness/open-stream.ts'
 import { callEntries } from '../harness/records.ts'
 import { openResponseSocket } from '../harness/response-socket.ts'
@@ -270,6 +270,25 @@ describe.concurrent('the input of an agent', () => {
     expect((await ask(tenant.key, 'GET', `/v1/agents/${one}`)).text).toContain('"recentRunIds":[]')
   })
 
+  it('has the metadata of its request in every form, and a restart has none', async () => {
+    const metadata = { ticket: '42', nested: { a: [1] } }
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: await says('Yes.') }]))
+    const { response } = await callAgent(tenant, agentId, { metadata })
+    expect(response.metadata).toEqual(metadata)
+    const path = runPath(runIdOf(response))
+    expect(jsonOf(await ask(tenant.key, 'GET', path))).toMatchObject({ metadata })
+    const { text } = await ask(tenant.key, 'GET', `${path}?stream=true`)
+    const shown = readResponseStream(text).flatMap(
+      ({ data }) => (data.response as Json | undefined)?.metadata ?? [],
+    )
+    expect(shown.length).toBeGreaterThan(1)
+    for (const each of shown) expect(each).toEqual(metadata)
+    const { runId } = jsonOf(await ask(tenant.key, 'POST', `/v1/runs/${runIdOf(response)}/restart`)) as Json
+    expect(jsonOf(await ask(tenant.key, 'GET', runPath(String(runId))))).toMatchObject({ metadata: {} })
+    const [row] = await query(gateway(), 'SELECT sealed_inputs FROM runs WHERE id = $1', [runIdOf(response)])
+    expect(String(row?.sealed_inputs)).not.toContain('ticket')
+  })
+
   it('has no members that do not apply', async () => {
     const agentId = await createAgent(tenant, definitionOf([{ instructions: 'Hi' }]))
     const members: Json = {
@@ -280,7 +299,6 @@ describe.concurrent('the input of an agent', () => {
       tool_choice: 'none',
       temperature: 0,
       max_output_tokens: 10,
-      metadata: { a: 'b' },
       text: { format: { type: 'text' } },
       reasoning: { effort: 'low' },
       truncation: 'auto',
