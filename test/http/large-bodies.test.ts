@@ -36,9 +36,9 @@ const lengths = [
   ['declared', false],
   ['chunked', true],
 ] as const
-// One reader of bodies serves every route, so each route has one of its hosts, and one route has the bodies that are counted
-// or pass: they take longest.
-const routes = MODEL_ROUTES.map((route) => ({ name: route.name, host: route.hosts[0] as Host, route }))
+// One reader of bodies serves every route, so each route has one of its hosts, which are both there. One route has the bodies
+// that are counted or pass: they take longest.
+const routes = MODEL_ROUTES.map((route) => ({ name: route.name, host: route.hosts.at(-1) as Host, route }))
 const chat = MODEL_ROUTES[0] as ModelRoute
 
 describe.each(lengths)('a body with its length %s', (_, chunked) => {
