@@ -94,7 +94,7 @@ describe('many items', () => {
     const owner = someOwner()
     // Quotes and backslashes are what escaping makes longest.
     const texts = ['x', '"', '\\', 'é', '\u0001']
-    const items = Array.from({ length: 20 }, (_, index) => {
+    const items = Array.from({ length: 8 }, (_, index) => {
       const text = (texts[index % texts.length] ?? '').repeat(MEGABYTE / 8)
       return message(`${index} ${text}`)
     })
