@@ -127,6 +127,13 @@ const streamed = (sse: string[]): ScriptStep[] => [
   { end: true },
 ]
 
+/** The same streamed answer with a pause after its first event. */
+export function slowed([headers, content, ...rest]: ScriptStep[], milliseconds: number): ScriptStep[] {
+  if (!headers || !content || !('sse' in content)) throw new Error('not a stream')
+  const [first = '', ...others] = content.sse
+  return [headers, { sse: [first] }, { waitMilliseconds: milliseconds }, { sse: others }, ...rest]
+}
+
 /** Answers with an error. */
 export const failed = (
   status: number,

@@ -1,13 +1,15 @@
 import { expect } from 'vitest'
 import { query } from '../gateway.ts'
 import { expectSettledLedger } from '../invariants.ts'
+import { ANSWER_COST } from '../routed-model.ts'
 import type { UpstreamRequest } from '../upstream.ts'
 import { workspaceCaller } from '../workspaces.ts'
+import { type AttemptRow, attemptsByRun } from './attempts.ts'
 import type { CampaignReport } from './campaign.ts'
-import { type AttemptRow, attemptsByRun } from './run-checks.ts'
 import type { DrivenRun } from './run-driver.ts'
 import type { PlannedStep } from './scripted-runs.ts'
 import { type TapeSystem, TOOL_PRICE } from './tape-system.ts'
+import { expectSingleVerdicts } from './verdict-checks.ts'
 
 /** Until the lease of a tool call that was cut off is over. */
 const LEASES_MS = 150_000
@@ -90,8 +92,9 @@ async function loggedLines(
 }
 
 /** A record of the ledger, as far as the checks read it. */
-interface CallRecord {
+export interface CallRecord {
   requestId: string
+  action: string
   modelId: string | null
   tool?: string
   cost: number
@@ -106,11 +109,12 @@ interface CallRecord {
 export async function expectPaidOnce(
   system: TapeSystem,
   { runs, upstream }: CampaignReport,
-): Promise<{ records: number; estimated: number }> {
+): Promise<{ records: number; estimated: number; judged: number }> {
   const { records } = await expectSettledLedger(system.gateway, system.tenant, LEASES_MS)
   const calls = records.filter(({ kind }) => kind === 'call') as unknown as CallRecord[]
   const byRun = Map.groupBy(calls, ({ requestId }) => requestId.replace(/^run_/, ''))
   const requests = upstream.byScript()
+  const judgements = upstream.judgements(system.judges)
   const attempts = await attemptsByRun(system)
   const added = await addedTexts(system)
   // A restart has the scripts of its run.
@@ -120,8 +124,10 @@ export async function expectPaidOnce(
     const own = family.flatMap(({ runId }) => byRun.get(runId) ?? [])
     const steps = first?.plan.steps ?? []
     const models = own.filter(({ modelId }) => modelId !== null)
-    const served = steps.flatMap((step) => servedCosts(step, requests.get(step.mark) ?? []))
-    const sent = steps.reduce((sum, { mark }) => sum + (requests.get(mark)?.length ?? 0), 0)
+    const judged = steps.flatMap(({ mark }) => judgements.get(mark) ?? [])
+    const verdicts = judged.flatMap(({ finished }) => (finished ? [ANSWER_COST] : []))
+    const served = [...steps.flatMap((step) => servedCosts(step, requests.get(step.mark) ?? [])), ...verdicts]
+    const sent = steps.reduce((sum, { mark }) => sum + (requests.get(mark)?.length ?? 0), judged.length)
     const reported = models.filter(({ provenance }) => provenance === 'reported').map(({ cost }) => cost)
     const rows = family.flatMap(({ runId }) => attempts.get(runId) ?? [])
     const about = JSON.stringify({ runs: family.map(({ runId }) => runId), models, served, rows })
@@ -138,13 +144,14 @@ export async function expectPaidOnce(
     for (const { cost } of tools) expect([0, TOOL_PRICE], about).toContain(cost)
     const paid = own.reduce((sum, { cost }) => sum + cost, 0)
     expect(
-      rows.reduce((sum, { cost }) => sum + cost, 0),
+      rows.reduce((sum, row) => sum + row.cost + (row.verdict_cost ?? 0), 0),
       about,
     ).toBeLessThanOrEqual(paid)
   }
   return {
     records: calls.length,
     estimated: calls.filter(({ provenance }) => provenance === 'estimated').length,
+    ...(await expectSingleVerdicts(system, { runs, upstream }, calls)),
   }
 }
 

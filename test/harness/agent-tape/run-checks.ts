@@ -2,44 +2,12 @@ import { expect } from 'vitest'
 import { inParallel } from '../../faults/support/response-trials.ts'
 import { readRun } from '../../http/support/agents.ts'
 import { ask } from '../../http/support/response-calls.ts'
-import { query } from '../gateway.ts'
 import { jsonOf } from '../send.ts'
+import { type AttemptRow, attemptsByRun } from './attempts.ts'
 import type { DrivenRun } from './run-driver.ts'
 import { expectSoundStream } from './stream-checks.ts'
 import type { TapeSystem } from './tape-system.ts'
-
-/** An attempt as Postgres has it, with its response. */
-export interface AttemptRow {
-  run_id: string
-  number: number
-  attempt: number
-  status: 'running' | 'completed' | 'failed' | 'cancelled'
-  response_id: string
-  output: string | null
-  error: { code: string; message: string } | null
-  had_effects: boolean
-  cost: number
-  /** Of the response; null if none was begun, or none is left of it. */
-  response_status: string | null
-  response_cost: number | null
-  response_conversation: string | null
-  /** The verdict about it, and what that cost. */
-  verdict: string | null
-  verdict_cost: number | null
-}
-
-const ATTEMPTS = `SELECT s.run_id, s.number, s.attempt, s.status, s.response_id, s.output, s.error, s.had_effects,
-    s.cost::float8 AS cost, r.status AS response_status, (r.body::jsonb ->> 'cost')::float8 AS response_cost,
-    r.conversation_id AS response_conversation, v.result AS verdict, v.cost::float8 AS verdict_cost
-  FROM run_steps s LEFT JOIN responses r ON r.id = s.response_id
-    LEFT JOIN run_verdicts v ON v.run_id = s.run_id AND v.number = s.number AND v.attempt = s.attempt
-  WHERE s.organization_id = $1 ORDER BY s.run_id, s.number, s.attempt`
-
-/** Every attempt of an organization by its run. */
-export async function attemptsByRun({ gateway, tenant }: TapeSystem): Promise<Map<string, AttemptRow[]>> {
-  const rows = (await query(gateway, ATTEMPTS, [tenant.organizationId])) as unknown as AttemptRow[]
-  return Map.groupBy(rows, ({ run_id: id }) => id)
-}
+import { expectVerdict } from './verdict-checks.ts'
 
 const READ_TOGETHER = 8
 
@@ -76,7 +44,12 @@ export async function expectSoundRuns(system: TapeSystem, runs: readonly DrivenR
 }
 
 /** The attempts of each step are numbered without a gap; each but the last failed; a step follows a completed one. */
-function expectSteps({ plan }: DrivenRun, status: string, rows: readonly AttemptRow[], about: string): void {
+function expectSteps(
+  { plan, reruns }: DrivenRun,
+  status: string,
+  rows: readonly AttemptRow[],
+  about: string,
+): void {
   const ends = { success: 'completed', failure: 'failed', cancelled: 'cancelled' }
   expect(Object.keys(ends), about).toContain(status)
   const steps = [...Map.groupBy(rows, ({ number }) => number)].toSorted(([a], [b]) => a - b)
@@ -96,21 +69,23 @@ function expectSteps({ plan }: DrivenRun, status: string, rows: readonly Attempt
       attempts.map((each) => each.status),
       about,
     ).toEqual(expected)
-    // What may have had an effect is repeated by a person only, and this is the last attempt before that.
+    const repeated = attempts.slice(0, -1)
     expect(
-      attempts.slice(0, -1).every((each) => each.error !== null),
+      repeated.every((each) => each.error !== null),
       about,
     ).toBe(true)
+    // What may have had an effect is repeated on the request of a person only.
+    expect(repeated.filter((each) => each.had_effects).length, about).toBeLessThanOrEqual(reruns)
   }
   if (status === 'success') expect(steps.length, about).toBe(plan.steps.length)
 }
 
 /** An attempt has the output, the end and the cost of its response, and one verdict if it was completed. */
-function expectAgrees({ plan, conversationId }: DrivenRun, row: AttemptRow, about: string): void {
+function expectAgrees(run: DrivenRun, row: AttemptRow, about: string): void {
+  const { plan, conversationId } = run
   const step = plan.steps[row.number - 1]
   expect(row.output, about).toBe(row.status === 'completed' ? step?.output : null)
-  const verdict = row.status === 'completed' ? ['fail', 0] : [null, null]
-  expect([row.verdict, row.verdict_cost], about).toEqual(verdict)
+  expectVerdict(run, row, about)
   if (row.response_status === null) {
     expect(row.status, about).not.toBe('completed')
     return

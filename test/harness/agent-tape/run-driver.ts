@@ -31,7 +31,7 @@ export async function driveRun(system: TapeSystem, plan: PlannedRun): Promise<Dr
   for (const { mark, answers } of plan.steps) {
     await control.putScript(mark, { responses: answers.map(({ steps }) => ({ steps })) })
   }
-  const agentId = system.agents[plan.steps.length - 1]
+  const agentId = system.agents[plan.judge][plan.steps.length - 1]
   const inputs = plan.steps.map(({ mark }, index) => ({ name: `step ${index + 1}`, value: `script:${mark}` }))
   const run = await begun(system, plan, '/v1/agents/runs', { agentId, inputs })
   await endRun(system, run)

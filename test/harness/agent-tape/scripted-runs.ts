@@ -1,8 +1,9 @@
 import type { Random } from '../../faults/support/random.ts'
 import { callTool, framesOf, type Part } from '../../http/support/dlp-answers.ts'
-import { ANSWER_COST, answered, failed } from '../routed-model.ts'
+import { ANSWER_COST, answered, failed, slowed } from '../routed-model.ts'
 import { uniqueName } from '../tenant.ts'
 import type { ScriptStep } from '../upstream.ts'
+import { JUDGES, type Judge } from './judges.ts'
 
 /** One answer of the model, and what it costs by `PRICES` if it is served whole, in micro-credits. */
 export interface ScriptedAnswer {
@@ -25,12 +26,23 @@ export interface PlannedStep {
   effects: string[]
 }
 
-const KINDS = ['text', 'text', 'slow', 'tool', 'two tools', 'shell', 'fails once', 'fails'] as const
+const KINDS = [
+  'text',
+  'text',
+  'slow',
+  'tool',
+  'two tools',
+  'shell',
+  'fails once',
+  'fails',
+  'fails after a tool',
+] as const
 export type StepKind = (typeof KINDS)[number]
 
 /** What happens to one run. */
 export interface PlannedRun {
   steps: PlannedStep[]
+  judge: Judge
   idempotencyKey: string
   /** How often it is requested, at the same time. */
   requests: number
@@ -51,6 +63,7 @@ const CALL_COST = 3 + 5 * 5
 export function plannedRun(random: Random, tool: string): PlannedRun {
   return {
     steps: Array.from({ length: random.integer(1, 3) }, () => plannedStep(random, tool)),
+    judge: random.pick(JUDGES),
     idempotencyKey: uniqueName('key'),
     requests: random.pick([1, 1, 2, 3]),
     cancelledAfter: random.chance(0.12) ? random.integer(0, 2_500) : null,
@@ -66,8 +79,8 @@ function plannedStep(random: Random, tool: string): PlannedStep {
   const text = { steps: answered('chat', `Done ${mark}.`, true), cost: ANSWER_COST }
   const error = { steps: failed(400), cost: 0 }
   const step = (answers: ScriptedAnswer[], effects: string[] = []): PlannedStep => {
-    const fails = kind === 'fails'
-    const turns = fails || kind === 'fails once' ? 1 : answers.length
+    const fails = kind === 'fails' || kind === 'fails after a tool'
+    const turns = kind === 'fails' || kind === 'fails once' ? 1 : answers.length
     return { kind, mark, answers, turns, output: fails ? null : `Done ${mark}.`, effects }
   }
   const add = (effect: string) => callAnswer(callTool(tool, { text: effect }))
@@ -89,6 +102,8 @@ function plannedStep(random: Random, tool: string): PlannedStep {
       return step([error, text])
     case 'fails':
       return step([error])
+    case 'fails after a tool':
+      return step([add(mark), error], [mark])
   }
 }
 
@@ -97,11 +112,4 @@ function callAnswer(call: Part): ScriptedAnswer {
   const id = JSON.stringify(uniqueName('call'))
   const sse = framesOf('chat', [call]).map((frame) => frame.replace('"call_0"', id))
   return { steps: [{ headers: { 'content-type': 'text/event-stream' } }, { sse }], cost: CALL_COST }
-}
-
-/** The same answer with a pause before its last part. */
-function slowed([headers, content, ...rest]: ScriptStep[], milliseconds: number): ScriptStep[] {
-  if (!headers || !content || !('sse' in content)) throw new Error('not a stream')
-  const [first = '', ...others] = content.sse
-  return [headers, { sse: [first] }, { waitMilliseconds: milliseconds }, { sse: others }, ...rest]
 }

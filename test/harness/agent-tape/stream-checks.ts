@@ -10,7 +10,7 @@ import {
 } from '../../faults/support/response-readers.ts'
 import { runPath, textsOf } from '../../http/support/agent-responses.ts'
 import { checkResponseStream } from '../conformance.ts'
-import type { AttemptRow } from './run-checks.ts'
+import type { AttemptRow } from './attempts.ts'
 import type { DrivenRun } from './run-driver.ts'
 import type { TapeSystem } from './tape-system.ts'
 

@@ -4,11 +4,14 @@ import { join } from 'node:path'
 import { buildWorker, toolsBundle } from '../../../scripts/build.ts'
 import { type FaultProxy, startFaultProxy } from '../../faults/support/fault-proxy.ts'
 import type { Random } from '../../faults/support/random.ts'
+import { createAgent } from '../../http/support/agents.ts'
 import { createBusyTenant } from '../contention.ts'
+import { upstreamControl } from '../gateway.ts'
 import { createIntegration, type McpServer, mcpTool, startMcpServer } from '../integrations.ts'
 import { createRoutedModel } from '../routed-model.ts'
 import { type StartedGateway, startGateway } from '../start-gateway.ts'
-import { administrator, type Tenant, uniqueName } from '../tenant.ts'
+import { type Tenant, uniqueName } from '../tenant.ts'
+import { JUDGE_ANSWERS, JUDGES, type Judge, type JudgeScripts, judgedBy, newJudgeScripts } from './judges.ts'
 import { type QueueTape, startQueueTape } from './queue-tape.ts'
 
 /** A system whose messages of runs are on a tape, and what its runs need. */
@@ -20,8 +23,9 @@ export interface TapeSystem {
   server: McpServer
   /** Name of the tool `add` as models call it. */
   tool: string
-  /** Ids of agents by their number of steps, from 1. */
-  agents: string[]
+  /** Ids of agents by their judge and their number of steps, from 1. */
+  agents: Record<Judge, string[]>
+  judges: JudgeScripts
   stop(): Promise<void>
 }
 
@@ -91,20 +95,21 @@ async function createWorld(gateway: StartedGateway) {
   const faults = { 'tools/call': { kind: 'slow', milliseconds: 60 } }
   const server = await startMcpServer(gateway, { tools: [mcpTool('add')], results: { add: added }, faults })
   const { slug } = await createIntegration(gateway, tenant, { url: server.url, price: TOOL_PRICE })
-  const agents: string[] = []
-  for (let steps = 1; steps <= MOST_STEPS; steps++) {
-    const body = { created_by: tenant.userId, definition: agentOf(steps, model, slug) }
-    const { id } = await administrator(gateway).ask<{ id: string }>('POST', `${tenant.base}/agents`, body)
-    agents.push(id)
+  const judges = newJudgeScripts()
+  const agents: Record<Judge, string[]> = { checks: [], met: [], slow: [], unusable: [] }
+  for (const judge of JUDGES) {
+    const answer = JUDGE_ANSWERS[judge]
+    if (answer) await upstreamControl(gateway).putScript(judges[judge], { steps: answer })
+    for (let steps = 1; steps <= MOST_STEPS; steps++) {
+      const definition = agentOf(steps, model, slug, judgedBy(judge, judges))
+      agents[judge].push(await createAgent(tenant, definition, gateway))
+    }
   }
-  return { tenant, server, tool: `${slug}_add`, agents }
+  return { tenant, server, tool: `${slug}_add`, agents, judges }
 }
 
-/** What no answer has: the verdict of each completed step is `fail`, and needs no model, whose answers the steps count. */
-const NEVER_SAID = 'never said'
-
-/** An agent whose steps do what their inputs name. */
-const agentOf = (steps: number, model: string, integration: string) => ({
+/** An agent whose steps do what their inputs name. @param judging members of each step. */
+const agentOf = (steps: number, model: string, integration: string, judging: object) => ({
   name: uniqueName('agent'),
   description: 'Made by a test.',
   inputs: Array.from({ length: steps }, (_, index) => ({ name: `step ${index + 1}` })),
@@ -112,8 +117,7 @@ const agentOf = (steps: number, model: string, integration: string) => ({
     instructions: `{{step ${index + 1}}}`,
     model,
     max_attempts: 2,
-    objective: `The answer has "${NEVER_SAID}".`,
-    checks: [{ type: 'contains', text: NEVER_SAID }],
+    ...judging,
     tools: { hosted: ['shell'], integrations: [{ integration }] },
   })),
 })

@@ -1,6 +1,7 @@
 import { upstreamControl } from '../gateway.ts'
 import type { GatewayAddress } from '../start-gateway.ts'
 import type { UpstreamRequest } from '../upstream.ts'
+import type { JudgeScripts } from './judges.ts'
 
 /** The requests that the upstream served, by their script. It remembers the last thousand only, so that it is read again and again. */
 export class UpstreamTape {
@@ -24,5 +25,12 @@ export class UpstreamTape {
   byScript(): Map<string, UpstreamRequest[]> {
     const requests = [...this.#requests.values()].toSorted((a, b) => a.sequence - b.sequence)
     return Map.groupBy(requests, ({ script }) => script ?? '')
+  }
+
+  /** The requests of judges by the mark of the step that they are about. */
+  judgements(judges: JudgeScripts): Map<string, UpstreamRequest[]> {
+    const scripts = this.byScript()
+    const requests = Object.values(judges).flatMap((script) => scripts.get(script) ?? [])
+    return Map.groupBy(requests, ({ body }) => /script:(step-[\da-f]+)/.exec(body)?.[1] ?? '')
   }
 }
