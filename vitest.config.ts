@@ -30,6 +30,7 @@ const PROPERTIES = [
   'gateway/translation/events/round-trips',
   'gateway/translation/requests/request-properties',
   'gateway/translation/requests/responses-properties',
+  'governance/ledger/account',
 ].map((name) => `test/unit/${name}.test.ts`)
 
 /**

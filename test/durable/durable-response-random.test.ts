@@ -150,7 +150,7 @@ describe('objects', () => {
     }
     // Something of everything has to have happened.
     for (const status of ['none', 'completed', 'failed']) {
-      expect(statuses.get(status) ?? 0, status).toBeGreaterThan(RUNS / 20)
+      expect(statuses.get(status) ?? 0, status).toBeGreaterThan(RUNS / 20 - 1)
     }
   }, 240_000)
 

@@ -76,7 +76,7 @@ describe('tokens of a text', () => {
       ...['É', 'ſ', 'ǅ', 'ʰ', '\u0301', '\u0308', 'Ⅷ', '\u00a0', '\u0085', '\u2028', '\ufeff', 'ि', 'ไ'],
       ...["'s", "'LL", "'ſ", "'re", ' The', 'ing', '\r\n', '  ', '😀', '👩‍👧', '𝒜', '𐐀', '𐐨'],
     ]
-    for (let seed = 1; seed <= 4_000; seed++) {
+    for (let seed = 1; seed <= 1_500; seed++) {
       const text = randomText(1 + (seed % 25), alphabet, seed)
       expect([text, count(text)]).toEqual([text, truth(text)])
     }
@@ -84,7 +84,7 @@ describe('tokens of a text', () => {
 
   it('are those of the vendor for any code point', () => {
     const next = numbers(5)
-    for (let round = 0; round < 2_000; round++) {
+    for (let round = 0; round < 700; round++) {
       const points = Array.from({ length: 12 }, () => next(0x20000)).filter((point) => point >> 11 !== 27)
       const text = String.fromCodePoint(...points)
       expect([text, count(text)]).toEqual([text, truth(text)])
@@ -160,7 +160,8 @@ describe('escapes', () => {
   })
 
   it('that span two windows are one character', () => {
-    for (let shift = 0; shift < 24; shift++) {
+    // A window of 65,536 bytes is counted when 16 are left.
+    for (let shift = 16; shift < 24; shift++) {
       const lead = `${'word '.repeat(13_100)}${'x'.repeat(shift)}`
       expect(count(`${lead}😀 end`, `${lead}\\ud83d\\ude00 end`)).toBe(truth(`${lead}😀 end`))
     }

@@ -50,19 +50,19 @@ describe('bytes in a resizable buffer', () => {
 
   it('are read as others are, wherever tokens lie', () => {
     let events = 0
-    for (let seed = 1; seed <= 60; seed++) {
+    for (let seed = 1; seed <= 20; seed++) {
       const bytes = longJson(new SeededRandom(seed))
       const expected = told(bytes)
       events += expected.length
       if (JSON.stringify(told(resizable(bytes))) !== JSON.stringify(expected)) expect.fail(`seed ${seed}`)
     }
-    expect(events).toBeGreaterThan(10_000)
+    expect(events).toBeGreaterThan(5_000)
   })
 
   it('are refused as others are, wherever they break off', () => {
     const random = new SeededRandom(1)
     const bytes = longJson(random)
-    for (let count = 0; count < 60; count++) {
+    for (let count = 0; count < 30; count++) {
       const cut = bytes.slice(0, random.below(bytes.length))
       if (count % 2 === 0) cut[random.below(cut.length)] = random.below(256)
       expect(told(resizable(cut)).at(-1)).toEqual(told(cut).at(-1))
@@ -95,26 +95,19 @@ describe('names', () => {
     expect(second).not.toBe(first)
   })
 
-  it.each(['漢', '\\u65e5', '\\n', '\u{1f600}', 'ﬃ'])(
-    'of 50 MB of %s take no memory of that size',
-    (unit) => {
-      const length = 50_000_000 - (50_000_000 % encoder.encode(unit).length)
-      const bytes = Buffer.concat([
-        Buffer.from('{"a":{"'),
-        Buffer.alloc(length, unit),
-        Buffer.from('":"x"}}'),
-      ])
-      let longest = 0
-      scanJson(bytes, {
-        valueDepth: 9,
-        string: (path) => {
-          longest = Math.max(longest, ...path.map((part) => String(part).length))
-        },
-      })
-      expect(longest).toBeGreaterThan(0)
-      expect(longest).toBeLessThan(200)
-    },
-  )
+  it.each(['漢', '\\u65e5', '\\n', '\u{1f600}', 'ﬃ'])('of 5 MB of %s take no memory of that size', (unit) => {
+    const length = 5_000_000 - (5_000_000 % encoder.encode(unit).length)
+    const bytes = Buffer.concat([Buffer.from('{"a":{"'), Buffer.alloc(length, unit), Buffer.from('":"x"}}')])
+    let longest = 0
+    scanJson(bytes, {
+      valueDepth: 9,
+      string: (path) => {
+        longest = Math.max(longest, ...path.map((part) => String(part).length))
+      },
+    })
+    expect(longest).toBeGreaterThan(0)
+    expect(longest).toBeLessThan(200)
+  })
 })
 
 describe('what is told of a string beside its path', () => {

@@ -126,7 +126,7 @@ describe('scanJson beside JSON.parse', () => {
   it('accepts and refuses what JSON.parse does, after any few changes of bytes', () => {
     const structure = [...encoder.encode('{}[],:"\\u0123456789abcdefE+-. \n\t\r\x00\x0b\x1f\x7ftrufalsn/')]
     const seen = { accepted: 0, refused: 0, notUtf8: 0 }
-    for (let seed = 1; seed <= 20_000; seed++) {
+    for (let seed = 1; seed <= 6_000; seed++) {
       const random = new SeededRandom(seed)
       const bytes = mutate(random, encoder.encode(randomJson(random, 3)), structure)
       const expected = parseAccepts(bytes)
@@ -141,7 +141,7 @@ describe('scanJson beside JSON.parse', () => {
       }
     }
     // The generator is worth something only while both outcomes are common.
-    expect(Math.min(seen.accepted, seen.refused, seen.notUtf8)).toBeGreaterThan(500)
+    expect(Math.min(seen.accepted, seen.refused, seen.notUtf8)).toBeGreaterThan(150)
   })
 
   it('accepts and refuses what JSON.parse does, for every text of up to 4 bytes of structure', () => {
@@ -323,8 +323,8 @@ describe('bounds', () => {
     return { growth, told }
   }
 
-  it('reads 50 MB of tiny arrays in memory that does not depend on their number', () => {
-    const count = 17_000_000
+  it('reads millions of tiny arrays in memory that does not depend on their number', () => {
+    const count = 4_000_000
     const bytes = enclosed('[', '[],', count, ']')
     const { growth, told } = heapGrowth(bytes, 100_000)
     expect(told).toBe(count + 1)
@@ -341,11 +341,11 @@ describe('bounds', () => {
     expect(process.memoryUsage().arrayBuffers - external).toBeLessThan(1024 * 1024)
   }, 60_000)
 
-  it('reads 50 MB of escapes and of tiny members in bounded memory', () => {
-    const count = 3_500_000
+  it('reads millions of escapes and of tiny members in bounded memory', () => {
+    const count = 2_000_000
     const bytes = enclosed('{', '"\\u0061":"\\n",', count, '}')
     const { growth, told } = heapGrowth(bytes, 100_000)
     expect(told).toBe(2 * count + 1)
-    expect(growth).toBeLessThan(64 * 1024 * 1024)
+    expect(growth).toBeLessThan(32 * 1024 * 1024)
   }, 60_000)
 })

@@ -469,7 +469,8 @@ describe('as a program', () => {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-admin-'))
     try {
       const environment = { HEADGATE_FOLDER: folder }
-      const none = await run(['organizations', 'list'], environment)
+      const nowhere = { HEADGATE_URL: undefined, ADMIN_TOKEN: undefined, ...environment }
+      const none = await admin(['organizations', 'list'], { environment: nowhere })
       expect(none).toMatchObject({ code: 1, errors: expect.stringContaining('npm run dev') })
       const local = { base_url: server.url, admin_token: ADMIN_TOKEN }
       writeFileSync(join(folder, 'dev.json'), JSON.stringify(local))

@@ -2,7 +2,14 @@ import { and, eq, lte, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { auditRecords, creditEntries, usageEvents } from '../../../schema/governance.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../../src/governance/principal.ts'
-import { create, type Harness, seedTenant, someProvider, startManagement, type Tenant } from './harness.ts'
+import {
+  create,
+  type Harness,
+  type Organization,
+  seedOrganization,
+  someProvider,
+  startManagement,
+} from './harness.ts'
 import { NOON, readAll, recordCalls } from './reading.ts'
 
 let harness: Harness
@@ -17,7 +24,7 @@ afterAll(() => harness.close())
 
 describe('audit', () => {
   it('is filtered, paged and shown with the whole record', async () => {
-    const own = await seedTenant(harness)
+    const own = await seedOrganization(harness)
     await recordCalls(harness, own, [
       { at: NOON, model: 'small' },
       { at: NOON, model: 'large', status: 403 },
@@ -45,7 +52,7 @@ describe('audit', () => {
   })
 
   it('records who looked, and shows nothing when it cannot', async () => {
-    const own = await seedTenant(harness)
+    const own = await seedOrganization(harness)
     await harness.request('GET', `${own.base}/audit?model=small`)
     expect(harness.ledgers.changes.at(-1)).toMatchObject({
       organizationId: own.organization.id,
@@ -61,7 +68,7 @@ describe('audit', () => {
   })
 
   it('shows a record that was altered, whatever it is now', async () => {
-    const own = await seedTenant(harness)
+    const own = await seedOrganization(harness)
     await harness.ledgers.of(own.organization.id).flush()
     const altered = { body: 'no JSON' }
     const first = and(eq(auditRecords.organizationId, own.organization.id), eq(auditRecords.sequence, 1))
@@ -80,11 +87,11 @@ describe('audit', () => {
 })
 
 describe('verification', () => {
-  const verify = async (of: Tenant, query = '') =>
+  const verify = async (of: Organization, query = '') =>
     (await harness.request('GET', `${of.base}/audit/verify${query}`)).json
 
-  async function tenantWithCalls(): Promise<Tenant> {
-    const own = await seedTenant(harness)
+  async function tenantWithCalls(): Promise<Organization> {
+    const own = await seedOrganization(harness)
     await recordCalls(harness, own, [{ at: NOON }, { at: NOON }, { at: NOON }])
     return own
   }
@@ -117,7 +124,7 @@ describe('verification', () => {
   })
 
   it('names the first broken record', async () => {
-    const where = (of: Tenant, sequence: number) =>
+    const where = (of: Organization, sequence: number) =>
       and(eq(auditRecords.organizationId, of.organization.id), eq(auditRecords.sequence, sequence))
     const altered = await tenantWithCalls()
     await harness.database.update(auditRecords).set({ status: 500 }).where(where(altered, 4))
@@ -196,7 +203,7 @@ describe('verification', () => {
       'base64url',
     )
     expect((await harness.request('GET', `/audit/unrecorded?cursor=${cursor}`)).status).toBe(400)
-    const { id } = (await seedTenant(harness)).organization
+    const { id } = (await seedOrganization(harness)).organization
     expect(
       (await harness.request('GET', `/audit/verify?organization_id=${id}&after_sequence=99`)).json,
     ).toMatchObject({ ok: false })
@@ -236,7 +243,7 @@ describe('verification', () => {
   })
 
   it('needs no usage to be there', async () => {
-    const own = await seedTenant(harness)
+    const own = await seedOrganization(harness)
     await harness.request('POST', `${own.base}/ledger/flush`)
     const rows = harness.database.select().from(usageEvents)
     expect(await rows.where(eq(usageEvents.organizationId, own.organization.id))).toEqual([])

@@ -6,20 +6,20 @@ import {
   create,
   dumpDatabase,
   type Harness,
-  seedTenant,
+  type Organization,
+  seedOrganization,
   somePolicy,
   startManagement,
-  type Tenant,
   uniqueName,
 } from './harness.ts'
 import { readAll } from './reading.ts'
 
 let harness: Harness
-let tenant: Tenant
+let tenant: Organization
 
 beforeAll(async () => {
   harness = await startManagement()
-  tenant = await seedTenant(harness)
+  tenant = await seedOrganization(harness)
 }, 60_000)
 afterEach(() => {
   vi.restoreAllMocks()
@@ -87,7 +87,7 @@ describe('a policy', () => {
   })
 
   it('lists page by page, without the deleted ones', async () => {
-    const own = await seedTenant(harness)
+    const own = await seedOrganization(harness)
     const base = `${own.base}/dlp/policies`
     const made = [own.policy.id]
     for (let count = 0; count < 4; count += 1) made.push((await create(harness, base, somePolicy())).id)
@@ -227,7 +227,7 @@ describe('a change', () => {
   })
 
   it('keeps an organization within what isolates can hold', async () => {
-    const own = await seedTenant(harness)
+    const own = await seedOrganization(harness)
     const base = `${own.base}/dlp/policies`
     const organizationId = own.organization.id
     const rows = Array.from({ length: 99 }, (_, index) => ({

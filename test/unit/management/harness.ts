@@ -173,8 +173,8 @@ export async function create(harness: Harness, path: string, body: unknown) {
   return answer.json
 }
 
-/** An organization with one of everything in it. */
-export async function seedTenant(harness: Harness) {
+/** An organization with a person in a group, a key, a grant and a policy. */
+export async function seedOrganization(harness: Harness) {
   const organization = await create(harness, '/organizations', { name: 'Acme', slug: uniqueName('acme') })
   const base = `/organizations/${organization.id}`
   const email = `${uniqueName('person')}@example.com`
@@ -189,6 +189,13 @@ export async function seedTenant(harness: Harness) {
     model_id: '*',
   })
   const policy = await create(harness, `${base}/dlp/policies`, somePolicy({ enabled: false }))
+  return { organization, base, user, group, key, grant, policy }
+}
+
+/** An organization with one of everything in it. */
+export async function seedTenant(harness: Harness) {
+  const seeded = await seedOrganization(harness)
+  const { organization, base, user } = seeded
   const integration = await create(harness, `${base}/integrations`, {
     kind: 'mcp',
     slug: uniqueName('service'),
@@ -205,10 +212,9 @@ export async function seedTenant(harness: Harness) {
     display_name: 'Account',
     credential: { secret: `secret-of-the-account-${crypto.randomUUID()}` },
   })
-  const all = { organization, base, user, group, key, grant, policy }
   const agent = await create(harness, `${base}/agents`, someAgent(user.id))
   const run = await seedRun(harness.database, organization.id, user.id, agent.id)
-  return { ...all, integration, integrationGrant, connection, agent, run }
+  return { ...seeded, integration, integrationGrant, connection, agent, run }
 }
 
 /** A run that has failed at its first step. */
@@ -249,6 +255,7 @@ export const someAgent = (userId: string, values: Record<string, unknown> = {}) 
   },
 })
 
+export type Organization = Awaited<ReturnType<typeof seedOrganization>>
 export type Tenant = Awaited<ReturnType<typeof seedTenant>>
 
 export const somePrices = { input: 1_000_000, output: 5_000_000 }
@@ -278,12 +285,15 @@ export const someProvider = (values: Record<string, unknown> = {}) => ({
   ...values,
 })
 
+/** The same in every database. */
+let tables: Promise<{ rows: Array<{ name: string }> }> | undefined
+
 /** Everything that is in the database, as text. */
 export async function dumpDatabase(database: Database): Promise<string> {
-  const tables = await database.execute<{ name: string }>(
+  tables ??= database.execute<{ name: string }>(
     sql`select tablename as name from pg_tables where schemaname = 'public' order by 1`,
   )
-  const selects = tables.rows.map(
+  const selects = (await tables).rows.map(
     ({ name }) => sql`select ${name} || ' ' || t::text as row from ${sql.identifier(name)} as t`,
   )
   const { rows } = await database.execute<{ row: string }>(

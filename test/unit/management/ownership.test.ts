@@ -127,8 +127,12 @@ it('has a body for every route that reads one', () => {
 
 describe('an id of another organization', () => {
   const foreign = swaps.filter(({ parameter }) => parameter !== 'organizationId')
+  let before: string
+  beforeAll(async () => {
+    before = await dumpDatabase(harness.database)
+  })
+
   it.each(foreign)('$method $path: $parameter is 404 and changes nothing', async (route) => {
-    const before = await dumpDatabase(harness.database)
     const value = identifiers[route.parameter]?.(theirs) ?? '?'
     const body = bodies[name(route)]?.(mine)
     const answer = await harness.request(route.method, fill(route.path, mine, route.parameter, value), body)

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
 import { NO_USAGE } from '../../../src/governance/usage.ts'
-import type { Harness, Tenant } from './harness.ts'
+import type { Harness, Organization } from './harness.ts'
 
 export const NOON = Date.UTC(2026, 10, 20, 12)
 export const DAY = 86_400_000
@@ -15,7 +15,7 @@ export interface Call {
 }
 
 /** Makes the ledger of a tenant record calls, as the gateway would. */
-export async function recordCalls(harness: Harness, of: Tenant, calls: Call[]): Promise<void> {
+export async function recordCalls(harness: Harness, of: Organization, calls: Call[]): Promise<void> {
   const ledger = harness.ledgers.of(of.organization.id)
   for (const { at, model = 'small', keyId = of.key.id, status = 200, cost = 10 } of calls) {
     const opening: CallOpening = {

@@ -4,21 +4,21 @@ import { groups } from '../../../schema/identity.ts'
 import {
   create,
   type Harness,
-  seedTenant,
+  type Organization,
+  seedOrganization,
   someModel,
   someProvider,
   startManagement,
-  type Tenant,
   uniqueName,
 } from './harness.ts'
 import { DAY, NOON, readAll, recordCalls } from './reading.ts'
 
 let harness: Harness
-let tenant: Tenant
+let tenant: Organization
 
 beforeAll(async () => {
   harness = await startManagement()
-  tenant = await seedTenant(harness)
+  tenant = await seedOrganization(harness)
 }, 60_000)
 afterEach(() => {
   harness.ledgers.away = false
@@ -30,12 +30,12 @@ describe('lists', () => {
     users: (base: string) =>
       create(harness, `${base}/users`, { email: `${uniqueName('x')}@example.com`, name: 'X' }),
     groups: (base: string) => create(harness, `${base}/groups`, { name: uniqueName('x') }),
-    keys: async (base: string, of: Tenant) =>
+    keys: async (base: string, of: Organization) =>
       create(harness, `${base}/keys`, { user_id: of.user.id, label: 'x' }),
-    grants: (base: string, of: Tenant) => grantOnNewGroup(base, of),
+    grants: (base: string, of: Organization) => grantOnNewGroup(base, of),
   }
 
-  async function grantOnNewGroup(base: string, _of: Tenant) {
+  async function grantOnNewGroup(base: string, _of: Organization) {
     const group = await create(harness, `${base}/groups`, { name: uniqueName('x') })
     return create(harness, `${base}/grants`, { subject_type: 'group', subject_id: group.id, model_id: '*' })
   }
@@ -43,7 +43,7 @@ describe('lists', () => {
   it.each(Object.keys(add) as Array<keyof typeof add>)(
     '%s: every row that was there is shown once while rows are added',
     async (name) => {
-      const own = await seedTenant(harness)
+      const own = await seedOrganization(harness)
       for (let made = 0; made < 4; made += 1) await add[name](own.base, own)
       const before = await readAll(harness, `${own.base}/${name}`, 200)
       const paged = await readAll(harness, `${own.base}/${name}`, 2, () => add[name](own.base, own))
@@ -53,7 +53,7 @@ describe('lists', () => {
   )
 
   it('rows of one instant, to the microsecond, keep their order', async () => {
-    const own = await seedTenant(harness)
+    const own = await seedOrganization(harness)
     const instants = ['2026-01-01T00:00:00.000001Z', '2026-01-01T00:00:00.000002Z']
     for (const instant of instants) {
       const rows = Array.from({ length: 3 }, () => ({
@@ -69,7 +69,7 @@ describe('lists', () => {
   })
 
   it('organizations are found by slug, users by address, keys by user, grants by model', async () => {
-    const own = await seedTenant(harness)
+    const own = await seedOrganization(harness)
     const found = async (path: string) => (await harness.request('GET', path)).json.data
     const { slug, id } = own.organization
     expect(await found(`/organizations?slug=${slug}`)).toMatchObject([{ id }])
@@ -107,7 +107,7 @@ describe('lists', () => {
 
 describe('credits', () => {
   it('are granted once for each id, in whole micro-credits', async () => {
-    const own = await seedTenant(harness)
+    const own = await seedOrganization(harness)
     const path = `${own.base}/credits`
     const grant = { amount: 1_000, reason: 'start', id: 'order-1' }
     expect(await create(harness, path, grant)).toMatchObject({ ...grant, balance: 1_000, available: 1_000 })
@@ -150,7 +150,7 @@ describe('credits', () => {
 
 describe('usage', () => {
   it('is summed by model, key, user or day, within a period', async () => {
-    const own = await seedTenant(harness)
+    const own = await seedOrganization(harness)
     await recordCalls(harness, own, [
       { at: NOON - DAY, model: 'large', cost: 100 },
       { at: NOON, model: 'small' },
@@ -184,7 +184,7 @@ describe('usage', () => {
   })
 
   it('sums beyond 32 bits', async () => {
-    const own = await seedTenant(harness)
+    const own = await seedOrganization(harness)
     await recordCalls(harness, own, [
       { at: NOON, cost: 3_000_000_000 },
       { at: NOON, cost: 3_000_000_000 },

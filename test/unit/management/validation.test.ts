@@ -4,21 +4,21 @@ import {
   create,
   dumpDatabase,
   type Harness,
-  seedTenant,
+  type Organization,
+  seedOrganization,
   someModel,
   someProvider,
   startManagement,
-  type Tenant,
   uniqueName,
 } from './harness.ts'
 
 let harness: Harness
-let tenant: Tenant
+let tenant: Organization
 let provider: { id: string }
 
 beforeAll(async () => {
   harness = await startManagement()
-  tenant = await seedTenant(harness)
+  tenant = await seedOrganization(harness)
   provider = await create(harness, '/providers', someProvider())
 }, 60_000)
 afterAll(() => harness.close())
@@ -285,7 +285,7 @@ describe('conflicts are 422', () => {
   })
 
   it('for the name of a user that two organizations share; the rest of it can change', async () => {
-    const other = await seedTenant(harness)
+    const other = await seedOrganization(harness)
     const shared = await create(harness, `${other.base}/users`, { email: tenant.user.email, name: 'Other' })
     expect(shared).toMatchObject({ id: tenant.user.id, name: 'Person' })
     const path = `${other.base}/users/${shared.id}`

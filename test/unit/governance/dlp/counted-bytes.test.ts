@@ -6,7 +6,7 @@ import { SeededRandom } from '../../lib/seeded-random.ts'
 import { CODE, PROTOCOLS, policyOf, relayed } from './relayed-stream.ts'
 
 /** Streams of each protocol and action; `test:dlp` runs more. */
-const STREAMS = 10 * Number(process.env.FUZZ_ROUNDS ?? 4)
+const STREAMS = 10 * Number(process.env.FUZZ_ROUNDS ?? 2)
 
 /** A stream of texts that hold values, partly values, escapes and characters of every length, randomly cut. */
 function streamOf(protocol: string, random: SeededRandom): string {

@@ -7,7 +7,7 @@ import { SeededRandom } from '../../lib/seeded-random.ts'
 import { EVERYTHING, profileOf } from './finding.ts'
 
 /** Texts of each kind and profile; `test:dlp` runs more. */
-const ROUNDS = Number(process.env.FUZZ_ROUNDS ?? 4)
+const ROUNDS = Number(process.env.FUZZ_ROUNDS ?? 2)
 
 const told = ({ detector, start, end, score }: Finding, base: number): string =>
   `${start + base}-${end + base} ${detector} ${score.toFixed(2)}`
@@ -121,10 +121,7 @@ function spelledOtherwise(text: string, random: SeededRandom): string {
 }
 
 describe('a stream finds what the whole text has', () => {
-  const lengths =
-    ROUNDS < 12
-      ? [1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 23, 32, 45, 64]
-      : Array.from({ length: 64 }, (_, index) => index + 1)
+  const lengths = ROUNDS < 12 ? [1, 2, 3, 5, 8, 16, 45] : Array.from({ length: 64 }, (_, index) => index + 1)
 
   function expectSame(text: string, profile: Profile, sizes: readonly number[], random: SeededRandom): void {
     const whole = detect(text, profile).map((span) => told(span, 0))

@@ -14,6 +14,7 @@ import { epochsAt } from '../../../../src/governance/ledger/epochs/known-epochs.
 import { type ChainLink, GENESIS } from '../../../../src/governance/ledger/records/chain.ts'
 import { copiedColumns } from '../../../../src/governance/ledger/records/record-body.ts'
 import { verifyLinks } from '../../../../src/governance/ledger/records/verify.ts'
+import { PROPERTY_RUNS } from '../../lib/property-runs.ts'
 import { memoryStorage } from './memory-storage.ts'
 
 const organizationId = '8f14e45f-ceea-4d7a-9b3c-0a1b2c3d4e5f'
@@ -203,7 +204,7 @@ function commitSome(world: World, model: Model, random: Random, names: () => str
 }
 
 describe('an account beside a model of it', () => {
-  const seeds = Array.from({ length: 30 }, (_, index) => index + 1)
+  const seeds = Array.from({ length: Math.ceil(PROPERTY_RUNS / 6) }, (_, index) => index + 1)
 
   it.each(seeds)('admits, counts and records the same, whatever restarts come between (seed %i)', (seed) => {
     const random = randomFrom(seed)
