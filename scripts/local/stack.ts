@@ -2,8 +2,11 @@ import type { StandInCommand } from './children.ts'
 
 /** Which stand-ins to start, and how. A service that is left out has a real counterpart. */
 export interface StackPlan {
-  /** `folder`: where embedded Postgres keeps its data, or `memory`; `url`: a real PostgreSQL to stand before. */
-  postgres?: { folder: string } | { url: string }
+  /**
+   * `folder`: where embedded Postgres keeps its data, or `memory`; `template`: what it has in memory at the start, a file of
+   * `packDatabase`; `url`: a real PostgreSQL to stand before.
+   */
+  postgres?: { folder: string } | { template: string } | { url: string }
   /** `file`: what survives a restart; nothing does without it. */
   redis?: { token: string; file?: string }
   qstash?: { token: string; currentSigningKey: string; nextSigningKey: string; file?: string }
@@ -76,7 +79,8 @@ export function stackCommands(
   }
 }
 
-function postgresStart(plan: { folder: string } | { url: string }) {
+function postgresStart(plan: NonNullable<StackPlan['postgres']>) {
+  if ('template' in plan) return { arguments: ['--data', 'memory', '--template', plan.template] }
   if ('folder' in plan) return { arguments: ['--data', plan.folder] }
   return { arguments: [], environment: { REAL_DATABASE_URL: plan.url } }
 }
