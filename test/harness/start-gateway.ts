@@ -25,6 +25,8 @@ export interface GatewayOptions {
   bundleDirectory: string
   /** Worker variables over the local system's own, such as short time-outs. */
   variables?: Record<string, string>
+  /** Whether it runs for seconds only, so that nothing is done for its speed later. */
+  isBrief?: boolean
   /** A real PostgreSQL in place of the embedded one. */
   postgresUrl?: string
   /** Another Worker than the gateway in the same system. */
@@ -111,7 +113,10 @@ async function start(
     contentStore = 0,
   ] = await freePorts(7)
   const plan: StackPlan = {
-    postgres: options.postgresUrl === undefined ? { template } : { url: options.postgresUrl },
+    postgres:
+      options.postgresUrl === undefined
+        ? { template, isBrief: options.isBrief === true }
+        : { url: options.postgresUrl },
     redis: { token: secrets.redisToken },
     qstash: {
       token: secrets.qstashToken,

@@ -21,7 +21,7 @@ const FREQUENT = '*/5 * * * *'
 let worker: StartedGateway
 beforeAll(async () => {
   const variables = { INTEGRATION_LIST_TIMEOUT_MS: '3000' }
-  worker = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables })
+  worker = await startGateway({ bundleDirectory: inject('bundleDirectory'), isBrief: true, variables })
 }, 60_000)
 afterAll(() => worker.stop())
 
