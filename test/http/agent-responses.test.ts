@@ -1,25 +1,24 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { gateway, query, upstreamControl } from '../harness/gateway.ts'
 import { beginRequest, openStream } from '../harness/open-stream.ts'
-import { callEntries } from '../harness/records.ts'
-import { openResponseSocket } from '../harness/response-socket.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
 import { answered, inTurn } from '../harness/routed-model.ts'
 import { collect, newestOpenAi } from '../harness/sdk-clients.ts'
 import { jsonOf } from '../harness/send.ts'
-import { addKey, addMember, administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { addKey, addMember, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, registerScript, seenRequest, seenRequests } from '../harness/upstream.ts'
 import {
   callAgent,
   endOf,
   readRunResponse,
+  refused,
   runEvents,
   runPath,
   shapeOf,
   textsOf,
 } from './support/agent-responses.ts'
 import { createAgent, definitionOf, endedRun, readRun, resultText, trigger } from './support/agents.ts'
-import { ask, expectJson, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
+import { ask, type Json, listItems } from './support/response-calls.ts'
 
 let tenant: Tenant
 let other: Tenant
@@ -30,7 +29,6 @@ beforeAll(async () => {
 
 /** Several messages of QStash take their time on a busy machine. */
 const PATIENCE = { timeout: 15_000 }
-const management = () => administrator(gateway())
 const says = (text: string) => inTurn(gateway(), answered('chat', text, true))
 const openAi = (key = tenant.key) =>
   new newestOpenAi({ apiKey: key, baseURL: `${gateway().baseUrl}/v1`, maxRetries: 0 })
@@ -211,10 +209,6 @@ describe.concurrent('an agent', () => {
   })
 })
 
-const refused = (code: string, message: RegExp, type = 'invalid_request_error') => ({
-  error: { message: expect.stringMatching(message), type, code },
-})
-
 describe.concurrent('the input of an agent', () => {
   /** What the placeholders of `a`, `b` and `input` are replaced by. */
   const seen = async (inputs: Json[], body: Json): Promise<string> => {
@@ -270,6 +264,25 @@ describe.concurrent('the input of an agent', () => {
     expect((await ask(tenant.key, 'GET', `/v1/agents/${one}`)).text).toContain('"recentRunIds":[]')
   })
 
+  it('has the metadata of its request in every form, and a restart has none', async () => {
+    const metadata = { ticket: '42', nested: { a: [1] } }
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: await says('Yes.') }]))
+    const { response } = await callAgent(tenant, agentId, { metadata })
+    expect(response.metadata).toEqual(metadata)
+    const path = runPath(runIdOf(response))
+    expect(jsonOf(await ask(tenant.key, 'GET', path))).toMatchObject({ metadata })
+    const { text } = await ask(tenant.key, 'GET', `${path}?stream=true`)
+    const shown = readResponseStream(text).flatMap(
+      ({ data }) => (data.response as Json | undefined)?.metadata ?? [],
+    )
+    expect(shown.length).toBeGreaterThan(1)
+    for (const each of shown) expect(each).toEqual(metadata)
+    const { runId } = jsonOf(await ask(tenant.key, 'POST', `/v1/runs/${runIdOf(response)}/restart`)) as Json
+    expect(jsonOf(await ask(tenant.key, 'GET', runPath(String(runId))))).toMatchObject({ metadata: {} })
+    const [row] = await query(gateway(), 'SELECT sealed_inputs FROM runs WHERE id = $1', [runIdOf(response)])
+    expect(String(row?.sealed_inputs)).not.toContain('ticket')
+  })
+
   it('has no members that do not apply', async () => {
     const agentId = await createAgent(tenant, definitionOf([{ instructions: 'Hi' }]))
     const members: Json = {
@@ -280,7 +293,6 @@ describe.concurrent('the input of an agent', () => {
       tool_choice: 'none',
       temperature: 0,
       max_output_tokens: 10,
-      metadata: { a: 'b' },
       text: { format: { type: 'text' } },
       reasoning: { effort: 'low' },
       truncation: 'auto',
@@ -376,120 +388,5 @@ describe.concurrent('the response of a run', () => {
     }
     const head = await ask(tenant.key, 'HEAD', path)
     expect([head.status, head.headers['content-type']]).toEqual([200, 'text/event-stream'])
-  })
-})
-
-describe.concurrent('agents as models', () => {
-  const listed = async (key: string, baseUrl = gateway().baseUrl) => {
-    const { data } = expectJson<{ data: Array<{ id: string }> }>(
-      await ask(key, 'GET', '/v1/models', { baseUrl }),
-    )
-    return data.map(({ id }) => id).filter((id) => id.startsWith('agent/'))
-  }
-
-  it('are listed for those who may run them, at once', async () => {
-    const own = await createTenant(gateway())
-    const member = await addMember(gateway(), own.base)
-    const { key } = await addKey(gateway(), own.base, member)
-    const definition = definitionOf([{ instructions: 'Hi' }])
-    expect([await listed(own.key), await listed(key)]).toEqual([[], []])
-    const agentId = await createAgent(own, definition)
-    const id = `agent/${agentId}`
-    expect([await listed(own.key), await listed(key)]).toEqual([[id], []])
-    expect(await listed(own.key, gateway().llmUrl)).toEqual([])
-    const readable = async (who: string) => (await ask(who, 'GET', `/v1/models/${id}`)).status
-    expect([await readable(own.key), await readable(key), await readable(other.key)]).toEqual([200, 404, 404])
-    const visible = { ...definition, visibility: 'organization' }
-    await management().ask('PUT', `${own.base}/agents/${agentId}`, { version: 1, definition: visible })
-    expect([await listed(own.key), await listed(key)]).toEqual([[id], [id]])
-    const group = await management().ask<{ id: string }>('POST', `${own.base}/groups`, { name: marker() })
-    const forGroup = { ...definition, visibility: 'groups', group_ids: [group.id] }
-    await management().ask('PUT', `${own.base}/agents/${agentId}`, { version: 2, definition: forGroup })
-    expect(await listed(key)).toEqual([])
-    await management().ask('PUT', `${own.base}/groups/${group.id}/members/${member}`)
-    expect(await listed(key)).toEqual([id])
-    await management().ask('DELETE', `${own.base}/agents/${agentId}`)
-    expect([await listed(own.key), await listed(key)]).toEqual([[], []])
-  })
-
-  it('are unknown where they may not be run', async () => {
-    const hidden = await createAgent(tenant, definitionOf([{ instructions: 'Hi' }]))
-    const call = async (key: string, model: string, path = '/v1/responses', more: Json = { input: '' }) => {
-      const answer = await ask(key, 'POST', path, { body: JSON.stringify({ model, ...more }) })
-      return [answer.status, jsonOf(answer)]
-    }
-    const unknown = [400, refused('model_not_found', /does not exist/)]
-    expect(await call(other.key, `agent/${hidden}`)).toEqual(unknown)
-    expect(await call(tenant.key, 'agent/x')).toEqual(unknown)
-    expect(await call(tenant.key, 'agent/')).toEqual(unknown)
-    const { key } = await addKey(gateway(), tenant.base, tenant.userId, { scopes: ['models'] })
-    const scope = refused('model_access_denied', /scope agents/, 'permission_error')
-    expect(await call(key, `agent/${hidden}`)).toEqual([403, scope])
-    expect(await listed(key)).toEqual([])
-    const messages = [{ role: 'user', content: 'Hi' }]
-    expect(await call(tenant.key, `agent/${hidden}`, '/v1/chat/completions', { messages })).toEqual([
-      400,
-      refused('model_not_found', /agent .* POST \/v1\/responses/),
-    ])
-    const [status, body] = await call(tenant.key, `agent/${hidden}`, '/v1/messages', {
-      messages,
-      max_tokens: 10,
-    })
-    expect([status, (body as Json).error]).toMatchObject([404, { type: 'not_found_error' }])
-    const compacted = await call(tenant.key, `agent/${hidden}`, '/v1/responses/compact', { input: 'Hi' })
-    expect(compacted).toEqual([400, refused('model_not_found', /agent/)])
-  })
-
-  it('are run and read by keys of agents', async () => {
-    const agentId = await createAgent(tenant, definitionOf([{ instructions: await says('Scoped.') }]))
-    const [agents, models] = await Promise.all(
-      [['agents'], ['models']].map((scopes) => addKey(gateway(), tenant.base, tenant.userId, { scopes })),
-    )
-    const { response } = await callAgent({ key: agents?.key ?? '' }, agentId)
-    expect(await readRunResponse({ key: agents?.key ?? '' }, runIdOf(response))).toEqual(response)
-    const refusedRead = await ask(models?.key ?? '', 'GET', runPath(runIdOf(response)))
-    expect(refusedRead.status).toBe(403)
-  })
-})
-
-describe('a call of an agent', () => {
-  it('is counted and recorded as a call of its surface', async () => {
-    const own = await createTenant(gateway())
-    const agentId = await createAgent(own, definitionOf([{ instructions: await says('Counted.') }]))
-    await callAgent(own, agentId)
-    const body = JSON.stringify({ model: `agent/${agentId}`, temperature: 1 })
-    expect((await ask(own.key, 'POST', '/v1/responses', { body })).status).toBe(400)
-    const isMeant = ({ action }: { action: string }) => action === 'POST /v1/responses'
-    const records = await callEntries(gateway(), own, 2, isMeant)
-    expect(records.map(({ status, model, credits_settled }) => [status, model, credits_settled])).toEqual([
-      [400, null, 0],
-      [200, null, 0],
-    ])
-  })
-
-  it('is refused at the limit of its caller', async () => {
-    const limited = await createTenant(gateway(), { organization: { rate_limit_per_minute: 1 } })
-    const agentId = await createAgent(limited, definitionOf([{ instructions: 'Hi' }]))
-    const body = JSON.stringify({ model: `agent/${agentId}`, background: true })
-    const [first, second] = [
-      await ask(limited.key, 'POST', '/v1/responses', { body }),
-      await ask(limited.key, 'POST', '/v1/responses', { body }),
-    ]
-    expect([first?.status, second?.status]).toEqual([200, 429])
-    expect(second?.headers['retry-after']).toMatch(/^[1-9]/)
-    const runId = runIdOf(jsonOf(first as never) as unknown as ToldResponse)
-    await management().ask('POST', `${limited.base}/runs/${runId}/cancel`)
-  })
-
-  it('is not served on a WebSocket', async () => {
-    const agentId = await createAgent(tenant, definitionOf([{ instructions: 'Hi' }]))
-    const socket = await openResponseSocket(gateway(), tenant.key)
-    const [event] = await socket.create({ model: `agent/${agentId}`, input: 'Hi' })
-    expect(event).toMatchObject({
-      type: 'error',
-      status: 400,
-      error: { code: 'model_not_found', message: expect.stringContaining('over HTTP') },
-    })
-    socket.close()
   })
 })

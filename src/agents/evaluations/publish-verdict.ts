@@ -1,18 +1,11 @@
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { settleAll } from '../../lib/settle-all.ts'
 import type { AgentDeps } from '../agent-deps.ts'
+import { overdueLimits, publishAgain } from '../queue/overdue-messages.ts'
 import { DELIVERY_PATHS } from '../queue/run-queue.ts'
 import { type DueVerdictKey, markVerdictPublished, takeOverdueVerdicts } from './verdicts.store.ts'
 
 type PublishDeps = Pick<AgentDeps, 'runQueue' | 'database' | 'clock'>
-
-/** A message that is published in time is none of the sweep's. */
-const OVERDUE_MS = 10_000
-/** Time that QStash has for a message and its repetitions. */
-const UNANSWERED_MS = 120_000
-const MOST_MESSAGES = 500
-const PUBLISHED_TOGETHER = 10
 
 /** @throws when QStash does not accept it. */
 async function publishVerdict(
@@ -46,23 +39,13 @@ export async function announceVerdict(deps: PublishDeps, key: DueVerdictKey, del
 /** Publishes the messages of due verdicts that were lost. @throws what the database throws. */
 export async function republishVerdicts(deps: PublishDeps): Promise<void> {
   if (!deps.runQueue) return
-  const now = deps.clock()
-  const overdue = await takeOverdueVerdicts(deps.database, {
-    now,
-    overdueSince: now - OVERDUE_MS,
-    publishedBefore: now - UNANSWERED_MS,
-    most: MOST_MESSAGES,
-  })
-  for (let at = 0; at < overdue.length; at += PUBLISHED_TOGETHER) {
-    await settleAll(
-      overdue.slice(at, at + PUBLISHED_TOGETHER).map((key) =>
-        publishVerdict(deps, key, 0).catch(async (error) => {
-          logNotPublished(key, error)
-          await markVerdictPublished(deps.database, key, null)
-        }),
-      ),
-    )
-  }
+  const overdue = await takeOverdueVerdicts(deps.database, overdueLimits(deps.clock()))
+  await publishAgain(overdue, (key) =>
+    publishVerdict(deps, key, 0).catch(async (error) => {
+      logNotPublished(key, error)
+      await markVerdictPublished(deps.database, key, null)
+    }),
+  )
 }
 
 const logNotPublished = ({ runId, number }: DueVerdictKey, error: unknown) =>

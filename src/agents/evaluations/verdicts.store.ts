@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { dueVerdicts, runSteps, runVerdicts } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
+import type { OverdueLimits } from '../queue/overdue-messages.ts'
 import type { StepResult } from '../runs/evaluation.ts'
 
 // Verdicts that are due, until each is replaced by the verdict. Their changes happen only for the call that they were decided on.
@@ -123,16 +124,10 @@ export async function selectRunCost(
 /**
  * Takes verdicts of the whole deployment whose message is overdue: not published, or published without an effect. A second
  * job at the same time gets others.
- * @param overdueSince due before this time. @param publishedBefore milliseconds since the epoch, as all times here.
  */
 export async function takeOverdueVerdicts(
   database: Database,
-  {
-    now,
-    overdueSince,
-    publishedBefore,
-    most,
-  }: Record<'now' | 'overdueSince' | 'publishedBefore' | 'most', number>,
+  { now, overdueSince, publishedBefore, most }: OverdueLimits,
 ): Promise<DueVerdictKey[]> {
   const { rows } = await database.execute<{ run_id: string; organization_id: string; number: number }>(sql`
     UPDATE ${dueVerdicts} SET published_at = ${instant(now)}

@@ -10,7 +10,7 @@ export interface AgentCall {
 }
 
 /** Members that a run has a use for. */
-const MEMBERS: ReadonlySet<string> = new Set(['model', 'inputs', 'stream', 'background', 'store'])
+const MEMBERS: ReadonlySet<string> = new Set(['model', 'inputs', 'stream', 'background', 'store', 'metadata'])
 
 const invalid = (param: string, message: string) =>
   new ApiError('invalid_request', `${param}: ${message}`, { code: 'invalid_body', param })

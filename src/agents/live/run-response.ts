@@ -3,7 +3,13 @@ import { agentModel } from '../../wire/agent-model.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import { isUuid } from '../../wire/management-fields.ts'
 import type { ResponseObject, ResponseUsage } from '../../wire/responses.ts'
+import type { RunMetadata } from '../runs/run-inputs.ts'
 import type { RunView } from './run-view.store.ts'
+
+/** A run with what its response shows of the request. */
+export interface RequestedRun extends RunView {
+  metadata: RunMetadata
+}
 
 /** What the ids of runs begin with as responses (interface: Response object). */
 const PREFIX = 'resp_run_'
@@ -20,8 +26,8 @@ export function runIdOf(responseId: string): string | null {
 }
 
 /** A run as a response before its first step: in progress, without output. @param compatibility of its reader. */
-export const beginningOfRun = (run: RunView, compatibility: Compatibility): ResponseObject =>
-  initialResponse({ model: agentModel(run.agentId), background: true }, [], {
+export const beginningOfRun = (run: RequestedRun, compatibility: Compatibility): ResponseObject =>
+  initialResponse({ model: agentModel(run.agentId), background: true, metadata: run.metadata }, [], {
     responseId: runResponseId(run.id),
     createdAt: run.createdAt.getTime(),
     conversationId: run.conversationId,
@@ -34,7 +40,7 @@ export const beginningOfRun = (run: RunView, compatibility: Compatibility): Resp
  * @param attempts the responses of its attempts, in order, as their owner may read them.
  */
 export function runResponse(
-  run: RunView,
+  run: RequestedRun,
   attempts: readonly ResponseObject[],
   compatibility: Compatibility,
 ): ResponseObject {

@@ -22,6 +22,8 @@ export interface ViewedAttempt {
 /** A run, as much of it as its response shows. */
 export interface RunView {
   id: string
+  /** With the metadata of its request. */
+  sealedInputs: string
   agentId: string
   conversationId: string
   status: RunStatus
@@ -39,10 +41,10 @@ export async function selectRunView(
   runId: string,
 ): Promise<RunView | null> {
   const isOwn = and(eq(runs.organizationId, organizationId), eq(runs.userId, userId), eq(runs.id, runId))
-  const { id, agentId, conversationId, status, error, createdAt, endedAt } = runs
+  const { id, agentId, conversationId, status, error, createdAt, endedAt, sealedInputs } = runs
   const [rows, attempts] = await database.batch([
     database
-      .select({ id, agentId, conversationId, status, error, createdAt, endedAt })
+      .select({ id, agentId, conversationId, status, error, createdAt, endedAt, sealedInputs })
       .from(runs)
       .where(isOwn),
     database

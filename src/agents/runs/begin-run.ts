@@ -12,13 +12,15 @@ import {
   type RunnableAgent,
 } from './begin-run.store.ts'
 import { announceRun } from './publish-run.ts'
-import { declaredInputs, sealInputs } from './run-inputs.ts'
+import { declaredInputs, type RunMetadata, sealInputs } from './run-inputs.ts'
 import { newAttempt, runDeadline } from './transitions.ts'
 
 /** A request for a run of the latest version of an agent. */
 export interface RunBeginning extends Pick<NewRun, 'owner' | 'origin'> {
   agent: RunnableAgent
   inputs: readonly InputValue[]
+  /** Of its response; empty when left out. */
+  metadata?: RunMetadata
   restartedFrom?: string
   /** How the request is recognized if it is repeated; absent for one that is not. */
   repeatable?: RepeatableRequest
@@ -38,7 +40,7 @@ export interface RepeatableRequest {
  */
 export async function beginRun(
   deps: AgentDeps,
-  { agent, owner, origin, inputs, restartedFrom, repeatable }: RunBeginning,
+  { agent, owner, origin, inputs, metadata, restartedFrom, repeatable }: RunBeginning,
 ): Promise<{ runId: string; conversationId: string }> {
   if (!deps.runQueue) throw notConfigured()
   const definition = storedDefinition(agent.definition)
@@ -55,7 +57,7 @@ export async function beginRun(
     restartedFrom: restartedFrom ?? null,
     conversationId: newConversationId(),
     responseId: newResponseId(deps.configuration.KEY_PEPPERS),
-    sealedInputs: sealInputs(deps.configuration.VAULT_KEYS, id, values),
+    sealedInputs: sealInputs(deps.configuration.VAULT_KEYS, id, values, metadata),
   }
   const identities = repeatable?.identities ?? []
   const known = identities.map((text): RequestIdentity => ({ digest: sha256Hex(text), content }))

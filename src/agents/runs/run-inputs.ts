@@ -6,6 +6,9 @@ import { isMissing } from '../definitions/check-definition.ts'
 /** Values by the labels of inputs. */
 export type RunInputs = Readonly<Record<string, string>>
 
+/** Key-value pairs of the caller (interface: Responses, `metadata`). */
+export type RunMetadata = Readonly<Record<string, unknown>>
+
 /**
  * The values of a definition's inputs. Those of unknown names are dropped (interface: Agents); of a name that is given twice,
  * the last one counts.
@@ -43,9 +46,24 @@ export function inputValue(
 /** What the inputs of a run are sealed for. */
 export const inputsContext = (runId: string) => `run-inputs/${runId}`
 
-export const sealInputs = (ring: KeyRing, runId: string, inputs: RunInputs): string =>
-  seal(ring, JSON.stringify(inputs), inputsContext(runId))
+/** Seals what a run was requested with. @param metadata of the request: only the response of the run has it. */
+export const sealInputs = (
+  ring: KeyRing,
+  runId: string,
+  inputs: RunInputs,
+  metadata: RunMetadata = {},
+): string => seal(ring, JSON.stringify([inputs, metadata]), inputsContext(runId))
 
 /** @throws when the key of the vault is gone. */
 export const openInputs = (ring: KeyRing, runId: string, sealed: string): RunInputs =>
-  JSON.parse(unseal(ring, sealed, inputsContext(runId))) as RunInputs
+  openRequest(ring, runId, sealed)[0]
+
+/** @throws when the key of the vault is gone. */
+export const openMetadata = (ring: KeyRing, runId: string, sealed: string): RunMetadata =>
+  openRequest(ring, runId, sealed)[1]
+
+function openRequest(ring: KeyRing, runId: string, sealed: string): [RunInputs, RunMetadata] {
+  const request = JSON.parse(unseal(ring, sealed, inputsContext(runId)))
+  // Runs of earlier releases have inputs only.
+  return Array.isArray(request) ? (request as [RunInputs, RunMetadata]) : [request, {}]
+}

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { runOutbox, runRequests, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
+import type { OverdueLimits } from '../queue/overdue-messages.ts'
 import type { RunRevision } from './progress.store.ts'
 
 // Deployment-wide: what a scheduled job repeats and removes.
@@ -10,16 +11,10 @@ const instant = (at: number) => sql`${new Date(at).toISOString()}::timestamptz`
 /**
  * Takes messages that are overdue: not published, or published without an effect. Those of a run that a delivery holds are left
  * out. A second job at the same time gets others.
- * @param overdueSince due before this time. @param publishedBefore milliseconds since the epoch, as all times here.
  */
 export async function takeOverdue(
   database: Database,
-  {
-    now,
-    overdueSince,
-    publishedBefore,
-    most,
-  }: Record<'now' | 'overdueSince' | 'publishedBefore' | 'most', number>,
+  { now, overdueSince, publishedBefore, most }: OverdueLimits,
 ): Promise<RunRevision[]> {
   const { rows } = await database.execute<{ run_id: string; organization_id: string; rev: number }>(sql`
     UPDATE ${runOutbox} SET published_at = ${instant(now)}

@@ -1,7 +1,7 @@
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { settleAll } from '../../lib/settle-all.ts'
 import type { AgentDeps } from '../agent-deps.ts'
+import { overdueLimits, publishAgain } from '../queue/overdue-messages.ts'
 import { publishRun } from './publish-run.ts'
 import { deleteEndedRuns, deleteExpiredRequests, markUnpublished, takeOverdue } from './sweep.store.ts'
 
@@ -9,12 +9,6 @@ type SweepDeps = Pick<AgentDeps, 'runQueue' | 'database' | 'clock'> & {
   configuration: Pick<AgentDeps['configuration'], 'RUN_RETENTION_DAYS'>
 }
 
-/** A message that is published in time is none of the sweep's. */
-const OVERDUE_MS = 10_000
-/** Time that QStash has for a message and its repetitions. */
-const UNANSWERED_MS = 120_000
-const MOST_MESSAGES = 500
-const PUBLISHED_TOGETHER = 10
 const MOST_DELETED = 1_000
 const DAY_MS = 86_400_000
 
@@ -25,24 +19,14 @@ const DAY_MS = 86_400_000
  */
 export async function republishOverdue(deps: SweepDeps): Promise<void> {
   if (!deps.runQueue) return
-  const now = deps.clock()
-  const overdue = await takeOverdue(deps.database, {
-    now,
-    overdueSince: now - OVERDUE_MS,
-    publishedBefore: now - UNANSWERED_MS,
-    most: MOST_MESSAGES,
-  })
-  for (let at = 0; at < overdue.length; at += PUBLISHED_TOGETHER) {
-    await settleAll(
-      overdue.slice(at, at + PUBLISHED_TOGETHER).map((revision) =>
-        // A fresh id: QStash would drop the one of the lost message.
-        publishRun(deps, revision, { again: newId('sweep') }).catch(async (error) => {
-          logEvent('warn', 'run_not_published', { run_id: revision.runId, error: errorText(error) })
-          await markUnpublished(deps.database, revision)
-        }),
-      ),
-    )
-  }
+  const overdue = await takeOverdue(deps.database, overdueLimits(deps.clock()))
+  await publishAgain(overdue, (revision) =>
+    // A fresh id: QStash would drop the one of the lost message.
+    publishRun(deps, revision, { again: newId('sweep') }).catch(async (error) => {
+      logEvent('warn', 'run_not_published', { run_id: revision.runId, error: errorText(error) })
+      await markUnpublished(deps.database, revision)
+    }),
+  )
 }
 
 /** Deletes runs after RUN_RETENTION_DAYS, and requests that are not recognized any more. */

@@ -1,10 +1,11 @@
 import { storedDefinition } from '../../agents/definitions/agents.ts'
 import { selectVisibleAgent } from '../../agents/definitions/visible-agents.store.ts'
 import { checkMembers, inputsOf } from '../../agents/live/agent-inputs.ts'
-import { beginningOfRun, runIdOf, runResponse } from '../../agents/live/run-response.ts'
-import { type RunView, selectRunView } from '../../agents/live/run-view.store.ts'
+import { beginningOfRun, type RequestedRun, runIdOf, runResponse } from '../../agents/live/run-response.ts'
+import { selectRunView } from '../../agents/live/run-view.store.ts'
 import { cancelInProgress } from '../../agents/runs/administration.ts'
 import { beginRun } from '../../agents/runs/begin-run.ts'
+import { openMetadata } from '../../agents/runs/run-inputs.ts'
 import { compatibilityOf } from '../../governance/principal.ts'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { errorText, logEvent, redact } from '../../lib/log.ts'
@@ -98,6 +99,7 @@ async function begin(context: AppContext, { settings, text }: AgentRequest): Pro
   if (agent === null) throw unknownAgent(settings.model)
   checkMembers({ settings, text })
   const inputs = inputsOf(storedDefinition(agent.definition), { settings, text })
+  const metadata = settings.metadata ?? {}
   const key = idempotencyKey(context)
   try {
     const { runId } = await beginRun(deps, {
@@ -105,8 +107,12 @@ async function begin(context: AppContext, { settings, text }: AgentRequest): Pro
       owner: ownerOf(context),
       origin: 'api',
       inputs,
+      metadata,
       ...(key !== null && {
-        repeatable: { identities: [`response ${key}`], content: JSON.stringify([agent.id, inputs]) },
+        repeatable: {
+          identities: [`response ${key}`],
+          content: JSON.stringify([agent.id, inputs, metadata]),
+        },
       }),
     })
     return runId
@@ -134,19 +140,25 @@ function refusePosition(after: number): void {
 }
 
 /** @throws ApiError not_found for the run of another user, and for a malformed id. */
-async function ownRun(context: AppContext): Promise<RunView> {
+async function ownRun(context: AppContext): Promise<RequestedRun> {
   const text = context.req.param('responseId') ?? ''
   const runId = runIdOf(text)
-  const run = runId && (await selectRunView(context.var.deps.database, ownerOf(context), runId))
+  const run = runId && (await findRun(context, runId))
   if (!run) throw unknownId('Response', text)
   return run
 }
 
 /** A run that exists. @throws ApiError not_found when its retention has deleted it meanwhile. */
-async function readRun(context: AppContext, runId: string): Promise<RunView> {
-  const run = await selectRunView(context.var.deps.database, ownerOf(context), runId)
+async function readRun(context: AppContext, runId: string): Promise<RequestedRun> {
+  const run = await findRun(context, runId)
   if (run === null) throw unknownId('Run', runId)
   return run
+}
+
+async function findRun(context: AppContext, runId: string): Promise<RequestedRun | null> {
+  const { configuration, database } = context.var.deps
+  const run = await selectRunView(database, ownerOf(context), runId)
+  return run && { ...run, metadata: openMetadata(configuration.VAULT_KEYS, run.id, run.sealedInputs) }
 }
 
 const handleOfAttempt = (context: AppContext, id: string): ResponseHandle => ({
@@ -159,7 +171,7 @@ const formOf = (context: AppContext) =>
   selectedCompatibility(context) ?? compatibilityOf(context.var.rights.principal)
 
 /** @throws ApiError rate_limited for a user with too many streams of runs. */
-function streamed(context: AppContext, run: RunView): Response {
+function streamed(context: AppContext, run: RequestedRun): Response {
   if (context.req.raw.method === 'HEAD') return eventStream(context, null)
   const { deps } = context.var
   const { STREAM_HEARTBEAT_MS: heartbeatMilliseconds } = deps.configuration
@@ -176,8 +188,8 @@ function streamed(context: AppContext, run: RunView): Response {
     heartbeatMilliseconds,
     readRun: () => readRun(context, run.id),
     openAttempt: (id: string) => wholeStream(context, handleOfAttempt(context, id)),
-    beginning: (known: RunView) => beginningOfRun(known, form),
-    async ended(known: RunView) {
+    beginning: (known: RequestedRun) => beginningOfRun(known, form),
+    async ended(known: RequestedRun) {
       await refreshRights(context)
       return shownRun(context, known, NO_INCLUDES)
     },
@@ -217,7 +229,7 @@ function counted(
 }
 
 /** The run when it has ended, or when the caller has left: the run goes on then. */
-async function endedRun(context: AppContext, first: RunView): Promise<RunView> {
+async function endedRun(context: AppContext, first: RequestedRun): Promise<RequestedRun> {
   const { signal } = context.req.raw
   const wait = new Wait(context.var.deps.configuration.STREAM_HEARTBEAT_MS, signal)
   let run = first
@@ -238,7 +250,7 @@ async function endedRun(context: AppContext, first: RunView): Promise<RunView> {
 }
 
 /** Whether items may follow. */
-const mayChange = ({ status, attempts }: RunView): boolean =>
+const mayChange = ({ status, attempts }: RequestedRun): boolean =>
   status === 'in_progress' || attempts.some(({ isOpen }) => isOpen)
 
 /** Waits for the end of a response, without asking Postgres. Its object may restart: the run is read again then. */
@@ -255,11 +267,11 @@ async function endOf(context: AppContext, responseId: string): Promise<void> {
   signal.removeEventListener('abort', leave)
 }
 
-const answer = async (context: AppContext, run: RunView, includes: Includes): Promise<Response> =>
+const answer = async (context: AppContext, run: RequestedRun, includes: Includes): Promise<Response> =>
   context.json(renderedResponse(await shownRun(context, run, includes)))
 
 /** A run as its owner may read it: each of its responses under the policies for its model. */
-async function shownRun(context: AppContext, run: RunView, includes: Includes): Promise<ResponseObject> {
+async function shownRun(context: AppContext, run: RequestedRun, includes: Includes): Promise<ResponseObject> {
   const ids = run.attempts.filter(({ hasResponse }) => hasResponse).map(({ responseId }) => responseId)
   const shown: Array<ResponseObject | null> = []
   for (let at = 0; at < ids.length; at += READ_TOGETHER) {

@@ -44,7 +44,12 @@ export async function expectSoundRuns(system: TapeSystem, runs: readonly DrivenR
 }
 
 /** The attempts of each step are numbered without a gap; each but the last failed; a step follows a completed one. */
-function expectSteps({ plan }: DrivenRun, status: string, rows: readonly AttemptRow[], about: string): void {
+function expectSteps(
+  { plan, reruns }: DrivenRun,
+  status: string,
+  rows: readonly AttemptRow[],
+  about: string,
+): void {
   const ends = { success: 'completed', failure: 'failed', cancelled: 'cancelled' }
   expect(Object.keys(ends), about).toContain(status)
   const steps = [...Map.groupBy(rows, ({ number }) => number)].toSorted(([a], [b]) => a - b)
@@ -64,11 +69,13 @@ function expectSteps({ plan }: DrivenRun, status: string, rows: readonly Attempt
       attempts.map((each) => each.status),
       about,
     ).toEqual(expected)
-    // What may have had an effect is repeated by a person only, and this is the last attempt before that.
+    const repeated = attempts.slice(0, -1)
     expect(
-      attempts.slice(0, -1).every((each) => each.error !== null),
+      repeated.every((each) => each.error !== null),
       about,
     ).toBe(true)
+    // What may have had an effect is repeated on the request of a person only.
+    expect(repeated.filter((each) => each.had_effects).length, about).toBeLessThanOrEqual(reruns)
   }
   if (status === 'success') expect(steps.length, about).toBe(plan.steps.length)
 }

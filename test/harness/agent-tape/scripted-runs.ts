@@ -26,7 +26,17 @@ export interface PlannedStep {
   effects: string[]
 }
 
-const KINDS = ['text', 'text', 'slow', 'tool', 'two tools', 'shell', 'fails once', 'fails'] as const
+const KINDS = [
+  'text',
+  'text',
+  'slow',
+  'tool',
+  'two tools',
+  'shell',
+  'fails once',
+  'fails',
+  'fails after a tool',
+] as const
 export type StepKind = (typeof KINDS)[number]
 
 /** What happens to one run. */
@@ -69,8 +79,8 @@ function plannedStep(random: Random, tool: string): PlannedStep {
   const text = { steps: answered('chat', `Done ${mark}.`, true), cost: ANSWER_COST }
   const error = { steps: failed(400), cost: 0 }
   const step = (answers: ScriptedAnswer[], effects: string[] = []): PlannedStep => {
-    const fails = kind === 'fails'
-    const turns = fails || kind === 'fails once' ? 1 : answers.length
+    const fails = kind === 'fails' || kind === 'fails after a tool'
+    const turns = kind === 'fails' || kind === 'fails once' ? 1 : answers.length
     return { kind, mark, answers, turns, output: fails ? null : `Done ${mark}.`, effects }
   }
   const add = (effect: string) => callAnswer(callTool(tool, { text: effect }))
@@ -92,6 +102,8 @@ function plannedStep(random: Random, tool: string): PlannedStep {
       return step([error, text])
     case 'fails':
       return step([error])
+    case 'fails after a tool':
+      return step([add(mark), error], [mark])
   }
 }
 

@@ -1,3 +1,4 @@
+import { expect } from 'vitest'
 import type { StreamEvent } from '../../harness/conformance-rules.ts'
 import type { Tenant } from '../../harness/tenant.ts'
 import { ask, expectJson, type Json, type ToldResponse } from './response-calls.ts'
@@ -49,3 +50,8 @@ export const textsOf = ({ output }: Pick<ToldResponse, 'output'>): string[] =>
   output
     .filter(({ type }) => type === 'message')
     .map(({ content }) => (content as Array<{ text: string }>).map(({ text }) => text).join(''))
+
+/** The error of a refused request. */
+export const refused = (code: string, message: RegExp, type = 'invalid_request_error') => ({
+  error: { message: expect.stringMatching(message), type, code },
+})

@@ -1,4 +1,4 @@
-import { originalStart, type Reading, readingIndex } from '../scan/normalise.ts'
+import { originalStart, type Reading, readingIndex } from '../scan/reading.ts'
 import { isWordAt } from './characters.ts'
 
 /** Units of the original before a value that are searched for context words. */

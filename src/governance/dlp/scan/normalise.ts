@@ -1,45 +1,9 @@
 import type { Slices } from '../../../lib/slices.ts'
 import { decodeEscape, ESCAPE_HINT, escapeLength } from './escapes.ts'
+import { DROPPED, fateOf, foldPoint, foldText, MARK, REPLACED, replacementOf } from './folded-characters.ts'
+import { identity, PART_UNITS, type Reading } from './reading.ts'
 import type { ScanBudget } from './scan-budget.ts'
 
-/**
- * A text normalised for the detectors: one spelling of what can be written in many ways (full-width digits, dashes,
- * invisible characters, escapes), with the place of each unit in the original.
- */
-export interface Reading {
-  text: string
-  /** For each unit of `text`, where its source starts in the original, in parts; null when both are the same. */
-  starts: readonly Int32Array[] | null
-  /** For each unit of `text`, where its source ends in the original. */
-  ends: readonly Int32Array[] | null
-}
-
-/** Units of a part, as a power of two. A text of 20 MB grows part by part, without being copied. */
-const PART_BITS = 15
-const PART_UNITS = 1 << PART_BITS
-
-const placeAt = (parts: readonly Int32Array[], index: number): number | undefined =>
-  parts[index >> PART_BITS]?.[index & (PART_UNITS - 1)]
-
-const UNKNOWN = 0
-const SAME = 1
-const DROPPED = 2
-const REPLACED = 3
-const MARK = 4
-
-/** The treatment of each BMP character, computed when it first occurs. */
-const fates = new Uint8Array(65_536)
-const replacements = new Map<number, string>()
-
-const INVISIBLE = /^[\p{Default_Ignorable_Code_Point}\u200b-\u200f\u202a-\u202e\u180e]$/u
-const COMBINING = /^\p{M}$/u
-const DECIMAL = /^\p{Nd}$/u
-/** Dashes that stand for a hyphen; the em dash separates clauses and stays. */
-const DASH = /^[\u2010-\u2013\u2043\u2212\u058a\u05be\ufe58\ufe63\uff0d]$/u
-/** Control characters but tabs and line ends are not shown, so they separate nothing. */
-const isControl = (code: number): boolean =>
-  (code < 0x20 && code !== 0x09 && code !== 0x0a && code !== 0x0d) ||
-  (code >= 0x7f && code < 0xa0 && code !== 0x85)
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const FOLDED = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\uffff]/
 
@@ -65,35 +29,6 @@ function* hasIn(pattern: RegExp, text: string): Slices<boolean> {
     yield
   }
   return false
-}
-
-/** The text itself as a reading. */
-export function identity(text: string): Reading {
-  return { text, starts: null, ends: null }
-}
-
-/** Where in the original the unit at `index` of a reading starts; `length` is the original's length. */
-export function originalStart(reading: Reading, index: number, length: number): number {
-  return reading.starts === null ? index : (placeAt(reading.starts, index) ?? length)
-}
-
-/** Where in the original a run that ends before `index` of a reading ends. */
-export function originalEnd(reading: Reading, index: number): number {
-  return reading.ends === null ? index : index === 0 ? 0 : (placeAt(reading.ends, index - 1) ?? 0)
-}
-
-/** Where in a reading the source at `offset` of the original starts, or the next unit that starts after it. */
-export function readingIndex(reading: Reading, offset: number): number {
-  const { starts } = reading
-  if (starts === null) return Math.min(offset, reading.text.length)
-  let low = 0
-  let high = reading.text.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if ((placeAt(starts, middle) ?? 0) < offset) low = middle + 1
-    else high = middle
-  }
-  return low
 }
 
 /** A part of the original and the text in its place. */
@@ -283,11 +218,11 @@ const isPlain = (text: string): boolean =>
 /** Reads one character beyond ASCII. @returns the index after it */
 function foldAt(original: string, index: number, code: number, collector: Collector): number {
   if (code >= 0xd800 && code <= 0xdfff) return foldAstral(original, index, collector)
-  const fate = fates[code] || learnFate(code)
+  const fate = fateOf(code)
   if (fate === MARK) return foldMarks(original, index, collector)
   const end = index + 1
   if (fate === DROPPED) collector.replace('', index, end)
-  else if (fate === REPLACED) collector.replace(replacements.get(code) ?? '', index, end)
+  else if (fate === REPLACED) collector.replace(replacementOf(code), index, end)
   return end
 }
 
@@ -298,7 +233,7 @@ function foldMarks(original: string, index: number, collector: Collector): numbe
   let end = index + 1
   while (end - index < MOST_MARKS) {
     const code = original.charCodeAt(end)
-    if (!(code >= 0x300) || (fates[code] || learnFate(code)) !== MARK) break
+    if (!(code >= 0x300) || fateOf(code) !== MARK) break
     end++
   }
   collector.compose(index, end)
@@ -309,54 +244,7 @@ function foldAstral(original: string, index: number, collector: Collector): numb
   const point = original.codePointAt(index) ?? 0
   if (point < 0x10000) return index + 1
   const character = String.fromCodePoint(point)
-  const folded = INVISIBLE.test(character) ? '' : foldDigit(character.normalize('NFKC'))
+  const folded = foldPoint(character)
   if (folded !== character) collector.replace(folded, index, index + 2)
   return index + 2
-}
-
-function learnFate(code: number): number {
-  const character = String.fromCharCode(code)
-  let fate = SAME
-  if (isControl(code) || INVISIBLE.test(character)) fate = DROPPED
-  else if (COMBINING.test(character)) fate = MARK
-  else {
-    const folded = foldCharacter(character)
-    if (folded !== character) {
-      fate = REPLACED
-      replacements.set(code, folded)
-    }
-  }
-  fates[code] = fate
-  return fate === UNKNOWN ? SAME : fate
-}
-
-function foldCharacter(character: string): string {
-  if (DASH.test(character)) return '-'
-  if (/^[\u2028\u2029\u0085]$/.test(character)) return '\n'
-  if (/^\p{Zs}$/u.test(character)) return ' '
-  if (/^[\u2018\u2019\u201a\u201b\u2032]$/.test(character)) return "'"
-  if (/^[\u201c-\u201f\u2033]$/.test(character)) return '"'
-  const folded = foldDigit(character.normalize('NFKC'))
-  // Signs such as № stand before a number, and the letters they fold to are not of it.
-  return /^\p{S}$/u.test(character) && /[A-Za-z]$/.test(folded) ? `${folded} ` : folded
-}
-
-/** The ten decimal digits of a script adjoin in Unicode, in order. */
-function foldDigit(character: string): string {
-  if (character.length > 2 || !DECIMAL.test(character)) return character
-  const point = character.codePointAt(0) ?? 0
-  if (point < 0x80) return character
-  let value = 0
-  while (value < 9 && DECIMAL.test(String.fromCodePoint(point - value - 1))) value++
-  return String(value)
-}
-
-function foldText(text: string): string {
-  let folded = ''
-  for (const character of text) {
-    const code = character.charCodeAt(0)
-    if (isControl(code) || INVISIBLE.test(character) || COMBINING.test(character)) continue
-    folded += code < 0x80 ? character : foldCharacter(character)
-  }
-  return folded
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { originalEnd, originalStart, readings } from '../../../../src/governance/dlp/scan/normalise.ts'
+import { readings } from '../../../../src/governance/dlp/scan/normalise.ts'
+import { originalEnd, originalStart } from '../../../../src/governance/dlp/scan/reading.ts'
 import { ScanBudget } from '../../../../src/governance/dlp/scan/scan-budget.ts'
 import { drained } from '../../../../src/lib/slices.ts'
 import { SeededRandom } from '../../lib/seeded-random.ts'
