@@ -12,8 +12,8 @@ export interface Bundle {
   directory: string
   /** Bytes of the Worker's code. */
   size: number
-  /** The same, gzip-compressed: what Cloudflare's limit is about. */
-  compressedSize: number
+  /** The same, gzip-compressed: what Cloudflare's limit is about. Computed when it is read. */
+  readonly compressedSize: number
 }
 
 /** The configuration of the script of tools. */
@@ -55,7 +55,13 @@ export async function buildWorker(
     ? basename(dirname(configuration))
     : basename(options.entry ?? 'gateway.ts', '.ts')
   const code = readFileSync(join(directory, `${name}.js`))
-  return { directory, size: code.length, compressedSize: gzipSync(code, { level: 9 }).length }
+  return {
+    directory,
+    size: code.length,
+    get compressedSize() {
+      return gzipSync(code, { level: 9 }).length
+    },
+  }
 }
 
 /** The first line of wrangler's output that names an error, without colours. */

@@ -36,6 +36,8 @@ export interface StandInCommand {
   name: string
   port: number
   arguments: string[]
+  /** Options of Node itself. */
+  nodeOptions?: string[]
   environment?: NodeJS.ProcessEnv
 }
 
@@ -86,7 +88,14 @@ export class Children {
     const standIn = {
       name: command.name,
       command: process.execPath,
-      arguments: [main, '--port', String(command.port), '--parent', ...command.arguments],
+      arguments: [
+        ...(command.nodeOptions ?? []),
+        main,
+        '--port',
+        String(command.port),
+        '--parent',
+        ...command.arguments,
+      ],
       environment: { ...inheritedEnvironment(), ...command.environment },
     }
     let started: { process: ChildProcess; child: Child }

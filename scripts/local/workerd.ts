@@ -94,7 +94,10 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
   mkdirSync(storageDirectory, { recursive: true })
   // capnp embeds only files below the configuration; the copy also keeps a rebuild away from a running gateway.
   const copyBundle = () =>
-    cpSync(resolve(options.bundleDirectory), join(folder, 'bundle'), { recursive: true })
+    cpSync(resolve(options.bundleDirectory), join(folder, 'bundle'), {
+      recursive: true,
+      filter: (path) => !path.endsWith('.map'),
+    })
   copyBundle()
   const cache = options.cache === false ? null : await startCache()
   const configFile = join(folder, 'config.capnp')

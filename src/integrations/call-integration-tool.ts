@@ -152,12 +152,12 @@ async function currentTool(
   current: Principal,
 ): Promise<CatalogTool | ApiError> {
   const found = await findTool(deps, current, tool.name)
-  if (found.kind === 'tool') return found.tool.hash === tool.hash ? found.tool : TOOL_UNKNOWN
-  return found.kind === 'disabled' ? TOOL_DISABLED : TOOL_UNKNOWN
+  if (found.kind === 'tool') return found.tool.hash === tool.hash ? found.tool : toolUnknown()
+  return found.kind === 'disabled' ? toolDisabled() : toolUnknown()
 }
 
-const TOOL_DISABLED = invalidRequest('The tool is switched off.', 'tool_disabled')
-const TOOL_UNKNOWN = invalidRequest('There is no such tool.', TOOL_NOT_ALLOWED)
+const toolDisabled = () => invalidRequest('The tool is switched off.', 'tool_disabled')
+const toolUnknown = () => invalidRequest('There is no such tool.', TOOL_NOT_ALLOWED)
 
 const targetOf = (
   { name, integration, definition }: CatalogTool,

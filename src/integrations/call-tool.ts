@@ -220,25 +220,23 @@ async function planOf(
     const inspected = decoder.decode(joinBytes(pieces))
     return { execution: preparation, policy, arguments: inspected, counts: inspection.counts }
   } catch (error) {
-    const refusal = error instanceof JsonSyntaxError ? NOT_JSON : error
+    const refusal = error instanceof JsonSyntaxError ? notJson() : error
     const isDecided = refusal instanceof ApiError && refusal.kind !== 'internal'
     if (!isDecided && !call.counted) throw error
     if (isDecided) return { target, error: refusal, dlp: dlpOf(policy) }
     logEvent('error', 'dlp_failed', { tool: target.id, error: errorText(error) })
-    return { target, error: POLICY_NOT_APPLIED, dlp: dlpOf(policy) }
+    return { target, error: policyNotApplied(), dlp: dlpOf(policy) }
   }
 }
 
 /** The code of a tool that is not one of the caller's. */
 export const TOOL_NOT_ALLOWED = 'tool_not_allowed'
 
-const NOT_JSON = invalidRequest('The arguments are not valid JSON.')
+const notJson = () => invalidRequest('The arguments are not valid JSON.')
 
 /** Interface, Errors, MCP gateway. */
-const POLICY_NOT_APPLIED = toolFailed(
-  'The data-loss prevention policy could not be applied to the arguments.',
-  'dlp_unavailable',
-)
+const policyNotApplied = () =>
+  toolFailed('The data-loss prevention policy could not be applied to the arguments.', 'dlp_unavailable')
 
 const dlpOf = (policy: CallPolicy) => ({ policyVersion: policy.version, findings: policy.findings() })
 
@@ -262,7 +260,7 @@ async function executeTool(
     const inspected = await inTurns(inspectedAnswer(plan.policy, rules, answer))
     return { ...inspected, isCharged: answer.status === 'completed' }
   } catch (error) {
-    if (signal.aborted) return { ...failed(CALL_ABORTED, 499), isCharged: true }
+    if (signal.aborted) return { ...failed(callAborted(), 499), isCharged: true }
     if (limit.signal.aborted) return { ...failed(timedOut(timeLimit)), isCharged: true }
     if (error instanceof ApiError) return failed(error)
     logEvent('error', 'tool_failed', { tool: execution.target.id, error: errorText(error) })
@@ -272,7 +270,7 @@ async function executeTool(
   }
 }
 
-const CALL_ABORTED = toolFailed('The call was aborted.', 'client_left')
+const callAborted = () => toolFailed('The call was aborted.', 'client_left')
 
 const timedOut = (timeLimit: number) =>
   toolFailed(

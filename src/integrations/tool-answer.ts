@@ -74,17 +74,15 @@ export function* inspectedAnswer(
   } catch (error) {
     if (error instanceof ApiError && error.kind !== 'internal') return withheld(error, source.length)
     logEvent('error', 'dlp_failed', { tool: rules.tool, error: errorText(error) })
-    return withheld(POLICY_NOT_APPLIED, source.length)
+    return withheld(policyNotApplied(), source.length)
   }
 }
 
 type InspectedAnswer = Omit<Executed, 'isCharged'>
 
 /** Interface, Errors, MCP gateway. */
-const POLICY_NOT_APPLIED = toolFailed(
-  'The data-loss prevention policy could not be applied to the result.',
-  'dlp_unavailable',
-)
+const policyNotApplied = () =>
+  toolFailed('The data-loss prevention policy could not be applied to the result.', 'dlp_unavailable')
 
 /** Interface, Errors, MCP gateway. */
 const uninspectableContent = (contentKind: string) =>

@@ -15,6 +15,7 @@ import { migrateDatabase } from '../../scripts/migrate.ts'
 import { type SeedReport, seedDatabase } from '../../scripts/seed.ts'
 import { DEFAULT_LLM_HOST, workerVariables } from '../../scripts/worker-variables.ts'
 import { parseConfiguration } from '../../src/env.ts'
+import { migratedDatabase } from './migrated-database.ts'
 
 export const TOOLS_WRANGLER_FILE = join(import.meta.dirname, '../../workers/tools/wrangler.toml')
 export const WRANGLER_FILE = join(import.meta.dirname, '../../wrangler.toml')
@@ -24,6 +25,8 @@ export interface GatewayOptions {
   bundleDirectory: string
   /** Worker variables over the local system's own, such as short time-outs. */
   variables?: Record<string, string>
+  /** Whether it runs for seconds only, so that nothing is done for its speed later. */
+  isBrief?: boolean
   /** A real PostgreSQL in place of the embedded one. */
   postgresUrl?: string
   /** Another Worker than the gateway in the same system. */
@@ -61,7 +64,7 @@ export interface StartedGateway extends GatewayAddress {
   processes: Record<StandInName, Child>
   /** Kills a stand-in, so that its port refuses connections. `SIGSTOP` instead makes it hang: `processes.x.signal`. */
   killStandIn(name: StandInName): Promise<void>
-  /** Starts a killed stand-in again on its port. Postgres in memory comes back empty; migrate and seed anew then. */
+  /** Starts a killed stand-in again on its port. Postgres in memory comes back with the schema alone; seed anew then. */
   startStandIn(name: StandInName): Promise<void>
   /** Starts workerd again with other variables, on the same port and storage. */
   restartWorkerd(variables?: Record<string, string>): Promise<void>
@@ -99,6 +102,7 @@ async function start(
   stop: () => Promise<void>,
 ): Promise<StartedGateway> {
   const secrets = createLocalSecrets()
+  const template = await migratedDatabase()
   const [
     worker = 0,
     toolsPort = 0,
@@ -109,7 +113,10 @@ async function start(
     contentStore = 0,
   ] = await freePorts(7)
   const plan: StackPlan = {
-    postgres: options.postgresUrl === undefined ? { folder: 'memory' } : { url: options.postgresUrl },
+    postgres:
+      options.postgresUrl === undefined
+        ? { template, isBrief: options.isBrief === true }
+        : { url: options.postgresUrl },
     redis: { token: secrets.redisToken },
     qstash: {
       token: secrets.qstashToken,

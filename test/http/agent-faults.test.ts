@@ -29,7 +29,7 @@ let address: StartedGateway
 let tenant: Tenant
 
 beforeAll(async () => {
-  address = await startGateway({ bundleDirectory: inject('bundleDirectory') })
+  address = await startGateway({ bundleDirectory: inject('bundleDirectory'), isBrief: true })
   tenant = await createTenant(address)
 }, 60_000)
 afterAll(() => address.stop())

@@ -22,7 +22,11 @@ const answered: string[] = []
 
 beforeAll(async () => {
   const times = { UPSTREAM_EVENT_TIMEOUT_MS: '500', UPSTREAM_ANSWER_TIMEOUT_MS: '500' }
-  address = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables: times })
+  address = await startGateway({
+    bundleDirectory: inject('bundleDirectory'),
+    isBrief: true,
+    variables: times,
+  })
   tenant = await createTenant(address)
   const { ask } = administrator(address)
   for (const [surface, id] of Object.entries(models)) {

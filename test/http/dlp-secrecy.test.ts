@@ -21,7 +21,7 @@ import { haystacks } from './support/haystacks.ts'
 let address: StartedGateway
 
 beforeAll(async () => {
-  address = await startGateway({ bundleDirectory: inject('bundleDirectory') })
+  address = await startGateway({ bundleDirectory: inject('bundleDirectory'), isBrief: true })
 }, 60_000)
 afterAll(() => address?.stop())
 

@@ -27,7 +27,7 @@ let address: StartedGateway
 let tenant: Tenant
 beforeAll(async () => {
   const variables = { INTEGRATION_LIST_TIMEOUT_MS: '3000' }
-  address = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables })
+  address = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables, isBrief: true })
   tenant = await createTenant(address)
 }, 60_000)
 afterAll(() => address.stop())

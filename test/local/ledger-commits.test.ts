@@ -7,7 +7,7 @@ const RUNS = Number(process.env.LEDGER_FAULT_RUNS ?? 20)
 
 let campaign: Awaited<ReturnType<typeof startCampaign>>
 beforeAll(async () => {
-  campaign = await startCampaign()
+  campaign = await startCampaign(true)
 })
 afterAll(() => campaign?.stop())
 

@@ -10,7 +10,7 @@ import {
   type StatementResult,
   toParameterText,
 } from './backend.ts'
-import { openDatabase } from './embedded-database.ts'
+import { openDatabase, openPackedDatabase } from './embedded-database.ts'
 import { KeptStatements } from './kept-statements.ts'
 
 /**
@@ -23,13 +23,14 @@ const RESET_STATEMENTS = ['RESET ALL', 'SELECT pg_advisory_unlock_all()', 'UNLIS
  * Opens embedded Postgres (PGlite). It has one session, which requests use one after the other.
  *
  * @param folder the data folder, created if missing, or `memory` for a database that ends with the process
+ * @param template what a database in memory begins with, a file of `packDatabase`; nothing when left out
  * @throws OptionError when another process has the folder open
  */
-export async function openEmbeddedPostgres(folder: string): Promise<PostgresBackend> {
+export async function openEmbeddedPostgres(folder: string, template?: string): Promise<PostgresBackend> {
   const releaseFolder = folder === 'memory' ? () => {} : claimPath(folder)
   let database: PGlite
   try {
-    database = await openDatabase(folder)
+    database = await (template === undefined ? openDatabase(folder) : openPackedDatabase(template))
   } catch (error) {
     releaseFolder()
     throw new Error(`embedded Postgres did not start on ${folder}: ${String(error)}`)

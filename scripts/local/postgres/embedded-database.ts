@@ -3,8 +3,8 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 
-/** Where the empty database is kept between runs; safe to delete. */
-const CACHE_FOLDER = join(import.meta.dirname, '../../../node_modules/.cache/headgate')
+/** Where databases are kept as templates between runs; safe to delete. */
+export const CACHE_FOLDER = join(import.meta.dirname, '../../../node_modules/.cache/headgate')
 
 /**
  * Opens embedded Postgres on a folder, or in memory.
@@ -17,7 +17,7 @@ const CACHE_FOLDER = join(import.meta.dirname, '../../../node_modules/.cache/hea
  * @throws whatever PGlite throws if the folder holds no usable database
  */
 export async function openDatabase(folder: string, cacheFolder = CACHE_FOLDER): Promise<PGlite> {
-  const template = join(cacheFolder, `pglite-${readVersion()}.tar`)
+  const template = join(cacheFolder, `pglite-${embeddedVersion()}.tar`)
   if (folder === 'memory') return createDatabase(undefined, template)
   // A process that was killed while it made the folder has left a part of a database without data.
   const incomplete = `${folder}.incomplete`
@@ -48,8 +48,12 @@ async function createDatabase(folder: string | undefined, template: string): Pro
   return database
 }
 
+/** Opens a database in memory that begins with the contents of one that `packDatabase` wrote. @throws if there is none */
+export const openPackedDatabase = (path: string): Promise<PGlite> =>
+  PGlite.create({ loadDataDir: new Blob([readFileSync(path)]) })
+
 /** A template fits the version of PGlite that made it. */
-function readVersion(): string {
+export function embeddedVersion(): string {
   const entry = createRequire(import.meta.url).resolve('@electric-sql/pglite')
   return (JSON.parse(readFileSync(join(dirname(entry), '../package.json'), 'utf8')) as { version: string })
     .version
@@ -63,15 +67,20 @@ function readTemplate(path: string): Buffer<ArrayBuffer> | undefined {
   }
 }
 
-/** Renamed into place, so that another process never reads half of it. Where nothing can be written, none is kept. */
+/** Where nothing can be written, none is kept. */
 async function keepTemplate(database: PGlite, path: string): Promise<void> {
-  const packed = await database.dumpDataDir('none')
   try {
-    mkdirSync(dirname(path), { recursive: true })
-    const temporary = `${path}.${process.pid}.new`
-    writeFileSync(temporary, Buffer.from(await packed.arrayBuffer()))
-    renameSync(temporary, path)
+    await packDatabase(database, path)
   } catch {
     return
   }
+}
+
+/** Writes a database into a file. It is renamed into place, so that another process never reads half of it. */
+export async function packDatabase(database: PGlite, path: string): Promise<void> {
+  const packed = await database.dumpDataDir('none')
+  mkdirSync(dirname(path), { recursive: true })
+  const temporary = `${path}.${process.pid}.new`
+  writeFileSync(temporary, Buffer.from(await packed.arrayBuffer()))
+  renameSync(temporary, path)
 }

@@ -5,17 +5,21 @@ import { startPostgres } from './start.ts'
 
 await runAsProcess(
   'local postgres',
-  { data: { type: 'string' }, 'database-url': { type: 'string' } },
+  { data: { type: 'string' }, template: { type: 'string' }, 'database-url': { type: 'string' } },
   (values, port) => {
-    const { data } = values
+    const { data, template } = values
     // By environment it stands on no command line, which every process of the machine can read.
     const databaseUrl = values['database-url'] ?? process.env.REAL_DATABASE_URL
     if (typeof data === 'string' && typeof databaseUrl === 'string') {
       throw new OptionError('--data and --database-url exclude each other')
     }
+    if (typeof template === 'string' && data !== 'memory') {
+      throw new OptionError('--template takes --data memory')
+    }
     return startPostgres({
       port,
       ...(typeof data === 'string' && { folder: data }),
+      ...(typeof template === 'string' && { template }),
       ...(typeof databaseUrl === 'string' && { databaseUrl }),
     })
   },

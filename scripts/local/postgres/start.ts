@@ -12,6 +12,8 @@ export interface PostgresOptions {
   readonly port?: number
   /** Data folder of embedded Postgres, or `memory` (the default) for one that ends with the process. */
   readonly folder?: string
+  /** File of `packDatabase` that a database in memory begins with; it is empty when left out. */
+  readonly template?: string
   /** A real PostgreSQL to stand before, in place of the embedded one. */
   readonly databaseUrl?: string
 }
@@ -41,7 +43,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Runn
   try {
     backend =
       options.databaseUrl === undefined
-        ? await openEmbeddedPostgres(options.folder ?? 'memory')
+        ? await openEmbeddedPostgres(options.folder ?? 'memory', options.template)
         : await openRealPostgres(options.databaseUrl)
   } catch (error) {
     await http.close()

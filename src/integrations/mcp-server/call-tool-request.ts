@@ -57,7 +57,7 @@ async function callPlatformTool(
     async (principal) => {
       const refusal = mcpAccessError(principal)
       if (refusal !== null) return { target, error: refusal }
-      return isInScope(tool, principal) ? { target, price: 0, execute } : { target, error: NOT_ALLOWED }
+      return isInScope(tool, principal) ? { target, price: 0, execute } : { target, error: notAllowed() }
     },
     signal,
   )
@@ -91,7 +91,7 @@ async function callOfIntegration(
 function accessError(principal: Principal, isDelegated: boolean): ApiError | null {
   const refusal = mcpAccessError(principal)
   if (refusal !== null || !isDelegated) return refusal
-  return mayUse(principal, platformTarget(EXECUTE_TOOL)) ? null : NOT_ALLOWED
+  return mayUse(principal, platformTarget(EXECUTE_TOOL)) ? null : notAllowed()
 }
 
-const NOT_ALLOWED = invalidRequest('There is no such tool.', TOOL_NOT_ALLOWED)
+const notAllowed = () => invalidRequest('There is no such tool.', TOOL_NOT_ALLOWED)

@@ -126,9 +126,9 @@ async function runIntegration(
 ): Promise<ToolRun> {
   const { tool, connectionId, needsApproval } = offered
   const accessError = (current: Principal): ApiError | null => {
-    if (!hasScope(current, 'mcp')) return SCOPE_MISSING
+    if (!hasScope(current, 'mcp')) return scopeMissing()
     // The rules may have changed since the tool was offered.
-    return !isApproved && (needsApproval || isRequired(current.tools.approvals, tool)) ? NOT_APPROVED : null
+    return !isApproved && (needsApproval || isRequired(current.tools.approvals, tool)) ? notApproved() : null
   }
   const made = await callIntegrationTool(
     deps,
@@ -139,12 +139,13 @@ async function runIntegration(
   return { result: toolResultOf(answer), principal: current, closing }
 }
 
-const NOT_APPROVED = new ApiError(
-  'forbidden',
-  'The call was not made: it needs an approval of the user, who has approved no call with these arguments.',
-  { code: 'approval_required' },
-)
+const notApproved = () =>
+  new ApiError(
+    'forbidden',
+    'The call was not made: it needs an approval of the user, who has approved no call with these arguments.',
+    { code: 'approval_required' },
+  )
 
-const SCOPE_MISSING = new ApiError('forbidden', 'This API key does not have the scope mcp.')
+const scopeMissing = () => new ApiError('forbidden', 'This API key does not have the scope mcp.')
 
 export const failedResult = (error: string): ToolResult => ({ status: 'failed', members: { error } })

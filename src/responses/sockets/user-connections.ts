@@ -69,7 +69,7 @@ export class UserConnections {
       if (failed) await this.#refuse(socket, { principal, identity }, failed)
     } catch (error) {
       // A message that is refused because a response is running does not end that response.
-      if (error !== IN_FLIGHT) this.#turns.end(socket, false)
+      if (!connection.running) this.#turns.end(socket, false)
       await this.#refuse(socket, { principal, identity }, { error: callerError(error), recorded: false })
     }
   }
@@ -156,15 +156,15 @@ export class UserConnections {
   }
 }
 
-const IN_FLIGHT = new ApiError(
-  'invalid_request',
-  'A response is being created on this connection, which takes one at a time. Wait for its last event.',
-  { code: 'response_already_in_flight' },
-)
+const inFlight = () =>
+  invalidRequest(
+    'A response is being created on this connection, which takes one at a time. Wait for its last event.',
+    'response_already_in_flight',
+  )
 
 /** @throws ApiError for a message that cannot be taken now. */
 function textOf({ running }: Connection, data: string | ArrayBuffer): string {
-  if (running) throw IN_FLIGHT
+  if (running) throw inFlight()
   if (typeof data !== 'string') throw invalidRequest('A message must be text, not binary.')
   return data
 }

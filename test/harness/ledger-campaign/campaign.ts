@@ -46,14 +46,17 @@ interface Made {
   told: CallTold | null
 }
 
-/** A system whose Worker makes calls at ledgers that fail as they are told. */
-export async function startCampaign(): Promise<{ system: StartedGateway; stop: () => Promise<void> }> {
+/** A system whose Worker makes calls at ledgers that fail as they are told. @param isBrief as that of `startGateway`. */
+export async function startCampaign(
+  isBrief = false,
+): Promise<{ system: StartedGateway; stop: () => Promise<void> }> {
   const directory = mkdtempSync(join(tmpdir(), 'headgate-campaign-'))
   const remove = () => rmSync(directory, { recursive: true, force: true })
   try {
     await buildWorker(directory, { entry: 'test/harness/ledger-campaign/worker.ts' })
     const system = await startGateway({
       bundleDirectory: directory,
+      isBrief,
       variables: { LEDGER_FLUSH_MS: '100' },
       worker: { entry: 'worker.js', durableObjects: { LEDGER: 'Ledger', LEDGER_CALLERS: 'LedgerCaller' } },
     })
