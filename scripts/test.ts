@@ -11,7 +11,7 @@ import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, stat
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { addTotals, type Totals, totalsOf } from './test-totals.ts'
+import { addTotals, NO_TESTS, type Totals, totalsOf } from './test-totals.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const DEFAULT_PROJECTS = ['unit', 'steps', 'local', 'http', 'durable']
@@ -194,7 +194,7 @@ function readReport(path: string): unknown {
 
 /** Runs the vitest runs of one lane, one after another. @param output as that of `runVitest`. */
 async function runLane(runs: VitestRun[], folder: string, output: number | null): Promise<Totals> {
-  let totals: Totals = { passed: 0, failed: 0, skipped: 0 }
+  let totals: Totals = NO_TESTS
   for (const { parameters, environment } of runs) {
     const run = {
       parameters,
@@ -230,6 +230,7 @@ async function main(): Promise<void> {
     rmSync(folder, { recursive: true, force: true })
   }
   if (totals.passed + totals.failed === 0) console.error('test: nothing ran')
+  for (const failure of totals.failures) console.log(`failed: ${failure}`)
   console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`)
   process.exitCode = totals.failed > 0 || totals.passed === 0 ? 1 : 0
 }

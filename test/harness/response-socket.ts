@@ -13,7 +13,7 @@ export interface SocketEvent extends Json {
 /** A connection of `/v1/responses` as a client sees it. */
 export interface ResponseSocket {
   send(message: Json | string | Uint8Array): void
-  /** The next message. @throws when the connection closes first, or after five seconds. */
+  /** The next message. @throws when the connection closes first, or after `LIMIT_MS`. */
   next(): Promise<SocketEvent>
   /** Sends a `response.create` and resolves with the events up to the last one, or with an error before the first. */
   create(body: Json): Promise<SocketEvent[]>
@@ -21,7 +21,8 @@ export interface ResponseSocket {
   closed: Promise<{ code: number; reason: string }>
 }
 
-const LIMIT_MS = 5_000
+/** A message of 32 MiB takes seconds on a busy machine. */
+const LIMIT_MS = 30_000
 const LAST = new Set(['response.completed', 'response.failed', 'response.incomplete'])
 
 /** Node's client takes headers, which its types do not have. */

@@ -110,41 +110,59 @@ describe('the runs of vitest', () => {
 })
 
 describe('the totals', () => {
-  const report = (passed: number, failed: number, more: Record<string, unknown> = {}) => ({
+  const test = (status: string, fullName = 'a test') => ({ status, fullName })
+  const file = (status: string, ...assertionResults: object[]) => ({
+    name: '/project/test/some.test.ts',
+    status,
+    assertionResults,
+  })
+  const report = (passed: number, ...testResults: object[]) => ({
     numPassedTests: passed,
-    numFailedTests: failed,
     numPendingTests: 2,
     numTodoTests: 1,
-    testResults: [],
-    ...more,
+    testResults,
   })
 
   it('are those of the report', () => {
-    expect(totalsOf(report(5, 0), 0)).toEqual({ passed: 5, failed: 0, skipped: 3 })
-    expect(totalsOf(report(5, 2), 1)).toEqual({ passed: 5, failed: 2, skipped: 3 })
+    expect(totalsOf(report(1, file('passed', test('passed'))), 0)).toEqual({
+      passed: 1,
+      failed: 0,
+      skipped: 3,
+      failures: [],
+    })
+    const failed = file('failed', test('failed', 'one'), test('passed', 'two'), test('failed', 'three'))
+    expect(totalsOf(report(1, failed), 1)).toEqual({
+      passed: 1,
+      failed: 2,
+      skipped: 3,
+      failures: ['some.test.ts > one', 'some.test.ts > three'],
+    })
   })
 
   it('count a file that cannot be loaded', () => {
-    const testResults = [
-      { status: 'failed', assertionResults: [] },
-      { status: 'failed', assertionResults: [{}] },
-      { status: 'passed', assertionResults: [] },
-    ]
-    expect(totalsOf(report(5, 1, { testResults }), 1).failed).toBe(2)
+    const totals = totalsOf(report(5, file('failed'), file('failed', test('failed')), file('passed')), 1)
+    expect(totals.failed).toBe(2)
+    expect(totals.failures).toEqual(['some.test.ts', 'some.test.ts > a test'])
   })
 
   it('never read as all right when the run was not', () => {
-    expect(totalsOf(report(5, 0), 1).failed).toBe(1)
-    expect(totalsOf(report(5, 0), null).failed).toBe(1)
-    expect(totalsOf(null, 1)).toEqual({ passed: 0, failed: 1, skipped: 0 })
+    expect(totalsOf(report(5), 1).failed).toBe(1)
+    expect(totalsOf(report(5), null).failed).toBe(1)
+    expect(totalsOf(null, 1)).toEqual({
+      passed: 0,
+      failed: 1,
+      skipped: 0,
+      failures: ['the test runner itself'],
+    })
   })
 
   it('add up', () => {
-    const one = { passed: 1, failed: 2, skipped: 3 }
-    expect(addTotals(one, { passed: 10, failed: 20, skipped: 30 })).toEqual({
+    const one = { passed: 1, failed: 2, skipped: 3, failures: ['a', 'b'] }
+    expect(addTotals(one, { passed: 10, failed: 20, skipped: 30, failures: ['c'] })).toEqual({
       passed: 11,
       failed: 22,
       skipped: 33,
+      failures: ['a', 'b', 'c'],
     })
   })
 })
