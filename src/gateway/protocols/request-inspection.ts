@@ -68,9 +68,10 @@ interface PlacedText {
 
 /** Longer texts are inspected in slices. */
 const LONGEST_AT_ONCE_BYTES = 16 * 1024
-/** Bytes of texts in one slice; every value counts as some. */
+/** Bytes of texts in one slice. Every value counts as some, and every inspected text as more: each is a scan of its own. */
 const SLICE_BYTES = 64 * 1024
 const VALUE_BYTES = 64
+const TEXT_BYTES = 512
 
 /** Whether the last name of a path may be long: it is abbreviated then (`JsonPath`). */
 const isLongName = (path: JsonPath): boolean => String(path[path.length - 1]).length > SHORT_NAME_UNITS
@@ -160,6 +161,7 @@ class RequestTextScan {
     }
     const place = { path, start, end, memberStart, nameEnd }
     if (end - memberStart <= LONGEST_AT_ONCE_BYTES || (kind !== 'number' && !isLongName(path))) {
+      this.#sliceBytes += TEXT_BYTES
       this.edits.push(...inspectOwnValue(this.#inspection, place, kind, this.#body))
     } else this.#longValues.push({ place: { ...place, path: [...path] }, kind })
   }
@@ -182,7 +184,7 @@ class RequestTextScan {
       this.#longTexts.push({ field: { ...field, path: [...field.path] }, start, end })
       return
     }
-    this.#sliceBytes += end - start
+    this.#sliceBytes += end - start + TEXT_BYTES
     this.#edit(field, this.#inspection.text(field, this.#body, start, end))
   }
 

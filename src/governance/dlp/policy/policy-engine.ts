@@ -12,6 +12,7 @@ import {
   isUnchanged,
   type ReleasedText,
   type ReplaceFinding,
+  replaceFindings,
   type TextDetector,
   TextStream,
 } from '../stream/text-stream.ts'
@@ -122,12 +123,7 @@ export class PolicyEngine implements TextEngine {
     contents: Uint8Array,
   ): Slices<Replacement | null> {
     const context = name && memberContext(name)
-    if (!json && contents.length <= SHORT_BYTES) {
-      // Most strings of a request are short and have no finding, for which sources and segments are not needed.
-      const text = decodeString(contents, 0, contents.length)
-      const found = yield* detector.rest(context ?? '', text, this.#budget)
-      if (found.length === 0) return null
-    }
+    if (!json && contents.length <= SHORT_BYTES) return yield* this.#short(detector, context ?? '', contents)
     const source = new SourceText()
     if (json) {
       const segments = yield* this.#segmentsOfJson(yield* this.#decoded(contents, source), detector)
@@ -139,6 +135,18 @@ export class PolicyEngine implements TextEngine {
     if (untouched && isUnchanged(segments)) return null
     parts.push(yield* toReplacement(segments, source))
     return joined(parts)
+  }
+
+  /** Most strings of a request are short and have no finding: their source is read only where one is replaced. */
+  *#short(detector: TextDetector, context: string, contents: Uint8Array): Slices<Replacement | null> {
+    const text = decodeString(contents, 0, contents.length)
+    const found = yield* detector.rest(context, text, this.#budget)
+    if (found.length === 0) return null
+    const segments = yield* replaceFindings(text, text.length, found, this.#replaceBy(detector))
+    if (isUnchanged(segments)) return null
+    const source = new SourceText()
+    source.push(contents)
+    return yield* toReplacement(segments, source)
   }
 
   /** Pushes contents of any length. @returns what is released, and whether all of it passes as it is. */

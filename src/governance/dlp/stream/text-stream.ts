@@ -121,26 +121,41 @@ export class TextStream {
   }
 
   *#release(limit: number, spans: readonly Finding[]): Slices<ReleasedText[]> {
-    const segments: ReleasedText[] = []
-    let at = 0
-    for (const [index, span] of spans.entries()) {
-      if (index % FINDINGS_AT_ONCE === FINDINGS_AT_ONCE - 1) yield
-      // A finding can begin in released text, then its rest is replaced.
-      const start = Math.max(at, span.start)
-      if (span.end <= start) continue
-      const replacement = this.#replace(span, this.#held.slice(start, span.end))
-      if (replacement === null) continue
-      pushPassing(segments, start - at)
-      segments.push({ units: span.end - start, replacement })
-      at = span.end
-    }
-    pushPassing(segments, limit - at)
+    const segments = yield* replaceFindings(this.#held, limit, spans, this.#replace)
     // Only the end of what is released is joined: a join of all of it would be copied.
     const released = this.#held.slice(Math.max(0, limit - CONTEXT_UNITS), limit)
     this.#context = (this.#context + released).slice(-CONTEXT_UNITS)
     this.#held = this.#held.slice(limit)
     return segments
   }
+}
+
+/**
+ * Replaces the findings of a text.
+ * @param limit where the text ends that the segments cover.
+ * @param spans in order, without overlaps.
+ */
+export function* replaceFindings(
+  text: string,
+  limit: number,
+  spans: readonly Finding[],
+  replace: ReplaceFinding,
+): Slices<ReleasedText[]> {
+  const segments: ReleasedText[] = []
+  let at = 0
+  for (const [index, span] of spans.entries()) {
+    if (index % FINDINGS_AT_ONCE === FINDINGS_AT_ONCE - 1) yield
+    // A finding can begin in released text, then its rest is replaced.
+    const start = Math.max(at, span.start)
+    if (span.end <= start) continue
+    const replacement = replace(span, text.slice(start, span.end))
+    if (replacement === null) continue
+    pushPassing(segments, start - at)
+    segments.push({ units: span.end - start, replacement })
+    at = span.end
+  }
+  pushPassing(segments, limit - at)
+  return segments
 }
 
 function pushPassing(segments: ReleasedText[], units: number): void {
