@@ -46,7 +46,10 @@ const ALL = {
   going: [401, 402, 403, 408, 409, 429, 500, 501, 502, 503, 504, 520, 529],
   final: [400, 404, 405, 413, 422],
 }
-const SOME = { going: [401, 429, 529], final: [400] }
+const SOME = { going: [529], final: [400] }
+
+/** What is no answer in a form of its own in each protocol, streamed and whole. */
+const READ_APART = new Set(['an empty answer', 'an error as its first event', 'JSON that ends early'])
 
 const FORMS = [
   ['chat', false, ALL],
@@ -138,15 +141,19 @@ describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream, statuse
           ],
         ]) as Array<[string, ScriptStep[], string]>),
   ]
-  it.concurrent.each(nothings)('goes on to the next after %s', async (_name, steps, attempt) => {
-    const script = await inTurn(gateway(), steps, good)
-    const model = attempt.endsWith('unreachable') ? await twoRoutes(dialect) : shared
-    const { answer, attempts, record } = await call(dialect, model, script, { stream })
-    expect(answer.status, answer.text).toBe(200)
-    expect(answer.text).toContain('from the second')
-    expect(attempts).toEqual([attempt, '1 200'])
-    expect(record).toMatchObject({ provenance: 'reported', cost: ANSWER_COST })
-  })
+  // What is no answer is read by the protocol and form of the provider, and then treated alike.
+  it.concurrent.each(isCorner ? nothings : nothings.filter(([name]) => READ_APART.has(name)))(
+    'goes on to the next after %s',
+    async (_name, steps, attempt) => {
+      const script = await inTurn(gateway(), steps, good)
+      const model = attempt.endsWith('unreachable') ? await twoRoutes(dialect) : shared
+      const { answer, attempts, record } = await call(dialect, model, script, { stream })
+      expect(answer.status, answer.text).toBe(200)
+      expect(answer.text).toContain('from the second')
+      expect(attempts).toEqual([attempt, '1 200'])
+      expect(record).toMatchObject({ provenance: 'reported', cost: ANSWER_COST })
+    },
+  )
 
   it.runIf(isCorner)('returns the most useful error of an upstream when all fail', async () => {
     const busy = failed(429, ' {"busy": 1}', { 'retry-after': '30' })
@@ -158,13 +165,11 @@ describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream, statuse
       { chunkBase64: gzipSync('zipped').toString('base64') },
       { end: true },
     ]
+    // Which one that is, failover.test.ts shows of more.
     const cases: Array<[first: ScriptStep[], second: ScriptStep[], status: number, body: string]> = [
-      [busy, broken, 429, ' {"busy": 1}'],
       [broken, busy, 429, ' {"busy": 1}'],
       [ours, broken, 500, '<h1>500</h1>'],
-      [broken, failed(503), 500, '<h1>500</h1>'],
       [gone, ours, 401, '{"credential":"refused"}'],
-      [broken, gone, 500, '<h1>500</h1>'],
       [zipped, gone, 503, 'zipped'],
     ]
     for (const [first, second, status, body] of cases) {

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
 import { openResponsesItemSchema } from '../harness/open-responses.ts'
 import { callEntries, credits, settledCredits } from '../harness/records.ts'
-import { CHAT_MODEL, MESSAGES_MODEL, openAiClients, openAiUrl } from '../harness/sdk-clients.ts'
+import { CHAT_MODEL, MESSAGES_MODEL, newestOpenAi, openAiClients, openAiUrl } from '../harness/sdk-clients.ts'
 import { jsonOf } from '../harness/send.ts'
 import { addKey, addMember, administrator, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, registerScript } from '../harness/upstream.ts'
@@ -242,20 +242,23 @@ describe.each(WAYS)('a compaction on %s', (upstream, model) => {
 })
 
 describe.each(openAiClients)('%s', (_name, Client) => {
-  it.each(WAYS)('compacts and continues on %s', async (upstream, model) => {
-    const client = new Client({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 0 })
-    const result = await client.responses.compact({
-      model,
-      instructions: await turnsScript(upstream, [[say(SUMMARY)]]),
-      input: longConversation(marker()) as OpenAI.Responses.ResponseInput,
-    })
-    expect(result.output.at(-1)?.type).toBe('compaction')
-    const next = marker()
-    const input = [...result.output, user(next)] as OpenAI.Responses.ResponseInput
-    const response = await client.responses.create({ model, input })
-    expect(response.output_text).toContain(next)
-    expect((await sentWith(next))[0]).toContain('Launch on Tuesday')
-  })
+  it.each(Client === newestOpenAi ? WAYS : WAYS.slice(0, 1))(
+    'compacts and continues on %s',
+    async (upstream, model) => {
+      const client = new Client({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 0 })
+      const result = await client.responses.compact({
+        model,
+        instructions: await turnsScript(upstream, [[say(SUMMARY)]]),
+        input: longConversation(marker()) as OpenAI.Responses.ResponseInput,
+      })
+      expect(result.output.at(-1)?.type).toBe('compaction')
+      const next = marker()
+      const input = [...result.output, user(next)] as OpenAI.Responses.ResponseInput
+      const response = await client.responses.create({ model, input })
+      expect(response.output_text).toContain(next)
+      expect((await sentWith(next))[0]).toContain('Launch on Tuesday')
+    },
+  )
 })
 
 describe('a compaction item', () => {

@@ -3,7 +3,7 @@ import { gateway } from '../harness/gateway.ts'
 import { auditEntryOf, settledCredits } from '../harness/records.ts'
 import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { ask, expectJson, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
-import { postResponse, RESPONSE_WAYS, respond } from './support/response-streams.ts'
+import { CORNER_WAYS, postResponse, RESPONSE_WAYS, respond } from './support/response-streams.ts'
 
 let tenant: Tenant
 
@@ -29,8 +29,13 @@ const CUT: Array<[script: string, text: boolean]> = [
   ['mid-stream-cut', true],
   ['mid-stream-end', true],
 ]
+const SOME = new Set(['error-500', 'empty-stream', 'mid-stream-cut'])
 
-describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (_, { model, stream }) => {
+describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (name, { model, stream }) => {
+  // What failed is read by protocol and told by form: two ways have every failure, the others one of each kind.
+  const isCorner = CORNER_WAYS.some(([corner]) => corner === name)
+  const some = <Case extends [string, ...unknown[]]>(cases: Case[]) =>
+    isCorner ? cases : cases.filter(([script]) => SOME.has(script))
   const call = (body: Json) => respond(tenant.key, { model, stream, ...body })
   const inBackground = async (input: string) => {
     const told = await call({ input, background: true })
@@ -44,7 +49,7 @@ describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (_, { model, stream 
     return { ...told, response }
   }
 
-  it.each(REFUSED)('%s fails a response in the background', async (script, code, message) => {
+  it.each(some(REFUSED))('%s fails a response in the background', async (script, code, message) => {
     const { response, events, answer } = await inBackground(`script:${script}`)
     expect(response).toMatchObject({
       status: 'failed',
@@ -63,7 +68,7 @@ describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (_, { model, stream 
     expect(expectJson(await ask(tenant.key, 'GET', `/v1/responses/${response.id}`))).toEqual(response)
   })
 
-  it.each(CUT)('%s fails the response, which keeps what was said', async (script, text) => {
+  it.each(some(CUT))('%s fails the response, which keeps what was said', async (script, text) => {
     const input = `script:${script}`
     const { response, events } = text ? await call({ input }) : await inBackground(input)
     expect(response).toMatchObject({ status: 'failed', error: { code: expect.any(String) } })
@@ -74,7 +79,7 @@ describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (_, { model, stream 
     expect(expectJson(await ask(tenant.key, 'GET', `/v1/responses/${response.id}`))).toEqual(response)
   })
 
-  it('leaves the conversation as it was', async () => {
+  it.runIf(isCorner)('leaves the conversation as it was', async () => {
     const { response: first } = await call({ input: 'Hello' })
     const path = `/v1/conversations/${first.conversation?.id}/items`
     const before = await listItems(tenant.key, path)
@@ -98,7 +103,7 @@ describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (_, { model, stream 
     expect((await listItems(tenant.key, path)).data).toHaveLength(4)
   })
 
-  it('costs what was used, and is recorded as what happened', async () => {
+  it.runIf(isCorner)('costs what was used, and is recorded as what happened', async () => {
     const owner = await createTenant(gateway())
     const refused = await postResponse(owner.key, { model, stream, input: 'script:error-500' })
     const { answer: cut } = await respond(owner.key, { model, stream, input: 'script:mid-stream-cut' })

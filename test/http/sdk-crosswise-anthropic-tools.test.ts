@@ -4,7 +4,13 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { gateway } from '../harness/gateway.ts'
 import { callEntries } from '../harness/records.ts'
-import { anthropicClients, CHAT_MODEL, messageRequest, textOf } from '../harness/sdk-clients.ts'
+import {
+  anthropicClients,
+  CHAT_MODEL,
+  messageRequest,
+  newestAnthropic,
+  textOf,
+} from '../harness/sdk-clients.ts'
 import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker } from '../harness/upstream.ts'
 import { translatedRequests } from './support/translated-request.ts'
@@ -65,6 +71,9 @@ describe.each(anthropicClients)('tools of %s on a chat model', (name, Client) =>
   })
 
   // Its fragments alternate between the calls, which blocks of the messages protocol never do.
+  // What follows is the gateway's doing and not the client's, so one version stands for both.
+  if (Client !== newestAnthropic) return
+
   it.each(['parallel-tools', 'indexless-tools', 'whole-arguments', 'text-before-tools'])(
     'gets two calls whole out of %s',
     async (script) => {

@@ -4,11 +4,11 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway, query } from '../harness/gateway.ts'
 import { auditEntryOf } from '../harness/records.ts'
 import {
-  anthropicClients,
   CHAT_MODEL,
   MESSAGES_MODEL,
   messageRequest,
-  openAiClients,
+  newestAnthropic,
+  newestOpenAi,
   openAiUrl,
   userMessage,
 } from '../harness/sdk-clients.ts'
@@ -44,8 +44,8 @@ const finished = async (stream: ReturnType<Anthropic['messages']['stream']>) => 
   request_id: stream.request_id,
 })
 
-describe.each(openAiClients)('usage of %s on a messages model', (_, Client) => {
-  const connect = (): OpenAI => new Client({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 0 })
+describe('usage of the OpenAI SDK on a messages model', () => {
+  const connect = (): OpenAI => new newestOpenAi({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 0 })
 
   it('counts what is written to the cache, and what is read, within the prompt', async () => {
     const long = { type: 'text' as const, text: `rules of ${marker()} `.repeat(60) }
@@ -98,9 +98,9 @@ describe.each(openAiClients)('usage of %s on a messages model', (_, Client) => {
   })
 })
 
-describe.each(anthropicClients)('usage of %s on a chat model', (_, Client) => {
+describe('usage of the Anthropic SDK on a chat model', () => {
   const connect = (): Anthropic =>
-    new Client({ apiKey: tenant.key, baseURL: gateway().baseUrl, maxRetries: 0 })
+    new newestAnthropic({ apiKey: tenant.key, baseURL: gateway().baseUrl, maxRetries: 0 })
 
   it('counts what the cache gave beside the other input, whole and streamed', async () => {
     const text = `${marker()} ${'long prompt '.repeat(600)}`

@@ -9,6 +9,7 @@ import {
   chatRequest,
   collect,
   failureOf,
+  newestOpenAi,
   openAiClients,
   openAiUrl,
   SCRIPTED_TEXT,
@@ -35,7 +36,7 @@ describe.each(openAiClients)('%s', (_, Client) => {
       maxRetries: 0,
     })
 
-  it.each([
+  const ways = [
     ['its own header on the base URL', () => connect()],
     ['x-api-key on the base URL', () => connectWith('x-api-key', openAiUrl())],
     [
@@ -43,18 +44,100 @@ describe.each(openAiClients)('%s', (_, Client) => {
       () => new Client({ apiKey: tenant.key, baseURL: `${gateway().llmUrl}/v1`, maxRetries: 0 }),
     ],
     ['api-key on the LLM host', () => connectWith('api-key', `${gateway().llmUrl}/v1`)],
-  ])('creates and streams with %s', async (_way, open) => {
-    const whole = await open().chat.completions.create(chatRequest('good morning'))
-    const text = whole.choices[0]?.message.content
-    expect(text).toContain('"good morning"')
-    expect(whole).toMatchObject({ object: 'chat.completion', model: CHAT_MODEL })
-    expect(whole.usage?.total_tokens).toBeGreaterThan(0)
-    const stream = await open().chat.completions.create({ ...chatRequest('good morning'), stream: true })
-    const chunks = await collect(stream)
-    expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toBe(text)
-    expect(chunks.length).toBeGreaterThan(10)
-    expect(new Set(chunks.map((chunk) => chunk.id)).size).toBe(1)
+  ] as Array<[string, () => OpenAI]>
+  it.each(Client === newestOpenAi ? ways : ways.slice(0, 1))(
+    'creates and streams with %s',
+    async (_way, open) => {
+      const whole = await open().chat.completions.create(chatRequest('good morning'))
+      const text = whole.choices[0]?.message.content
+      expect(text).toContain('"good morning"')
+      expect(whole).toMatchObject({ object: 'chat.completion', model: CHAT_MODEL })
+      expect(whole.usage?.total_tokens).toBeGreaterThan(0)
+      const stream = await open().chat.completions.create({ ...chatRequest('good morning'), stream: true })
+      const chunks = await collect(stream)
+      expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toBe(text)
+      expect(chunks.length).toBeGreaterThan(10)
+      expect(new Set(chunks.map((chunk) => chunk.id)).size).toBe(1)
+    },
+  )
+
+  it('satisfies the stream helper: events, snapshot and final completion', async () => {
+    const stream = connect().chat.completions.stream({
+      model: CHAT_MODEL,
+      messages: userMessage('twice'),
+      n: 2,
+      logprobs: true,
+      stream_options: { include_usage: true },
+    })
+    const deltas: string[] = []
+    stream.on('content.delta', ({ delta }) => deltas.push(delta))
+    const completion = await stream.finalChatCompletion()
+    expect(completion.choices.map(({ index }) => index)).toEqual([0, 1])
+    for (const choice of completion.choices) {
+      expect(choice.message.content).toContain('"twice"')
+      expect(choice.finish_reason).toBe('stop')
+      expect(choice.logprobs?.content?.map(({ token }) => token).join('')).toBe(choice.message.content)
+    }
+    expect(deltas.join('').length).toBe(2 * (completion.choices[0]?.message.content?.length ?? 0))
+    expect((await stream.totalUsage()).completion_tokens).toBeGreaterThan(0)
   })
+
+  it.each(Client === newestOpenAi ? [true, false] : [true])(
+    'runs parallel tools and a second turn (stream: %s)',
+    async (stream) => {
+      const text = `call every tool, ${marker()}`
+      const ran: unknown[] = []
+      const runner = connect().chat.completions.runTools({
+        model: CHAT_MODEL,
+        messages: userMessage(text),
+        // One call each way: the overloads of both differ by this literal alone.
+        stream: stream as true,
+        tools: [
+          zodFunction({
+            name: 'get_weather',
+            parameters: forecast,
+            function: (input) => {
+              ran.push(input)
+              return 'sunny and mild'
+            },
+          }),
+          zodFunction({
+            name: 'get_time',
+            parameters: z.object({}),
+            function: () => {
+              ran.push('time')
+              return 'noon sharp'
+            },
+          }),
+        ],
+      })
+      expect(await runner.finalContent()).toContain('"noon sharp"')
+      expect(ran).toEqual([{ city: 'example', days: 3 }, 'time'])
+      const [first, second] = await seenRequests(gateway(), text)
+      const sent = JSON.parse(second?.body ?? '{}') as { messages: Array<Record<string, unknown>> }
+      expect(JSON.parse(first?.body ?? '{}').messages).toHaveLength(1)
+      expect(sent.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool'])
+      const calls = sent.messages[1]?.tool_calls as Array<{ id: string }>
+      expect(sent.messages.slice(2).map((message) => message.tool_call_id)).toEqual(calls.map(({ id }) => id))
+    },
+  )
+
+  it('parses structured output, whole and streamed', async () => {
+    const schema = z.object({
+      city: z.string(),
+      days: z.int(),
+      tags: z.array(z.enum(['a', 'b'])),
+      inner: z.object({ ok: z.boolean() }),
+    })
+    const request = { ...chatRequestOf('as JSON'), response_format: zodResponseFormat(schema, 'forecast') }
+    const parsed = await connect().chat.completions.parse(request)
+    expect(schema.parse(parsed.choices[0]?.message.parsed).inner.ok).toBe(true)
+    const streamed = await connect().chat.completions.stream(request).finalChatCompletion()
+    expect(streamed.choices[0]?.message.parsed).toEqual(parsed.choices[0]?.message.parsed)
+  })
+
+  // What follows is the gateway's doing and not the client's, so one version stands for both.
+  if (Client !== newestOpenAi) return
 
   it('gets usage on a stream when it asks for it, at its end only', async () => {
     const whole = await connect().chat.completions.create(chatRequest('count me'))
@@ -82,27 +165,6 @@ describe.each(openAiClients)('%s', (_, Client) => {
     expect(cost).toBeGreaterThan(0)
   })
 
-  it('satisfies the stream helper: events, snapshot and final completion', async () => {
-    const stream = connect().chat.completions.stream({
-      model: CHAT_MODEL,
-      messages: userMessage('twice'),
-      n: 2,
-      logprobs: true,
-      stream_options: { include_usage: true },
-    })
-    const deltas: string[] = []
-    stream.on('content.delta', ({ delta }) => deltas.push(delta))
-    const completion = await stream.finalChatCompletion()
-    expect(completion.choices.map(({ index }) => index)).toEqual([0, 1])
-    for (const choice of completion.choices) {
-      expect(choice.message.content).toContain('"twice"')
-      expect(choice.finish_reason).toBe('stop')
-      expect(choice.logprobs?.content?.map(({ token }) => token).join('')).toBe(choice.message.content)
-    }
-    expect(deltas.join('').length).toBe(2 * (completion.choices[0]?.message.content?.length ?? 0))
-    expect((await stream.totalUsage()).completion_tokens).toBeGreaterThan(0)
-  })
-
   it.each(['canned', 'no-done', 'split-frames', 'crlf', 'unknown-fields', 'usage-on-last-chunk'])(
     'streams %s to its end through the helper',
     async (script) => {
@@ -110,57 +172,6 @@ describe.each(openAiClients)('%s', (_, Client) => {
       expect((await stream.finalChatCompletion()).choices[0]?.message.content).toBe(SCRIPTED_TEXT)
     },
   )
-
-  it.each([true, false])('runs parallel tools and a second turn (stream: %s)', async (stream) => {
-    const text = `call every tool, ${marker()}`
-    const ran: unknown[] = []
-    const runner = connect().chat.completions.runTools({
-      model: CHAT_MODEL,
-      messages: userMessage(text),
-      // One call each way: the overloads of both differ by this literal alone.
-      stream: stream as true,
-      tools: [
-        zodFunction({
-          name: 'get_weather',
-          parameters: forecast,
-          function: (input) => {
-            ran.push(input)
-            return 'sunny and mild'
-          },
-        }),
-        zodFunction({
-          name: 'get_time',
-          parameters: z.object({}),
-          function: () => {
-            ran.push('time')
-            return 'noon sharp'
-          },
-        }),
-      ],
-    })
-    expect(await runner.finalContent()).toContain('"noon sharp"')
-    expect(ran).toEqual([{ city: 'example', days: 3 }, 'time'])
-    const [first, second] = await seenRequests(gateway(), text)
-    const sent = JSON.parse(second?.body ?? '{}') as { messages: Array<Record<string, unknown>> }
-    expect(JSON.parse(first?.body ?? '{}').messages).toHaveLength(1)
-    expect(sent.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool'])
-    const calls = sent.messages[1]?.tool_calls as Array<{ id: string }>
-    expect(sent.messages.slice(2).map((message) => message.tool_call_id)).toEqual(calls.map(({ id }) => id))
-  })
-
-  it('parses structured output, whole and streamed', async () => {
-    const schema = z.object({
-      city: z.string(),
-      days: z.int(),
-      tags: z.array(z.enum(['a', 'b'])),
-      inner: z.object({ ok: z.boolean() }),
-    })
-    const request = { ...chatRequestOf('as JSON'), response_format: zodResponseFormat(schema, 'forecast') }
-    const parsed = await connect().chat.completions.parse(request)
-    expect(schema.parse(parsed.choices[0]?.message.parsed).inner.ok).toBe(true)
-    const streamed = await connect().chat.completions.stream(request).finalChatCompletion()
-    expect(streamed.choices[0]?.message.parsed).toEqual(parsed.choices[0]?.message.parsed)
-  })
 
   it('gets one JSON object in JSON mode', async () => {
     const answer = await connect().chat.completions.create({

@@ -47,7 +47,8 @@ describe.each(openAiClients)('%s', (_, Client) => {
   const connect = (options: ConstructorParameters<typeof OpenAI>[0] = {}): OpenAI =>
     new Client({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 0, ...options })
 
-  describe.each(PROTOCOLS)('on a model of %s', (protocol, model) => {
+  // What a client reads depends on its version and on the model, but not on both.
+  describe.each(isNewer ? PROTOCOLS : PROTOCOLS.slice(1))('on a model of %s', (protocol, model) => {
     it('parses what fits a schema', async () => {
       const request = { model, input: 'The weather in Paris?', text: { format: textFormat(Weather, 'w') } }
       const parsed = await connect().responses.parse(request)
@@ -184,7 +185,7 @@ describe.each(openAiClients)('%s', (_, Client) => {
   })
 
   it('raises what keeps a response from beginning, streamed or not', async () => {
-    for (const stream of [true, false]) {
+    for (const stream of isNewer ? [true, false] : [true]) {
       const begin = (more: object, key = tenant.key) => {
         const watched = watchedFetch()
         const client = connect({ apiKey: key, fetch: watched.fetch, maxRetries: 2 })

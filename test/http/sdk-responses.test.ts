@@ -1,7 +1,7 @@
 import type OpenAI from 'openai'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { CHAT_MODEL, MESSAGES_MODEL, openAiClients, openAiUrl } from '../harness/sdk-clients.ts'
+import { CHAT_MODEL, MESSAGES_MODEL, newestOpenAi, openAiClients, openAiUrl } from '../harness/sdk-clients.ts'
 import { createTenant, type Tenant } from '../harness/tenant.ts'
 
 const ANSWER = 'Hello! You said: "hello". This answer comes from the local model, so no provider was called.'
@@ -29,7 +29,8 @@ const MODELS = [CHAT_MODEL, MESSAGES_MODEL]
 describe.each(openAiClients)('%s', (_name, Client) => {
   const client = () => new Client({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 0 })
 
-  describe.each(MODELS)('on %s', (model) => {
+  // What a client reads depends on its version and on the model, but not on both.
+  describe.each(Client === newestOpenAi ? MODELS : MODELS.slice(0, 1))('on %s', (model) => {
     it('creates a response', async () => {
       const response = await client().responses.create({ model, input: 'hello' })
       expect(response).toMatchObject({ object: 'response', status: 'completed', model, error: null })

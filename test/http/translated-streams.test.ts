@@ -8,9 +8,11 @@ import { registerScript, type ScriptStep } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import {
   ALL_PAIRS,
+  COMPLETION_PAIRS,
   endOf,
   failureFrames,
   named,
+  PAIRS,
   streamedText,
   type TranslatedPair,
   wholeText,
@@ -37,24 +39,26 @@ const stream = (pair: TranslatedPair, text: string, more = {}) => call(pair, tex
 const framesScript = (frames: readonly string[], ...then: ScriptStep[]) =>
   registerScript(gateway(), [{ sse: [...frames] }, ...then])
 
+// A completion is read from its provider as a chat or a message is, and refused as a chat is. So its pairs have what its own
+// encoder makes of a stream and of an answer, and one refusal.
+const isCompletion = (pair: TranslatedPair) => COMPLETION_PAIRS.includes(pair)
+const SCRIPTS = ['canned', 'split-frames', 'crlf', 'unknown-fields', 'usage-on-last-chunk', 'no-done']
+
 describe.each(named(ALL_PAIRS))('a stream of %s', (_, pair) => {
   const { route, upstream } = pair
   const begun = [...upstream.opening, upstream.text('one '), upstream.text('two ')]
 
-  it.each(['canned', 'split-frames', 'crlf', 'unknown-fields', 'usage-on-last-chunk', 'no-done'])(
-    'tells %s to its end, once',
-    async (script) => {
-      const answer = await stream(pair, `script:${script}`)
-      expect(answer.status).toBe(200)
-      expect(answer.headers['content-type']).toBe('text/event-stream; charset=utf-8')
-      expect(answer.headers['cache-control']).toBe('no-cache, no-transform')
-      expect(answer.headers['content-length']).toBeUndefined()
-      expect(streamedText(answer.text)).toBe(SCRIPTED_TEXT)
-      expect(answer.text.endsWith(endOf(route))).toBe(true)
-      expect(answer.text.split(endOf(route))).toHaveLength(2)
-      expect(answer.text).not.toContain('event: error')
-    },
-  )
+  it.each(isCompletion(pair) ? SCRIPTS.slice(0, 1) : SCRIPTS)('tells %s to its end, once', async (script) => {
+    const answer = await stream(pair, `script:${script}`)
+    expect(answer.status).toBe(200)
+    expect(answer.headers['content-type']).toBe('text/event-stream; charset=utf-8')
+    expect(answer.headers['cache-control']).toBe('no-cache, no-transform')
+    expect(answer.headers['content-length']).toBeUndefined()
+    expect(streamedText(answer.text)).toBe(SCRIPTED_TEXT)
+    expect(answer.text.endsWith(endOf(route))).toBe(true)
+    expect(answer.text.split(endOf(route))).toHaveLength(2)
+    expect(answer.text).not.toContain('event: error')
+  })
 
   it('hands on each event when the upstream has sent it, and not later', async () => {
     const signals = [uniqueName('second'), uniqueName('rest')] as const
@@ -76,10 +80,12 @@ describe.each(named(ALL_PAIRS))('a stream of %s', (_, pair) => {
     expect(streamedText(await open.end())).toBe('one two ')
   })
 
-  it.each([
-    ['is reset', { destroy: true }, 'The upstream broke off its answer.'],
-    ['ends early', { end: true }, 'The upstream ended its answer early.'],
-  ] as const)('tells when the upstream %s, after all that came before', async (_how, step, message) => {
+  it.each(
+    [
+      ['ends early', { end: true }, 'The upstream ended its answer early.'],
+      ['is reset', { destroy: true }, 'The upstream broke off its answer.'],
+    ].slice(0, isCompletion(pair) ? 1 : 2) as Array<[string, ScriptStep, string]>,
+  )('tells when the upstream %s, after all that came before', async (_how, step, message) => {
     const answer = await stream(pair, await framesScript(begun, step))
     expect(answer.status).toBe(200)
     expect(streamedText(answer.text)).toBe('one two ')
@@ -101,6 +107,33 @@ describe.each(named(ALL_PAIRS))('a stream of %s', (_, pair) => {
     expect(record.flags).toContain('stream_error')
   })
 
+  it('ends with the end of the answer, whatever the upstream sends after it', async () => {
+    const frames = [...begun, ...upstream.ending, upstream.text('more'), upstream.error('late')]
+    const answer = await stream(pair, await framesScript(frames, { waitForSignal: uniqueName('never') }))
+    expect(streamedText(answer.text)).toBe('one two ')
+    expect(answer.text.endsWith(endOf(route))).toBe(true)
+    const { record } = await auditEntryOf(gateway(), tenant, answer.headers['x-request-id'])
+    expect(record).toMatchObject({ errorCode: null, provenance: 'reported' })
+  })
+
+  it('is made of a whole answer where the upstream would not stream', async () => {
+    const json = upstream.whole('not streamed, é 🦉')
+    const name = uniqueName('whole')
+    await upstreamControl(gateway()).putScript(name, { steps: [{ json }] })
+    const answer = await stream(pair, `script:${name}`)
+    expect(answer.status).toBe(200)
+    expect(answer.headers['content-type']).toBe('text/event-stream; charset=utf-8')
+    expect(streamedText(answer.text)).toBe('not streamed, é 🦉')
+    expect(answer.text.endsWith(endOf(route))).toBe(true)
+    const { record } = await auditEntryOf(gateway(), tenant, answer.headers['x-request-id'])
+    expect(record).toMatchObject({ provenance: 'reported', usage: { input: 3, output: 5 } })
+  })
+})
+
+describe.each(named(PAIRS))('a stream of %s', (_, pair) => {
+  const { route, upstream } = pair
+  const begun = [...upstream.opening, upstream.text('one '), upstream.text('two ')]
+
   it('cuts our credential out of an error in the middle', async () => {
     const script = await framesScript([...begun, upstream.error('Wrong key scripted-upstream, sorry.')])
     const answer = await stream(pair, script)
@@ -119,24 +152,13 @@ describe.each(named(ALL_PAIRS))('a stream of %s', (_, pair) => {
     )
   })
 
-  it.each(['[]', '"text"', '7', 'null', '{}', '{"choices":7,"type":"odd"}', '{"type":{},"choices":[null]}'])(
-    'passes over an event %s that says nothing',
-    async (payload) => {
-      const frames = [...begun, `data: ${payload}\n\n`, upstream.text('three'), ...upstream.ending]
-      const answer = await stream(pair, await framesScript(frames))
-      expect(streamedText(answer.text)).toBe('one two three')
-      expect(answer.text.endsWith(endOf(route))).toBe(true)
-      expect(answer.text).not.toContain('event: error')
-    },
-  )
-
-  it('ends with the end of the answer, whatever the upstream sends after it', async () => {
-    const frames = [...begun, ...upstream.ending, upstream.text('more'), upstream.error('late')]
-    const answer = await stream(pair, await framesScript(frames, { waitForSignal: uniqueName('never') }))
-    expect(streamedText(answer.text)).toBe('one two ')
+  it('passes over events that say nothing', async () => {
+    const nothings = '[]|"text"|7|null|{}|{"choices":7,"type":"odd"}|{"type":{},"choices":[null]}'.split('|')
+    const frames = nothings.flatMap((payload, index) => [`data: ${payload}\n\n`, upstream.text(`${index}`)])
+    const answer = await stream(pair, await framesScript([...begun, ...frames, ...upstream.ending]))
+    expect(streamedText(answer.text)).toBe('one two 0123456')
     expect(answer.text.endsWith(endOf(route))).toBe(true)
-    const { record } = await auditEntryOf(gateway(), tenant, answer.headers['x-request-id'])
-    expect(record).toMatchObject({ errorCode: null, provenance: 'reported' })
+    expect(answer.text).not.toContain('event: error')
   })
 
   const beforeTheFirst: Array<[name: string, steps: () => ScriptStep[], says: RegExp]> = [
@@ -166,19 +188,6 @@ describe.each(named(ALL_PAIRS))('a stream of %s', (_, pair) => {
       expect(streamedText(text)).toBe(' word'.repeat(50 + index))
       expect(text.endsWith(endOf(route))).toBe(true)
     })
-  })
-
-  it('is made of a whole answer where the upstream would not stream', async () => {
-    const json = upstream.whole('not streamed, é 🦉')
-    const name = uniqueName('whole')
-    await upstreamControl(gateway()).putScript(name, { steps: [{ json }] })
-    const answer = await stream(pair, `script:${name}`)
-    expect(answer.status).toBe(200)
-    expect(answer.headers['content-type']).toBe('text/event-stream; charset=utf-8')
-    expect(streamedText(answer.text)).toBe('not streamed, é 🦉')
-    expect(answer.text.endsWith(endOf(route))).toBe(true)
-    const { record } = await auditEntryOf(gateway(), tenant, answer.headers['x-request-id'])
-    expect(record).toMatchObject({ provenance: 'reported', usage: { input: 3, output: 5 } })
   })
 })
 
@@ -225,13 +234,16 @@ describe.each(named(ALL_PAIRS))('a whole answer of %s', (_, pair) => {
     ['JSON that is no object', () => [{ json: ['a'] }], /no answer/],
     ['a stream', () => [{ sse: [...upstream.opening, upstream.text('a'), ...upstream.ending] }], /streamed/],
   ]
-  it.each(noAnswers)('tells %s as 502', async (_what, steps, says) => {
-    const name = uniqueName('whole')
-    await upstreamControl(gateway()).putScript(name, { steps: steps() })
-    const answer = await call(pair, `script:${name}`)
-    expect(jsonOf(answer)).toEqual(
-      refusalBody(route.surface, { status: 502, code: 'upstream_empty_body', message: says }),
-    )
-    expect(answer.status).toBe(502)
-  })
+  it.each(isCompletion(pair) ? noAnswers.slice(0, 1) : noAnswers)(
+    'tells %s as 502',
+    async (_what, steps, says) => {
+      const name = uniqueName('whole')
+      await upstreamControl(gateway()).putScript(name, { steps: steps() })
+      const answer = await call(pair, `script:${name}`)
+      expect(jsonOf(answer)).toEqual(
+        refusalBody(route.surface, { status: 502, code: 'upstream_empty_body', message: says }),
+      )
+      expect(answer.status).toBe(502)
+    },
+  )
 })
