@@ -107,6 +107,7 @@ export const HOSTILE_COMMANDS: readonly HostileCommand[] = [
       "echo 'sh ./r' > r; sh ./r",
       'echo $(((((((((((((((((((((((((((((((1)))))))))))))))))))))))))))))))',
     ],
+    long: true,
   },
   { name: 'yes', commands: ['yes | head', 'yes', 'cat /dev/zero | head -c 1000000000', 'cat /dev/urandom'] },
   {
@@ -141,6 +142,7 @@ export const HOSTILE_COMMANDS: readonly HostileCommand[] = [
       `${MEGABYTE}for i in $(seq 50); do echo $x; done`,
       `echo '"a"' | jq '. * 1000000000'`,
     ],
+    long: true,
   },
   {
     name: 'huge expansions',
@@ -214,6 +216,7 @@ export const HOSTILE_COMMANDS: readonly HostileCommand[] = [
       'zcat b.gz | head -c 10 | od -c; cp b.gz c.gz; gunzip c.gz; ls -l',
       'rg -z a b.gz; rg -z --count "" .',
     ],
+    long: true,
   },
   {
     name: 'a gzip bomb in a gzip bomb',
@@ -231,6 +234,7 @@ export const HOSTILE_COMMANDS: readonly HostileCommand[] = [
       'rm -f f* g*; d=.; for i in $(seq 500); do d=$d/d; done; mkdir -p $d; mkdir -p d/d && cd d && mkdir -p $d',
       'for i in $(seq 60); do mkdir n && cd n; done; cd /workspace; find . | wc -l; rm -rf d n',
     ],
+    long: true,
   },
   {
     name: 'long and binary names',
@@ -245,6 +249,7 @@ export const HOSTILE_COMMANDS: readonly HostileCommand[] = [
     commands: [
       `${MEGABYTE}for i in $(seq 70); do echo -n $x >> big; done; wc -c < big; for i in $(seq 9); do cp big b$i; done; du -s .; rm -f big b*`,
     ],
+    long: true,
   },
   { name: 'a command of a megabyte', commands: [`echo ${'a'.repeat(1_000_000)} | wc -c`] },
   {

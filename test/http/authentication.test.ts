@@ -83,10 +83,15 @@ describe.concurrent.each(cases)('$route.method $route.pattern on the $host host'
   })
 })
 
+/** Forms that show that a route asks for a key, and in the headers of its surface. */
+const FORMS_OF_EACH: Record<Host, string[]> = {
+  base: ['Bearer', 'x-api-key', 'nothing'],
+  llm: ['Bearer', 'api-key', 'nothing'],
+}
+
 /**
  * One function reads the headers of a surface, so the first route of each surface and host has every form. The other routes
- * have those that show that they call it, and with the headers of their own surface. Where a route is not served, a valid key
- * shows that it is not there.
+ * have those that show that they call it. Where a route is not served, a valid key shows that it is not there.
  */
 function formsFor(route: RouteExample, host: Host): HeaderForm[] {
   if (!route.hosts.includes(host)) return kindsOfForms(keys).slice(0, 1)
@@ -98,7 +103,10 @@ function formsFor(route: RouteExample, host: Host): HeaderForm[] {
   const forbidden = isManagement
     ? forbiddenForms(keys.valid, 'an API key')
     : forbiddenForms(adminToken, 'the administration token')
-  if (!isFirst(route, host)) return [...kindsOfForms(own), ...forbidden.slice(0, 1)]
+  if (!isFirst(route, host)) {
+    const few = kindsOfForms(own).filter(({ name }) => FORMS_OF_EACH[host].includes(name))
+    return [...few, ...forbidden.slice(0, 1)]
+  }
   return [...(isManagement ? fewForms(own) : headerForms(own)), ...forbidden]
 }
 

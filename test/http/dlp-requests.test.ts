@@ -373,7 +373,7 @@ describe('large bodies', () => {
       answered = true
     })
     let changes = 0
-    for (; !answered && changes < 1_000; changes++) {
+    for (; !answered && changes < 30; changes++) {
       await ask('PUT', `/models/${model.id}`, { ...model.members, context_window: 10_000 + changes })
     }
     const answer = await ended

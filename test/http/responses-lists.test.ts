@@ -57,9 +57,7 @@ describe.each(LISTS)('%s', (_, path, length) => {
   })
 
   it.each([
-    ['asc', 1],
     ['asc', 7],
-    ['desc', 5],
     ['desc', 24],
   ])('are whole when they are read on from last_id (%s, %d at a time)', async (order, limit) => {
     const whole = await list(`${path()}?order=${order}&limit=100`)
@@ -78,14 +76,14 @@ describe.each(LISTS)('%s', (_, path, length) => {
     expect(await list(`${path()}?order=asc&after=${last?.id}`)).toEqual(none)
   })
 
-  it.each(['limit=0', 'limit=101', 'limit=-1', 'limit=ten', 'limit=', 'limit=1.5', 'limit=1&limit=2'])(
-    'refuse %s',
-    async (query) => {
-      expectRefusal(await ask(tenant.key, 'GET', `${path()}?${query}`), 400, /^limit: /)
-    },
-  )
+  // One schema reads the query of both lists.
+  const limits = ['limit=0', 'limit=101', 'limit=-1', 'limit=ten', 'limit=', 'limit=1.5', 'limit=1&limit=2']
+  const isFirst = path === inputPath
+  it.each(isFirst ? limits : limits.slice(0, 1))('refuse %s', async (query) => {
+    expectRefusal(await ask(tenant.key, 'GET', `${path()}?${query}`), 400, /^limit: /)
+  })
 
-  it.each(['order=up', 'order=', 'order=DESC'])('refuse %s', async (query) => {
+  it.each(isFirst ? ['order=up', 'order=', 'order=DESC'] : ['order=up'])('refuse %s', async (query) => {
     expectRefusal(await ask(tenant.key, 'GET', `${path()}?${query}`), 400, /^order: /)
   })
 

@@ -13,13 +13,7 @@ import { addKey, administrator, createTenant, type Tenant, uniqueName } from '..
 import { marker, registerScript, seenRequests } from '../harness/upstream.ts'
 import { callTool, say } from './support/dlp-answers.ts'
 import { ask, expectJson, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
-import {
-  checkedEvents,
-  postResponse,
-  RESPONSE_WAYS,
-  respond,
-  turnsScript,
-} from './support/response-streams.ts'
+import { CORNER_WAYS, checkedEvents, postResponse, respond, turnsScript } from './support/response-streams.ts'
 
 const HEADER = 'x-headgate-compatibility'
 const WEATHER = { type: 'function', name: 'get_weather', parameters: { type: 'object', properties: {} } }
@@ -49,7 +43,7 @@ function expectOpenResponses(response: object): void {
   expect(response).not.toHaveProperty('compatibility')
 }
 
-describe.each(RESPONSE_WAYS)(
+describe.each(CORNER_WAYS)(
   'Open Responses by the setting of a key (%s)',
   (_, { upstream, model, stream }) => {
     const call = (body: Json) => respond(strict.key, { model, stream, ...body })

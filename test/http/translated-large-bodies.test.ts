@@ -67,8 +67,8 @@ const messagesImage = (text: string, data: string) =>
     { type: 'image', source: { type: 'base64', media_type: 'image/png', data } },
   ])
 
-describe('an image of 9 MB', () => {
-  const image = randomBytes(9 * MIB).toString('base64')
+describe('an image of 9 MB in base64', () => {
+  const image = randomBytes(6.75 * MIB).toString('base64')
   it.each([
     ['chat to messages', CHAT_ON_MESSAGES, chatImage],
     ['messages to chat', MESSAGES_ON_CHAT, messagesImage],
@@ -98,7 +98,8 @@ describe.each(named(PAIRS))('%s', (_, pair) => {
     expect(seen.bodyBytes).toBeGreaterThan(80_000)
   })
 
-  it('refuses a body of too many parts before it is sent', async () => {
+  // The tree is bounded before anything is translated.
+  it.runIf(pair === MESSAGES_ON_CHAT)('refuses a body of too many parts before it is sent', async () => {
     const text = marker()
     const parts = Array.from({ length: 100_000 }, (_, index) => ({
       type: 'text',
