@@ -1,8 +1,19 @@
+import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { flush, settledCredits } from '../harness/records.ts'
 import { jsonOf, send } from '../harness/send.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
 import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
+import {
+  type Canaries,
+  CREDENTIAL,
+  call,
+  createCanaries,
+  makeCalls,
+  needlesOf,
+  note,
+} from './support/canary-calls.ts'
 import {
   CHAT_TO_MESSAGES,
   CHAT_WAY,
@@ -15,15 +26,33 @@ import {
   WAYS,
 } from './support/dlp.ts'
 import { callTool, framesOf, say, think, wholeOf } from './support/dlp-answers.ts'
-import { haystacks } from './support/haystacks.ts'
+import { files, haystacks } from './support/haystacks.ts'
 
-/** A gateway of its own: everything it keeps is looked through, and its database is taken away at the end. */
+// No key, credential or value that a policy found is kept or said anywhere. A gateway of its own: everything that it keeps is
+// looked through, and its services are taken away at the end.
+
 let address: StartedGateway
+let canaries: Canaries
 
 beforeAll(async () => {
-  address = await startGateway({ bundleDirectory: inject('bundleDirectory'), isBrief: true })
+  const times = { UPSTREAM_EVENT_TIMEOUT_MS: '500', UPSTREAM_ANSWER_TIMEOUT_MS: '500' }
+  address = await startGateway({
+    bundleDirectory: inject('bundleDirectory'),
+    isBrief: true,
+    variables: times,
+  })
+  canaries = await createCanaries(address)
 }, 60_000)
 afterAll(() => address?.stop())
+
+function expectNowhere(places: Map<string, Buffer>): void {
+  const secrets = [...needlesOf(canaries)]
+  for (const [name, needle] of secrets) expect(needle.length, name).toBeGreaterThan(12)
+  const found = [...places].flatMap(([place, contents]) =>
+    secrets.filter(([, needle]) => contents.includes(needle)).map(([name]) => `${name} in ${place}`),
+  )
+  expect(found).toEqual([])
+}
 
 const script = async (steps: object): Promise<string> => {
   const name = uniqueName('dlp')
@@ -55,7 +84,9 @@ it('no value is kept or said anywhere, whatever is done about it', async () => {
     const isCorner = action === 'tokenise' || action === 'block'
     for (const way of isCorner ? WAYS : [CHAT_WAY, MESSAGES_WAY]) {
       await callWay(way, tenant, `of ${fresh(asked)}`, {}, address)
-      for (const stream of [true, false]) {
+      // Both forms of each protocol; how the other ways differ, their streams show.
+      const isNative = way === CHAT_WAY || way === MESSAGES_WAY
+      for (const stream of isNative ? [true, false] : [true]) {
         const code = fresh(answered)
         const parts =
           way.upstream === 'completions' || way.route.name === 'completions'
@@ -72,14 +103,10 @@ it('no value is kept or said anywhere, whatever is done about it', async () => {
         await callWay(way, answering, chosen, { stream }, address)
       }
     }
-    // Errors of all kinds around a value.
+    // Errors of all kinds around a value that the upstream gets, or gets a token of.
     const code = fresh(asked)
-    for (const text of [
-      'script:error-500',
-      'script:error-401-echo',
-      'script:mid-stream-error',
-      'script:not-json',
-    ]) {
+    const failing = ['script:error-500', 'script:error-401-echo', 'script:mid-stream-error', 'script:not-json']
+    for (const text of action === 'warn' || action === 'tokenise' ? failing : []) {
       await callWay(CHAT_WAY, tenant, `${text} ${code}`, { stream: true }, address)
       await callWay(MESSAGES_WAY, tenant, `${text} ${code}`, {}, address)
     }
@@ -141,6 +168,26 @@ it('a text that is tried is found nowhere afterwards: no log, no record, no data
   expect(holding(kept)).toEqual(['Postgres'])
 })
 
+it('keys and credentials are found nowhere, although everything else is', async () => {
+  const { tenant, answered } = canaries
+  await makeCalls(canaries)
+  await settledCredits(address, tenant)
+  await flush(address, tenant)
+  const places = await haystacks(address)
+  // The search can find: these stand where the canaries must not.
+  expect(places.get('Postgres')?.includes(tenant.keyId)).toBe(true)
+  // Left by the key that was presented as the token of the management API.
+  expect(places.get('Redis')?.includes('limit:wrong-tokens:')).toBe(true)
+  expect(places.get('logs: workerd.log')?.includes('upstream_failed')).toBe(true)
+  const digest = createHash('sha256').update(CREDENTIAL).digest('hex')
+  expect(places.get('the recording of the upstream')?.includes(digest)).toBe(true)
+  const objects = [...places].filter(([name]) => name.startsWith('Durable Objects'))
+  expect(objects.some(([, contents]) => contents.includes(tenant.keyId))).toBe(true)
+  expectNowhere(places)
+  expect(answered.length).toBeGreaterThan(100)
+  expectNowhere(new Map([['answers', Buffer.from(answered.join('\n'))]]))
+}, 60_000)
+
 describe('when the database is away', () => {
   let warm: Tenant
   let cold: Tenant
@@ -176,6 +223,25 @@ describe('when the database is away', () => {
       expect(error.message).toBe('The data-loss prevention policy could not be applied.')
     }
     expect((await seenAfter(last)).requests).toEqual([])
+  })
+
+  it('keys and credentials are not told, whatever else is away', async () => {
+    const { tenant, revoked, answered } = canaries
+    const [chat, , messages] = MODEL_ROUTES as [ModelRoute, ModelRoute, ModelRoute]
+    for (const name of ['postgres', 'modelUpstream', 'redis'] as const) {
+      await address.killStandIn(name)
+      for (const route of [chat, messages]) {
+        await call(canaries, route, 'Hello')
+        await call(canaries, route, 'Hello', {}, { authorization: `Bearer ${revoked.key}` })
+      }
+      const { call: manage } = administrator(address)
+      note(canaries, await manage('POST', `${tenant.base}/keys`, { user_id: tenant.userId, label: 'late' }))
+      note(canaries, await manage('PUT', `/providers/${tenant.userId}`, { credential: CREDENTIAL }))
+    }
+    const log = files(address).get('logs: workerd.log')
+    expect(log?.includes('request_failed')).toBe(true)
+    expectNowhere(files(address))
+    expectNowhere(new Map([['answers', Buffer.from(answered.join('\n'))]]))
   })
 })
 
