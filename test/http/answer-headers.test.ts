@@ -92,7 +92,10 @@ describe('rate-limit headers', () => {
     expect(seen.every((remaining) => remaining >= 1)).toBe(true)
   })
 
-  it.each(routes)('of $path leave no room with a 429, and agree with Retry-After', async (route) => {
+  const ofEachDialect = routes.filter(({ name }) =>
+    ['chat completions', 'messages', 'responses'].includes(name),
+  )
+  it.each(ofEachDialect)('of $path leave no room with a 429, and agree with Retry-After', async (route) => {
     const user = await addMember(gateway(), tenant.base, { rate_limit_per_minute: 1 })
     const { key } = await addKey(gateway(), tenant.base, user)
     let answer = await call(route, key)

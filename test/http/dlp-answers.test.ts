@@ -33,11 +33,14 @@ import {
 import { endOf, payloadsOf } from './support/translated-pairs.ts'
 
 let redacting: Tenant
+/** Under a policy that is not about answers. */
+let free: Tenant
 const HIDDEN = '[REDACTED:CODE]'
 const SIZES = Array.from({ length: 64 }, (_, index) => index + 1)
 
 beforeAll(async () => {
   redacting = await governedTenant(codePolicy('redact'))
+  free = await governedTenant(codePolicy('redact', { directions: ['tool_result'] }))
 })
 
 const hasParts = ({ route, upstream }: Way) => route.name !== 'completions' && upstream !== 'completions'
@@ -111,19 +114,22 @@ describe.each(namedWays(WAYS))('an answer of %s', (_, way) => {
     expectBalance(await recordOf(redacting, answer))
   })
 
-  it('leaks nothing, whatever the pieces of its bytes', async () => {
-    const code = someCode()
-    const { parts, expected } = spoken(way, code)
-    const stream = framesOf(way.upstream, parts).join('').replaceAll('\n', '\r\n')
-    const answer = await callWay(way, redacting, await bytesScript(stream, SIZES), { stream: true })
-    expect(sorted(toldBy(answer.text.replaceAll('\r\n', '\n')))).toEqual(sorted(expected))
-    expectBalance(await recordOf(redacting, answer))
-  })
+  // Bytes are read by the protocol of the provider.
+  it.runIf(way.route.name !== 'completions' || way.upstream === 'completions')(
+    'leaks nothing, whatever the pieces of its bytes',
+    async () => {
+      const code = someCode()
+      const { parts, expected } = spoken(way, code)
+      const stream = framesOf(way.upstream, parts).join('').replaceAll('\n', '\r\n')
+      const answer = await callWay(way, redacting, await bytesScript(stream, SIZES), { stream: true })
+      expect(sorted(toldBy(answer.text.replaceAll('\r\n', '\n')))).toEqual(sorted(expected))
+      expectBalance(await recordOf(redacting, answer))
+    },
+  )
 
   it('is told byte for byte where nothing is found', async () => {
     const parts = hasParts(way) ? [think('hm. '), say('Well. ')] : [say('Well. ')]
     const script = await answerScript(way.upstream, parts, [2])
-    const free = await governedTenant(codePolicy('redact', { directions: ['tool_result'] }))
     const [one, other] = await Promise.all(
       [redacting, free].map((tenant) => callWay(way, tenant, script, { stream: true })),
     )

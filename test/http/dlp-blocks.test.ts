@@ -131,7 +131,7 @@ it.each(namedWays([CHAT_WAY, MESSAGES_WAY, MESSAGES_TO_CHAT]))(
 describe('what is held back', () => {
   it.each(namedWays(WAYS))('of %s is never told when the stream is cut', async (_, way) => {
     const code = someCode()
-    // A stream under either action is held by the same code; the actions of both protocols differ at its end.
+    // What is held back does not depend on the action: each protocol has both, the other ways have one.
     for (const tenant of way === CHAT_WAY || way === MESSAGES_WAY ? [blocking, redacting] : [redacting]) {
       for (const [text, end] of [
         [`well ${code}`, { destroy: true }],

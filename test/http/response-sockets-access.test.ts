@@ -4,7 +4,7 @@ import { auditEntryOf, callEntries, settledCredits } from '../harness/records.ts
 import { openResponseSocket, refusedUpgrade, type SocketEvent } from '../harness/response-socket.ts'
 import { send } from '../harness/send.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
-import { addKey, addMember, administrator, createTenant } from '../harness/tenant.ts'
+import { addKey, addMember, administrator, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, registerScript, seenRequest } from '../harness/upstream.ts'
 import { codePolicy, governedTenant, someCode, tracesOf } from './support/dlp.ts'
 import { say } from './support/dlp-answers.ts'
@@ -14,6 +14,12 @@ const MODEL = 'scripted-chat'
 const HELLO = { model: MODEL, input: 'Hello' }
 const requestIdOf = (event: SocketEvent | undefined) =>
   (event?.headers as Record<string, string> | undefined)?.['x-request-id']
+
+/** For what changes nothing of its owner. */
+let tenant: Tenant
+beforeAll(async () => {
+  tenant = await createTenant(gateway())
+})
 
 describe.concurrent('the upgrade', () => {
   it('is refused over HTTP without a valid key, and recorded', async () => {
@@ -28,7 +34,6 @@ describe.concurrent('the upgrade', () => {
   })
 
   it('is refused on the host of models', async () => {
-    const tenant = await createTenant(gateway())
     const answer = await refusedUpgrade(
       { baseUrl: gateway().llmUrl },
       { authorization: `Bearer ${tenant.key}` },
@@ -64,7 +69,6 @@ describe.concurrent('the upgrade', () => {
   })
 
   it('needs the header, with every method that reads', async () => {
-    const tenant = await createTenant(gateway())
     const headers = { authorization: `Bearer ${tenant.key}` }
     for (const method of ['GET', 'HEAD']) {
       const answer = await send(`${gateway().baseUrl}/v1/responses`, { method, headers })
@@ -99,7 +103,6 @@ describe.concurrent('a message', () => {
   })
 
   it('that is not understood is recorded too', async () => {
-    const tenant = await createTenant(gateway())
     const socket = await openResponseSocket(gateway(), tenant.key)
     socket.send('{')
     const event = await socket.next()
@@ -135,7 +138,6 @@ describe.concurrent('a message', () => {
   })
 
   it('never repeats a key that was pasted into it', async () => {
-    const tenant = await createTenant(gateway())
     const socket = await openResponseSocket(gateway(), tenant.key)
     const [event] = await socket.create({ ...HELLO, previous_response_id: tenant.key })
     expect(event?.type).toBe('error')
@@ -173,7 +175,6 @@ describe.concurrent('a message', () => {
   })
 
   it('of another user cannot continue a response', async () => {
-    const tenant = await createTenant(gateway())
     const other = await addKey(gateway(), tenant.base, await addMember(gateway(), tenant.base))
     const [mine, theirs] = await Promise.all(
       [tenant.key, other.key].map((key) => openResponseSocket(gateway(), key)),

@@ -3,9 +3,10 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { StreamEvent } from '../harness/conformance-rules.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
-import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { addKey, createTenant, type Tenant } from '../harness/tenant.ts'
+import { callTool } from './support/dlp-answers.ts'
 import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
-import { respond } from './support/response-streams.ts'
+import { checkedEvents, respond, turnsScript } from './support/response-streams.ts'
 
 let address: StartedWorker
 let tenant: Tenant
@@ -149,4 +150,26 @@ it('deletes what Postgres has', async () => {
   expect((await call('GET', path)).status).toBe(404)
   const items = await call('GET', `/v1/conversations/${response.conversation?.id}/items`)
   expect(items.text).not.toContain('Forget this.')
+})
+
+it('a response keeps the form of Open Responses, as an object and as a stream', async () => {
+  const { key } = await addKey(address, tenant.base, tenant.userId, { compatibility: 'open_responses' })
+  const script = await turnsScript('chat', [[callTool('run_code', { input: '1' })]], address)
+  const body = {
+    input: script,
+    tools: [{ type: 'custom', name: 'run_code' }, { type: 'shell' }, { type: 'web_search' }],
+    stream: true,
+  }
+  const { response, events: live } = await respond(key, body, address)
+  const path = `/v1/responses/${response.id}`
+  const stream = async (after: number) => {
+    const { text } = await ask(key, 'GET', `${path}?stream=true&starting_after=${after}`, address)
+    return checkedEvents(text, { after, condensed: true })
+  }
+  await vi.waitFor(async () => expect(JSON.stringify(await stream(0))).not.toContain('.delta'), 10_000)
+  const kept = live.filter(({ event }) => !event.endsWith('.delta'))
+  expect(await stream(0)).toEqual(kept)
+  expect(await stream(3)).toEqual(kept.filter(({ data }) => Number(data.sequence_number) > 3))
+  expect(expectJson(await ask(key, 'GET', path, address))).toEqual(response)
+  expect(expectJson(await ask(key, 'POST', `${path}/cancel`, address))).toEqual(response)
 })

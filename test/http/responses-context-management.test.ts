@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
 import { callEntries, settledCredits } from '../harness/records.ts'
 import { failed } from '../harness/routed-model.ts'
-import { CHAT_MODEL, MESSAGES_MODEL, openAiClients, openAiUrl } from '../harness/sdk-clients.ts'
+import { CHAT_MODEL, MESSAGES_MODEL, newestOpenAi, openAiClients, openAiUrl } from '../harness/sdk-clients.ts'
 import { jsonOf } from '../harness/send.ts'
 import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, registerScript } from '../harness/upstream.ts'
@@ -171,7 +171,7 @@ describe.each(CORNER_WAYS)('context_management (%s)', (_, { upstream, model, str
 })
 
 describe.each(openAiClients)('%s', (_name, Client) => {
-  it.each(['headgate', 'open-responses'])(
+  it.each(Client === newestOpenAi ? ['headgate', 'open-responses'] : ['headgate'])(
     'streams a triggered compaction in the form of %s',
     async (form) => {
       const instructions = await turnsScript('chat', [[say(SUMMARY)]])
@@ -188,18 +188,21 @@ describe.each(openAiClients)('%s', (_name, Client) => {
     },
   )
 
-  it.each([CHAT_MODEL, MESSAGES_MODEL])('streams a compacted response of %s', async (model) => {
-    const upstream = model === CHAT_MODEL ? 'chat' : 'messages'
-    const client = new Client({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 0 })
-    const instructions = await turnsScript(upstream, [[say(SUMMARY)], [say('Answered.')]])
-    const stream = client.responses.stream({
-      ...{ model, instructions, context_management: [{ type: 'compaction', compact_threshold: 2_000 }] },
-      input: longConversation(marker()) as never,
-    })
-    const final = await stream.finalResponse()
-    expect(final.output.map(({ type }) => type)).toEqual(['compaction', 'message'])
-    expect(final.output_text).toBe('Answered.')
-  })
+  it.each(Client === newestOpenAi ? [CHAT_MODEL, MESSAGES_MODEL] : [MESSAGES_MODEL])(
+    'streams a compacted response of %s',
+    async (model) => {
+      const upstream = model === CHAT_MODEL ? 'chat' : 'messages'
+      const client = new Client({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 0 })
+      const instructions = await turnsScript(upstream, [[say(SUMMARY)], [say('Answered.')]])
+      const stream = client.responses.stream({
+        ...{ model, instructions, context_management: [{ type: 'compaction', compact_threshold: 2_000 }] },
+        input: longConversation(marker()) as never,
+      })
+      const final = await stream.finalResponse()
+      expect(final.output.map(({ type }) => type)).toEqual(['compaction', 'message'])
+      expect(final.output_text).toBe('Answered.')
+    },
+  )
 })
 
 describe('a compaction that fails', () => {

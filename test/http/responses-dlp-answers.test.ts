@@ -6,7 +6,13 @@ import { registerAnswers, registerScript, seenRequest } from '../harness/upstrea
 import { codePolicy, expectBalance, governedTenant, recordOf, someCode, tracesOf } from './support/dlp.ts'
 import { callTool, framesOf, type Part, say, think } from './support/dlp-answers.ts'
 import { ask, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
-import { RESPONSE_WAYS, respond, STREAMED_WAYS, turnsScript } from './support/response-streams.ts'
+import {
+  CORNER_WAYS,
+  RESPONSE_WAYS,
+  respond,
+  STREAMED_WAYS,
+  turnsScript,
+} from './support/response-streams.ts'
 
 let redacting: Tenant
 let blocking: Tenant
@@ -36,7 +42,9 @@ const rowsWith = (text: string) =>
     [`%${text}%`],
   )
 
-describe.each(RESPONSE_WAYS)('an answer (%s)', (_, { upstream, model, stream }) => {
+describe.each(RESPONSE_WAYS)('an answer (%s)', (name, { upstream, model, stream }) => {
+  // What a policy finds in a turn does not depend on how the response is told.
+  const isCorner = CORNER_WAYS.some(([corner]) => corner === name)
   const call = (tenant: Tenant, body: Json) =>
     respond(tenant.key, { model, stream, tools: TOOLS, include: ['reasoning.encrypted_content'], ...body })
 
@@ -83,14 +91,14 @@ describe.each(RESPONSE_WAYS)('an answer (%s)', (_, { upstream, model, stream }) 
     expectBalance(recorded)
   })
 
-  it('that calls a tool with what must not pass is blocked as well', async () => {
+  it.runIf(isCorner)('that calls a tool with what must not pass is blocked as well', async () => {
     const code = someCode()
     const told = await call(blocking, { input: await turnsScript(upstream, [[callTool('find', { code })]]) })
     expect(told.response).toMatchObject({ status: 'failed', error: { message: MESSAGE } })
     for (const trace of tracesOf(code)) expect(told.answer.text).not.toContain(trace)
   })
 
-  it('whose first event must not pass fails the response too', async () => {
+  it.runIf(isCorner)('whose first event must not pass fails the response too', async () => {
     const code = someCode()
     const script = await registerAnswers(gateway(), [
       { steps: [{ sse: framesOf(upstream, [say(code)], [100]) }] },

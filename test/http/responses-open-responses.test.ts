@@ -8,7 +8,6 @@ import {
 } from '../harness/open-responses.ts'
 import { openAiClients } from '../harness/sdk-clients.ts'
 import { jsonOf } from '../harness/send.ts'
-import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { addKey, administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 import { marker, registerScript, seenRequests } from '../harness/upstream.ts'
 import { callTool, say } from './support/dlp-answers.ts'
@@ -334,32 +333,5 @@ describe('errors of Open Responses', () => {
     const answer = await postResponse(strict.key, { input: script })
     expect(answer.status).toBe(400)
     expect(error(answer)).toMatchObject({ type: 'invalid_request', param: null })
-  })
-})
-
-describe('after the window', () => {
-  let address: StartedWorker
-
-  beforeAll(async () => {
-    address = await startWorker({ RESPONSE_WINDOW_MS: '1' })
-    return () => address.stop()
-  }, 60_000)
-
-  it('a response keeps its form, as an object and as a stream', async () => {
-    const tenant = await createTenant(address, { key: { compatibility: 'open_responses' } })
-    const script = await turnsScript('chat', [[callTool('run_code', { input: '1' })]], address)
-    const body = { input: script, tools: [CODE, ...HOSTED], stream: true }
-    const { response, events: live } = await respond(tenant.key, body, address)
-    const path = `/v1/responses/${response.id}`
-    const stream = async (after: number) => {
-      const { text } = await ask(tenant.key, 'GET', `${path}?stream=true&starting_after=${after}`, address)
-      return checkedEvents(text, { after, condensed: true })
-    }
-    await vi.waitFor(async () => expect(JSON.stringify(await stream(0))).not.toContain('.delta'), 10_000)
-    const kept = live.filter(({ event }) => !event.endsWith('.delta'))
-    expect(await stream(0)).toEqual(kept)
-    expect(await stream(3)).toEqual(kept.filter(({ data }) => Number(data.sequence_number) > 3))
-    expect(expectJson(await ask(tenant.key, 'GET', path, address))).toEqual(response)
-    expect(expectJson(await ask(tenant.key, 'POST', `${path}/cancel`, address))).toEqual(response)
   })
 })

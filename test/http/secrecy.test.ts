@@ -105,7 +105,12 @@ it('no value is kept or said anywhere, whatever is done about it', async () => {
     }
     // Errors of all kinds around a value that the upstream gets, or gets a token of.
     const code = fresh(asked)
-    const failing = ['script:error-500', 'script:error-401-echo', 'script:mid-stream-error', 'script:not-json']
+    const failing = [
+      'script:error-500',
+      'script:error-401-echo',
+      'script:mid-stream-error',
+      'script:not-json',
+    ]
     for (const text of action === 'warn' || action === 'tokenise' ? failing : []) {
       await callWay(CHAT_WAY, tenant, `${text} ${code}`, { stream: true }, address)
       await callWay(MESSAGES_WAY, tenant, `${text} ${code}`, {}, address)

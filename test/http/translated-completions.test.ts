@@ -1,7 +1,7 @@
 import type OpenAI from 'openai'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { collect, failureOf, openAiClients } from '../harness/sdk-clients.ts'
+import { collect, failureOf, newestOpenAi, openAiClients } from '../harness/sdk-clients.ts'
 import { type Answer, jsonOf, send } from '../harness/send.ts'
 import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequests } from '../harness/upstream.ts'
@@ -182,18 +182,22 @@ describe.each(openAiClients)('%s', (_, Client) => {
     [NATIVE, ['once upon', 'a time']],
     ...THROUGH.map(([, model]): [string, string[]] => [model, ['a time']]),
   ]
-  it.each(prompts)('completes with %s, whole and streamed', async (model, prompt) => {
-    const request = { model, prompt, max_tokens: 12, echo: true }
-    const whole = await client().completions.create(request)
-    expect(whole.choices.map(({ finish_reason }) => finish_reason)).toEqual(prompt.map(() => 'length'))
-    expect(whole.choices.at(-1)?.text).toMatch(/^a time/)
-    const chunks = await collect(await client().completions.create({ ...request, stream: true }))
-    const texts = prompt.map(() => '')
-    for (const { text, index } of chunks.flatMap(({ choices }) => choices)) texts[index] += text
-    expect(texts).toEqual(whole.choices.map(({ text }) => text))
-  })
+  const isNewest = Client === newestOpenAi
+  it.each(isNewest ? prompts : prompts.slice(1, 2))(
+    'completes with %s, whole and streamed',
+    async (model, prompt) => {
+      const request = { model, prompt, max_tokens: 12, echo: true }
+      const whole = await client().completions.create(request)
+      expect(whole.choices.map(({ finish_reason }) => finish_reason)).toEqual(prompt.map(() => 'length'))
+      expect(whole.choices.at(-1)?.text).toMatch(/^a time/)
+      const chunks = await collect(await client().completions.create({ ...request, stream: true }))
+      const texts = prompt.map(() => '')
+      for (const { text, index } of chunks.flatMap(({ choices }) => choices)) texts[index] += text
+      expect(texts).toEqual(whole.choices.map(({ text }) => text))
+    },
+  )
 
-  it.each(THROUGH)('tells an error of the upstream through %s', async (_how, model) => {
+  it.each(isNewest ? THROUGH : [])('tells an error of the upstream through %s', async (_how, model) => {
     const prompt = 'script:error-400'
     const failure = await failureOf(client().completions.create({ model, prompt }))
     expect(failure).toMatchObject({ status: 400 })
