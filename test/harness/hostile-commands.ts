@@ -47,7 +47,7 @@ export async function expectHarmless(
   const other = workspaceCaller(toolsUrl, bystander)
   await other.call('write_file', { path: 'canary.txt', content: 'canary' })
 
-  const running = caller.call('shell', { commands, timeout_ms: 2_000, max_output_length: null }).then(
+  const running = caller.call('shell', { commands, timeout_ms: 1_000, max_output_length: null }).then(
     ({ members }) => members.output as ShellOutput[],
     (error: Error) => error,
   )

@@ -367,7 +367,7 @@ describe('large bodies', () => {
     const { ask } = administrator(gateway())
     const model = await someModel()
     let answered = false
-    const text = crossing([someCode(), someCode()], 20_000_000)
+    const text = crossing([someCode(), someCode()], 12_000_000)
     const call = callWay(MESSAGES_WAY, tenants.redact, text)
     const ended = call.finally(() => {
       answered = true

@@ -9,9 +9,12 @@ import { seenRequests } from '../harness/upstream.ts'
 
 let tenant: Tenant
 let stranger: Tenant
+/** Models of one provider, whose entry allows nothing. */
+let plain: Record<Dialect, string>
 
 beforeAll(async () => {
   ;[tenant, stranger] = await Promise.all([createTenant(gateway()), createTenant(gateway())])
+  plain = { chat: await modelOf('chat', [{}]), messages: await modelOf('messages', [{}]) }
 })
 
 type Dialect = 'chat' | 'messages'
@@ -77,11 +80,11 @@ describe('a member that selects another model or provider', () => {
     ],
   ]
   it.each(others)('is refused on %s: %s', async (dialect, named, members) => {
-    expectRefused(await call(dialect, await modelOf(dialect, [{}]), members), named)
+    expectRefused(await call(dialect, plain[dialect], members), named)
   })
 
   it('passes where its value is null, and to a provider whose entry allows it', async () => {
-    const closed = await call('chat', await modelOf('chat', [{}]), { models: null })
+    const closed = await call('chat', plain.chat, { models: null })
     expect(closed.answer.status).toBe(200)
     const model = await modelOf('chat', [{}, { allowed_members: ['models'] }])
     const { answer, seen } = await call('chat', model, { models: ['another/model'] })
@@ -116,7 +119,7 @@ describe('state at the provider', () => {
     ],
   ]
   it.each(states)('is refused on %s: %s', async (dialect, named, members) => {
-    expectRefused(await call(dialect, await modelOf(dialect, [{}]), members), named)
+    expectRefused(await call(dialect, plain[dialect], members), named)
   })
 
   it('passes to the provider entry of the organization, which no other organization uses', async () => {

@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { errorScripts } from '../../scripts/local/model-upstream/built-in-errors.ts'
-import { builtInScripts } from '../../scripts/local/model-upstream/built-in-scripts.ts'
+import { builtInScripts, wireScripts } from '../../scripts/local/model-upstream/built-in-scripts.ts'
 import { gateway } from '../harness/gateway.ts'
 import { jsonOf } from '../harness/send.ts'
 import { createTenant, type Tenant } from '../harness/tenant.ts'
@@ -16,7 +15,6 @@ beforeAll(async () => {
 /** They take their time, which is tested apart. */
 const SLOW = new Set(['silent-stream', 'slow-headers', 'stall', 'ping-only', 'flood'])
 const SCRIPTS = [...builtInScripts.keys()].filter((name) => !SLOW.has(name))
-const ERRORS = new Set([...errorScripts].map(([name]) => name))
 
 const TOOLS = ['get_weather', 'get_time', 'lookup'].map((name) => ({
   type: 'function',
@@ -47,8 +45,8 @@ async function resultOf(body: Json): Promise<Json> {
 
 // Whatever an upstream says, its stream keeps the rules, and what is told at its end is what is told without a stream.
 describe.each(STREAMED_WAYS)('an upstream (%s)', (_, { upstream, model }) => {
-  // Answers are read by protocol, refusals by status.
-  it.each(SCRIPTS.filter((name) => upstream === 'chat' || !ERRORS.has(name)))(
+  // What is answered is read by protocol. How answers travel and fail is the same for both.
+  it.each(SCRIPTS.filter((name) => upstream === 'chat' || !wireScripts.has(name)))(
     'that plays %s',
     async (name) => {
       const body = {
