@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import type { StandInName } from '../../scripts/local/stack.ts'
 import { flush, settledCredits } from '../harness/records.ts'
 import { jsonOf, send } from '../harness/send.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
@@ -193,6 +194,31 @@ it('keys and credentials are found nowhere, although everything else is', async 
   expectNowhere(new Map([['answers', Buffer.from(answered.join('\n'))]]))
 }, 60_000)
 
+/** Takes a service away, and makes calls that meet keys and the credential. */
+async function callWithout(name: StandInName): Promise<void> {
+  const { tenant, revoked } = canaries
+  const [chat, , messages] = MODEL_ROUTES as [ModelRoute, ModelRoute, ModelRoute]
+  await address.killStandIn(name)
+  for (const route of [chat, messages]) {
+    await call(canaries, route, 'Hello')
+    await call(canaries, route, 'Hello', {}, { authorization: `Bearer ${revoked.key}` })
+  }
+  const { call: manage } = administrator(address)
+  note(canaries, await manage('POST', `${tenant.base}/keys`, { user_id: tenant.userId, label: 'late' }))
+  note(canaries, await manage('PUT', `/providers/${tenant.userId}`, { credential: CREDENTIAL }))
+}
+
+function expectUntold(): void {
+  expectNowhere(files(address))
+  expectNowhere(new Map([['answers', Buffer.from(canaries.answered.join('\n'))]]))
+}
+
+it('keys and credentials are not told when the upstream is away', async () => {
+  await callWithout('modelUpstream')
+  expectUntold()
+  await address.startStandIn('modelUpstream')
+})
+
 describe('when the database is away', () => {
   let warm: Tenant
   let cold: Tenant
@@ -231,22 +257,9 @@ describe('when the database is away', () => {
   })
 
   it('keys and credentials are not told, whatever else is away', async () => {
-    const { tenant, revoked, answered } = canaries
-    const [chat, , messages] = MODEL_ROUTES as [ModelRoute, ModelRoute, ModelRoute]
-    for (const name of ['postgres', 'modelUpstream', 'redis'] as const) {
-      await address.killStandIn(name)
-      for (const route of [chat, messages]) {
-        await call(canaries, route, 'Hello')
-        await call(canaries, route, 'Hello', {}, { authorization: `Bearer ${revoked.key}` })
-      }
-      const { call: manage } = administrator(address)
-      note(canaries, await manage('POST', `${tenant.base}/keys`, { user_id: tenant.userId, label: 'late' }))
-      note(canaries, await manage('PUT', `/providers/${tenant.userId}`, { credential: CREDENTIAL }))
-    }
-    const log = files(address).get('logs: workerd.log')
-    expect(log?.includes('request_failed')).toBe(true)
-    expectNowhere(files(address))
-    expectNowhere(new Map([['answers', Buffer.from(answered.join('\n'))]]))
+    for (const name of ['postgres', 'modelUpstream', 'redis'] as const) await callWithout(name)
+    expect(files(address).get('logs: workerd.log')?.includes('request_failed')).toBe(true)
+    expectUntold()
   })
 })
 
