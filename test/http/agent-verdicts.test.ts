@@ -51,8 +51,8 @@ describe.concurrent('a run', () => {
     })
   })
 
+  // The other tests have scripted-chat.
   it.each([
-    'scripted-chat',
     'scripted-chat-plain',
     'scripted-chat-reasoning',
     'scripted-messages',

@@ -93,13 +93,13 @@ const CHAT_ERRORS: typeof ERRORS = [
 ]
 
 /**
- * What a type stands for is one table, read for every way: a provider's own protocol and the translated form of messages have
- * all of it, streamed. The other ways have one error of each form of envelope: with and without `Retry-After`, and one of
+ * What a type stands for is one table, read for every way: callers of messages, whose envelope has a type for each, have all
+ * of it, streamed. The other ways have one error of each form of envelope: with and without `Retry-After`, and one of
  * OpenAI's names.
  */
 function errorsFor(caller: Caller, upstream: Dialect, stream: boolean): typeof ERRORS {
   const all = [...ERRORS, ...(upstream === 'chat' ? CHAT_ERRORS : [])]
-  if (stream && (caller === upstream || caller === 'messages')) return all
+  if (stream && caller === 'messages') return all
   return all.filter(({ 0: { type } }) => SOME_TYPES.has(String(type)))
 }
 const SOME_TYPES = new Set(['overloaded_error', 'rate_limit_error', 'insufficient_quota'])

@@ -24,7 +24,7 @@ beforeAll(async () => {
     bundleDirectory: inject('bundleDirectory'),
     port,
     storageDirectory: folder,
-    hangLimitMs: 3_000,
+    hangLimitMs: 2_000,
     report: (message) => reports.push(message),
   })
   gateway = await startWorker({}, { toolsUrl: tools.url })

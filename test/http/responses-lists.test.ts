@@ -87,12 +87,10 @@ describe.each(LISTS)('%s', (_, path, length) => {
     expectRefusal(await ask(tenant.key, 'GET', `${path()}?${query}`), 400, /^order: /)
   })
 
-  it.each(['msg_0000000000000000000000', '%00', '', 'x'.repeat(300), 'resp_1'])(
-    'refuse to begin after %j',
-    async (id) => {
-      expectRefusal(await ask(tenant.key, 'GET', `${path()}?after=${id}`), 400, /^after: /)
-    },
-  )
+  const ids = ['msg_0000000000000000000000', '%00', '', 'x'.repeat(300), 'resp_1']
+  it.each(isFirst ? ids : ids.slice(0, 1))('refuse to begin after %j', async (id) => {
+    expectRefusal(await ask(tenant.key, 'GET', `${path()}?after=${id}`), 400, /^after: /)
+  })
 
   it('refuse to begin after an item of another list', async () => {
     const other = await createResponse(tenant.key, { input: 'elsewhere' })
