@@ -78,7 +78,7 @@ describe('an image of 9 MB in base64', () => {
 })
 
 describe.each(named(PAIRS))('%s', (_, pair) => {
-  // Both directions: large-strings.test.ts, and the image above.
+  // The image shows both directions, and large-strings.test.ts how texts are put back.
   it.runIf(pair === MESSAGES_ON_CHAT)('hands on a text of 9 MB, escapes and all', async () => {
     const odd = 'line\\n\\"é 🦉\\\\ \\ud83e\\udd89 \\u0007 {\\"model\\":1} ~0~ '
     const large = odd.repeat(Math.ceil((9 * MIB) / Buffer.byteLength(odd)))
