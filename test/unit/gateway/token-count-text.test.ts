@@ -5,6 +5,7 @@ import { get_encoding } from 'tiktoken'
 import { describe, expect, it } from 'vitest'
 import { generateVocabulary, VOCABULARY_FILE } from '../../../scripts/generate-token-vocabulary.ts'
 import { type JsonLayout, TextCounter } from '../../../src/gateway/token-count/text-counter.ts'
+import { PROPERTY_RUNS } from '../lib/property-runs.ts'
 import { SAMPLES } from './token-count-samples.ts'
 
 /** The vendor's own tokenizer, in Rust. */
@@ -76,7 +77,7 @@ describe('tokens of a text', () => {
       ...['É', 'ſ', 'ǅ', 'ʰ', '\u0301', '\u0308', 'Ⅷ', '\u00a0', '\u0085', '\u2028', '\ufeff', 'ि', 'ไ'],
       ...["'s", "'LL", "'ſ", "'re", ' The', 'ing', '\r\n', '  ', '😀', '👩‍👧', '𝒜', '𐐀', '𐐨'],
     ]
-    for (let seed = 1; seed <= 1_500; seed++) {
+    for (let seed = 1; seed <= PROPERTY_RUNS * 10; seed++) {
       const text = randomText(1 + (seed % 25), alphabet, seed)
       expect([text, count(text)]).toEqual([text, truth(text)])
     }
@@ -84,7 +85,7 @@ describe('tokens of a text', () => {
 
   it('are those of the vendor for any code point', () => {
     const next = numbers(5)
-    for (let round = 0; round < 700; round++) {
+    for (let round = 0; round < PROPERTY_RUNS * 5; round++) {
       const points = Array.from({ length: 12 }, () => next(0x20000)).filter((point) => point >> 11 !== 27)
       const text = String.fromCodePoint(...points)
       expect([text, count(text)]).toEqual([text, truth(text)])
@@ -237,11 +238,11 @@ describe('words of thousands of letters', () => {
   })
 
   it.each(texts)('take work in proportion to their length: %s', (_name, make) => {
-    const small = counted(make(100_000)).lookups
-    const large = counted(make(200_000)).lookups
+    const small = counted(make(70_000)).lookups
+    const large = counted(make(140_000)).lookups
     expect(small).toBeGreaterThan(0)
     expect(large).toBeLessThan(small * 2.2)
-    expect(large).toBeLessThan(200_000 * 6)
+    expect(large).toBeLessThan(140_000 * 6)
   })
 })
 

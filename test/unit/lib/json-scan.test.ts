@@ -9,6 +9,7 @@ import {
   type JsonVisitor,
   MAXIMUM_DEPTH,
 } from '../../../src/lib/json-visitor.ts'
+import { PROPERTY_RUNS } from './property-runs.ts'
 import { randomJson } from './random-json.ts'
 import { SeededRandom } from './seeded-random.ts'
 
@@ -113,7 +114,7 @@ function checkAgainstParse(bytes: Uint8Array): void {
 
 describe('scanJson beside JSON.parse', () => {
   it('tells kinds, ranges, paths and strings of random JSON as JSON.parse reads them', () => {
-    for (let seed = 1; seed <= 1500; seed++) {
+    for (let seed = 1; seed <= PROPERTY_RUNS * 8; seed++) {
       const bytes = encoder.encode(randomJson(new SeededRandom(seed), 5))
       try {
         checkAgainstParse(bytes)
@@ -126,7 +127,7 @@ describe('scanJson beside JSON.parse', () => {
   it('accepts and refuses what JSON.parse does, after any few changes of bytes', () => {
     const structure = [...encoder.encode('{}[],:"\\u0123456789abcdefE+-. \n\t\r\x00\x0b\x1f\x7ftrufalsn/')]
     const seen = { accepted: 0, refused: 0, notUtf8: 0 }
-    for (let seed = 1; seed <= 6_000; seed++) {
+    for (let seed = 1; seed <= PROPERTY_RUNS * 30; seed++) {
       const random = new SeededRandom(seed)
       const bytes = mutate(random, encoder.encode(randomJson(random, 3)), structure)
       const expected = parseAccepts(bytes)
@@ -141,7 +142,7 @@ describe('scanJson beside JSON.parse', () => {
       }
     }
     // The generator is worth something only while both outcomes are common.
-    expect(Math.min(seen.accepted, seen.refused, seen.notUtf8)).toBeGreaterThan(150)
+    expect(Math.min(seen.accepted, seen.refused, seen.notUtf8)).toBeGreaterThan(PROPERTY_RUNS * 0.75)
   })
 
   it('accepts and refuses what JSON.parse does, for every text of up to 4 bytes of structure', () => {
