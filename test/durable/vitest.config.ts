@@ -52,7 +52,7 @@ export default defineConfig({
           // `test:faults` runs more of each: scripts/test.ts.
           LEDGER_SEEDS: process.env.LEDGER_SEEDS ?? '1',
           EVENT_LOG_SEEDS: process.env.EVENT_LOG_SEEDS ?? '1',
-          RESPONSE_FAULT_RUNS: process.env.RESPONSE_FAULT_RUNS ?? '30',
+          RESPONSE_FAULT_RUNS: process.env.RESPONSE_FAULT_RUNS ?? '20',
         },
       },
     })),
