@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { neon, neonConfig } from '@neondatabase/serverless'
 import { Redis } from '@upstash/redis'
 import { drizzle } from 'drizzle-orm/neon-http'
+import { migrate } from 'drizzle-orm/neon-http/migrator'
 import type { Database } from '../../../schema/database.ts'
 import { apiKeys, memberships, organizations, users } from '../../../schema/identity.ts'
 import { grants } from '../../../schema/models.ts'
@@ -50,6 +51,12 @@ export function databaseAt(service: string | Pick<Forwarder, 'route'>): Database
   endpoints.set(host, typeof service === 'string' ? () => service : service.route)
   neonConfig.fetchEndpoint = (asked) => `${endpoints.get(asked)?.() ?? 'http://127.0.0.1:1'}/sql`
   return drizzle({ client: neon(`postgres://user:word@${host}/headgate`) })
+}
+
+export async function migrateDatabase(database: Database): Promise<void> {
+  await migrate(database, {
+    migrationsFolder: new URL('../../../schema/migrations', import.meta.url).pathname,
+  })
 }
 
 export interface Caller {
