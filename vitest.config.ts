@@ -27,10 +27,14 @@ const DLP_CAMPAIGNS = ['stream-hold', 'counted-bytes'].map(
 /** Unit tests of properties with random inputs, of which `test:faults` tries more. */
 const PROPERTIES = [
   'responses/emitter-properties',
+  'gateway/token-count-text',
+  'gateway/translation/events/fence-stripper',
   'gateway/translation/events/round-trips',
   'gateway/translation/requests/request-properties',
   'gateway/translation/requests/responses-properties',
+  'governance/dlp/dictionary',
   'governance/ledger/account',
+  'lib/json-scan',
 ].map((name) => `test/unit/${name}.test.ts`)
 
 /**

@@ -132,7 +132,7 @@ class Trial {
   async #checkPositions(): Promise<void> {
     const last = this.appended.length
     const positions = [0, 1, last - 1, last, last + 1]
-    for (let more = 0; more < 30; more += 1) positions.push(this.random.integer(0, last))
+    for (let more = 0; more < 10; more += 1) positions.push(this.random.integer(0, last))
     for (const after of positions) {
       const text = await readAll(await this.log().tailOf(after))
       const due = framesOf(this.appended.slice(Math.min(after, last - 1)))

@@ -1,9 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-
-const REPOSITORY = join(import.meta.dirname, '../..')
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -12,17 +9,13 @@ declare module 'vitest' {
 }
 
 /**
- * Starts embedded Postgres in a process of its own, since in here its packages would resolve with the Worker's export
- * conditions, and brings its schema up to date.
+ * Starts embedded Postgres with the newest schema in a process of its own, since in here its packages would resolve with
+ * the Worker's export conditions.
  */
 export async function setup(project: TestProject): Promise<() => void> {
-  const script = join(REPOSITORY, 'scripts/local/postgres/main.ts')
-  const child = spawn(process.execPath, [script, '--port', '0', '--data', 'memory', '--parent'], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  const endpoint = `http://127.0.0.1:${await portOf(child)}/sql`
-  await migrate(endpoint)
-  project.provide('databaseEndpoint', endpoint)
+  const script = join(import.meta.dirname, '../harness/migrated-postgres.ts')
+  const child = spawn(process.execPath, [script, '--parent'], { stdio: ['pipe', 'pipe', 'inherit'] })
+  project.provide('databaseEndpoint', `http://127.0.0.1:${await portOf(child)}/sql`)
   return () => {
     child.kill()
   }
@@ -38,18 +31,4 @@ function portOf(child: ChildProcess): Promise<number> {
     })
     child.once('exit', (code) => reject(new Error(`local Postgres ended with ${code} before it was ready`)))
   })
-}
-
-async function migrate(endpoint: string): Promise<void> {
-  const folder = join(REPOSITORY, 'schema/migrations')
-  const files = (await readdir(folder)).filter((name) => name.endsWith('.sql')).sort()
-  for (const file of files) {
-    const statements = (await readFile(join(folder, file), 'utf8')).split('--> statement-breakpoint')
-    const response = await fetch(endpoint, {
-      method: 'POST',
-      headers: { 'neon-connection-string': 'postgres://local@localhost/headgate' },
-      body: JSON.stringify({ queries: statements.map((query) => ({ query, params: [] })) }),
-    })
-    if (!response.ok) throw new Error(`migration ${file}: ${await response.text()}`)
-  }
 }

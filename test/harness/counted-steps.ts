@@ -126,6 +126,29 @@ export class StepCounter {
 
   stepsOf(work: () => void): number {
     this.#blocks()
+    return this.#stepsSince(work)
+  }
+
+  /**
+   * The most steps of parts that run one after another. Reading the blocks takes milliseconds: they are read once for each
+   * part.
+   *
+   * @param runPart runs the next part, and returns whether it was the last one
+   */
+  mostStepsOf(runPart: () => boolean): number {
+    this.#blocks()
+    let most = 0
+    for (let isLast = false; !isLast; ) {
+      const steps = this.#stepsSince(() => {
+        isLast = runPart()
+      })
+      most = Math.max(most, steps)
+    }
+    return most
+  }
+
+  /** Steps of a work, whose blocks are all that ran since they were last read. */
+  #stepsSince(work: () => void): number {
     nativeSteps = 0
     const undo = countNatives()
     try {

@@ -68,10 +68,17 @@ async function emptyDatabase(): Promise<void> {
   ])
 }
 
-/** Leaves what the migrations wrote, which is none but the schema. */
+/**
+ * Leaves what the migrations wrote, which is none but the schema. TRUNCATE takes several times as long, since it makes new
+ * files for each table and index.
+ */
 async function emptyTables(): Promise<void> {
   const tables = await query("select tablename as name from pg_tables where schemaname = 'public'")
-  await opened.transaction([`truncate ${tables.map(({ name }) => `"${name}"`).join(', ')}`])
+  await opened.transaction([
+    // Without the triggers of foreign keys, the order of the tables does not matter.
+    'set local session_replication_role = replica',
+    ...tables.map(({ name }) => `delete from "${name}"`),
+  ])
 }
 
 function openSuite(): void {

@@ -22,15 +22,15 @@ export interface StandInWeb {
 }
 
 const MEGABYTE = 1024 * 1024
-/** Bodies of 200 MB, and a million tags, compressed on their first request: most tests need none, and brotli's best takes seconds. */
+/** Bodies of 50 MB, and a million tags, compressed on their first request: most tests need none, and brotli's best takes seconds. */
 const BOMBS: Record<string, () => [Record<string, string>, Buffer]> = {
   '/bomb': () => [
     { 'content-type': 'text/plain', 'content-encoding': 'gzip' },
-    gzipSync(Buffer.alloc(200 * MEGABYTE), { level: 1 }),
+    gzipSync(Buffer.alloc(50 * MEGABYTE), { level: 1 }),
   ],
   '/brotli-bomb': () => [
     { 'content-type': 'text/plain', 'content-encoding': 'br' },
-    brotliCompressSync(Buffer.alloc(200 * MEGABYTE, 'a'), {
+    brotliCompressSync(Buffer.alloc(50 * MEGABYTE, 'a'), {
       params: { [constants.BROTLI_PARAM_QUALITY]: 4 },
     }),
   ],

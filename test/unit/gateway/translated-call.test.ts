@@ -173,7 +173,14 @@ describe.each(TRANSLATIONS)('%s on %s', (caller, upstream) => {
     expect(body.deref()).toBeUndefined()
     expect(asked.ending().at(-1)).toEqual({ type: 'end' })
   })
+})
 
+/** One upstream for each caller: the size of a body is checked before it is translated. */
+const CALLERS = TRANSLATIONS.filter(
+  ([caller], index) => TRANSLATIONS.findIndex(([other]) => other === caller) === index,
+)
+
+describe.each(CALLERS)('%s, here on %s,', (caller, upstream) => {
   it('refuses a body whose tree would be too large, and only that', () => {
     const content = Array.from({ length: 60_000 }, () => ({ type: 'text', text: 'x'.repeat(120) }))
     const request =

@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url'
 import type { Redis } from '@upstash/redis'
 import { sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
-import { databaseAt, migrateDatabase, redisAt } from './fixtures.ts'
+import { migratedDatabase } from '../../harness/migrated-database.ts'
+import { databaseAt, redisAt } from './fixtures.ts'
 
 /** A service that a test started. Closing is the test's duty. */
 export interface Service {
@@ -49,9 +50,7 @@ globalThis.sharedStandIns ??= {}
 const shared = globalThis.sharedStandIns
 
 async function startMigratedPostgres(): Promise<Service> {
-  const service = await startStandIn('postgres')
-  await migrateDatabase(databaseAt(service.url))
-  return service
+  return startStandIn('postgres', ['--data', 'memory', '--template', await migratedDatabase()])
 }
 
 /**
@@ -62,11 +61,21 @@ export async function emptyPostgres(): Promise<{ url: string; database: Database
   shared.postgres ??= startMigratedPostgres()
   const { url } = await shared.postgres
   const database = databaseAt(url)
-  const { rows } = await database.execute<{ names: string }>(
-    sql`SELECT string_agg(quote_ident(tablename), ', ') AS names FROM pg_tables WHERE schemaname = 'public'`,
-  )
-  await database.execute(sql.raw(`TRUNCATE ${rows[0]?.names}`))
+  await deleteAllRows(database)
   return { url, database }
+}
+
+/** Deleting rows takes a fraction of the time of TRUNCATE, which makes new files for each table and index. */
+async function deleteAllRows(database: Database): Promise<void> {
+  await database.execute(sql`DO $$
+    DECLARE name text;
+    BEGIN
+      -- Without the triggers of foreign keys, the order of the tables does not matter.
+      SET LOCAL session_replication_role = replica;
+      FOR name IN SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public' LOOP
+        EXECUTE 'DELETE FROM ' || name;
+      END LOOP;
+    END $$`)
 }
 
 /** Empty Redis, shared like Postgres. */

@@ -252,6 +252,13 @@ describe('DLP policies', () => {
     })
   })
 
+  let organization: string
+  beforeAll(async () => {
+    organization = uniqueName('acme')
+    await adminJson(['organizations', 'create', organization, '--name', 'Acme'])
+    await adminJson(['groups', 'create', 'x', '--organization', organization])
+  })
+
   it.each<[words: string, code: number, message: string]>([
     ['dlp-policies create x', 2, 'needs --file'],
     ['dlp-policies create x --file nowhere.json', 2, 'nowhere.json cannot be read: ENOENT'],
@@ -266,11 +273,7 @@ describe('DLP policies', () => {
   ])('%s', async (words, code, message) => {
     const paths = { '{list}': file('list.json', []), '{bad}': file('bad.json', {}) }
     const filled = words.split(' ').map((word) => paths[word as keyof typeof paths] ?? word)
-    const slug = uniqueName('acme')
-    await adminJson(['organizations', 'create', slug, '--name', 'Acme'])
-    const environment = { HEADGATE_ORGANIZATION: slug }
-    if (words.includes('--group x')) await adminJson(['groups', 'create', 'x'], { environment })
-    const run = await admin(filled, { environment })
+    const run = await admin(filled, { environment: { HEADGATE_ORGANIZATION: organization } })
     expect(run).toMatchObject({ code, output: '' })
     expect(run.errors).toContain(message)
   })

@@ -1,5 +1,5 @@
 import { Redis } from '@upstash/redis'
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import { Hono } from 'hono'
 import { runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
@@ -286,18 +286,37 @@ export const someProvider = (values: Record<string, unknown> = {}) => ({
 })
 
 /** The same in every database. */
-let tables: Promise<{ rows: Array<{ name: string }> }> | undefined
+let dumpQuery: Promise<SQL> | undefined
 
-/** Everything that is in the database, as text. */
-export async function dumpDatabase(database: Database): Promise<string> {
-  tables ??= database.execute<{ name: string }>(
+async function readDumpQuery(database: Database): Promise<SQL> {
+  const { rows } = await database.execute<{ name: string }>(
     sql`select tablename as name from pg_tables where schemaname = 'public' order by 1`,
   )
-  const selects = (await tables).rows.map(
+  const selects = rows.map(
     ({ name }) => sql`select ${name} || ' ' || t::text as row from ${sql.identifier(name)} as t`,
   )
-  const { rows } = await database.execute<{ row: string }>(
-    sql`${sql.join(selects, sql` union all `)} order by 1`,
-  )
-  return rows.map(({ row }) => row).join('\n')
+  return sql`${sql.join(selects, sql` union all `)} order by 1`
+}
+
+/** The newest dump of each database, with the transaction that would have been the next one. */
+const dumps = new WeakMap<Database, { nextTransaction: string; text: string }>()
+
+/**
+ * Everything that is in the database, as text. A transaction gets its number with its first write, so that the last dump
+ * is still true while the next number is the same.
+ */
+export async function dumpDatabase(database: Database): Promise<string> {
+  const [next] = (
+    await database.execute<{ number: string }>(
+      sql`select pg_snapshot_xmax(pg_current_snapshot())::text as number`,
+    )
+  ).rows
+  const nextTransaction = next?.number ?? ''
+  const last = dumps.get(database)
+  if (last?.nextTransaction === nextTransaction) return last.text
+  dumpQuery ??= readDumpQuery(database)
+  const { rows } = await database.execute<{ row: string }>(await dumpQuery)
+  const text = rows.map(({ row }) => row).join('\n')
+  dumps.set(database, { nextTransaction, text })
+  return text
 }

@@ -5,6 +5,7 @@ import { compileDictionary } from '../../../../src/governance/dlp/detectors/cust
 import { drained } from '../../../../src/lib/slices.ts'
 import { LARGEST_DICTIONARIES } from '../../../../src/wire/dlp.ts'
 import { SeededRandom } from '../../../dlp/corpus/seeded-random.ts'
+import { PROPERTY_RUNS } from '../../lib/property-runs.ts'
 
 const LETTER = /[a-z]/
 const startsWord = (text: string, start: number) =>
@@ -35,7 +36,7 @@ describe('a dictionary', () => {
     const random = new SeededRandom(1)
     const write = (units: number) => random.characters('ab-', random.integer(1, units))
     let finds = 0
-    for (let round = 0; round < 2_000; round++) {
+    for (let round = 0; round < PROPERTY_RUNS * 10; round++) {
       const terms = Array.from({ length: random.integer(1, 6) }, () => write(6))
       const text = write(24)
       const dictionary = compileDictionary(terms, false)
@@ -46,7 +47,7 @@ describe('a dictionary', () => {
         openSlowly(terms, text),
       )
     }
-    expect(finds).toBeGreaterThan(1_000)
+    expect(finds).toBeGreaterThan(PROPERTY_RUNS * 5)
   })
 
   it('without a term finds and holds nothing', () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { FenceStripper } from '../../../../../src/gateway/translation/events/fence-stripper.ts'
 import type { ModelEvent } from '../../../../../src/gateway/translation/model-events.ts'
 import { StepCounter } from '../../../../harness/counted-steps.ts'
+import { PROPERTY_RUNS } from '../../../lib/property-runs.ts'
 import { call, end, reasoning, start, stop, text } from './events-support.ts'
 import { SeededRandom } from './seeded-random.ts'
 
@@ -87,7 +88,7 @@ describe('the code fence around an answer', () => {
       '\u00a0',
       '😀',
     ]
-    for (let seed = 0; seed < 4_000; seed++) {
+    for (let seed = 0; seed < PROPERTY_RUNS * 20; seed++) {
       const random = new SeededRandom(seed)
       const words = random.chance(30) ? random.pick(['So:\n', 'So: ', '`a`\n\n ', '```sh\n', '[', '{b}']) : ''
       const opening = random.chance(60)

@@ -27,6 +27,8 @@ const MOST_TIMES = 12
 const MOST_TIMES_BYTES = 20
 /** Below this, samples of bytes tell little. */
 const LEAST_BYTES = 200_000
+/** Entries of a list of the smaller request. */
+const ENTRIES = 100
 
 const list = <Item>(count: number, make: (index: number) => Item): Item[] =>
   Array.from({ length: count }, (_, i) => make(i))
@@ -56,7 +58,7 @@ type Case = [
 const CASES: Case[] = [
   [
     'results of one call, for messages',
-    200,
+    ENTRIES,
     fromChat,
     (size) => ({
       messages: [
@@ -68,7 +70,7 @@ const CASES: Case[] = [
   ],
   [
     'results of one call, for chat',
-    200,
+    ENTRIES,
     fromMessages,
     (size) => ({
       messages: [user('q'), assistant([use('a')]), user(list(size, () => resultOf('a')))],
@@ -76,7 +78,7 @@ const CASES: Case[] = [
   ],
   [
     'calls of one id, for messages',
-    200,
+    ENTRIES,
     fromChat,
     (size) => ({
       messages: [
@@ -88,7 +90,7 @@ const CASES: Case[] = [
   ],
   [
     'ids that look like those that are given, for messages',
-    200,
+    ENTRIES,
     fromChat,
     (size) => ({
       messages: [
@@ -102,25 +104,25 @@ const CASES: Case[] = [
   ],
   [
     'messages of one role, for messages',
-    200,
+    ENTRIES,
     fromChat,
     (size) => ({ messages: list(size, () => user('a')) }),
   ],
   [
     'turns, for messages',
-    200,
+    ENTRIES,
     fromChat,
     (size) => ({ messages: [...list(size, (i) => (i % 2 === 0 ? user('a') : assistant('b'))), user('c')] }),
   ],
   [
     'turns, for chat',
-    200,
+    ENTRIES,
     fromMessages,
     (size) => ({ messages: [...list(size, (i) => (i % 2 === 0 ? user('a') : assistant('b'))), user('c')] }),
   ],
   [
     'tools that are allowed one by one',
-    200,
+    ENTRIES,
     fromChat,
     (size) => ({
       tools: list(size, (index) => functionTool(`tool_${index}`)),
@@ -138,39 +140,39 @@ const CASES: Case[] = [
   ],
   [
     'strict tool with many members, for chat',
-    200,
+    ENTRIES,
     fromMessages,
     (size) => ({ tools: [{ ...toolNamed('f'), strict: true, input_schema: strictObject(size) }] }),
   ],
   [
     'strict tool with many members, for messages',
-    200,
+    ENTRIES,
     fromChat,
     (size) => ({ tools: [functionTool('f', { strict: true, parameters: strictObject(size) })] }),
   ],
-  ['schema with many members, for messages', 200, fromChat, (size) => format(strictObject(size))],
+  ['schema with many members, for messages', ENTRIES, fromChat, (size) => format(strictObject(size))],
   [
     'schema of many parts',
-    200,
+    ENTRIES,
     fromChat,
     (size) => format({ allOf: list(size, (i) => ({ properties: { [`p${i}`]: {} }, required: [`p${i}`] })) }),
   ],
   [
     'schema of parts that contradict each other',
-    200,
+    ENTRIES,
     fromChat,
     (size) => format({ allOf: list(size, (index) => ({ ...strictObject(1), minimum: index })) }),
   ],
   [
     'schema with limits that are told in words',
-    200,
+    ENTRIES,
     fromChat,
     (size) => format({ type: 'object', properties: {}, ...members(size, () => ({ a: [1] })) }),
   ],
-  ['stop sequences', 200, fromChat, (size) => ({ stop: list(size, (index) => `stop ${index}`) })],
+  ['stop sequences', ENTRIES, fromChat, (size) => ({ stop: list(size, (index) => `stop ${index}`) })],
   [
     'tools of earlier calls',
-    200,
+    ENTRIES,
     fromChat,
     (size) => ({
       messages: [
@@ -182,7 +184,7 @@ const CASES: Case[] = [
   ],
   [
     'parts of a document, for chat',
-    200,
+    ENTRIES,
     fromMessages,
     (size) => ({
       messages: [
@@ -192,25 +194,25 @@ const CASES: Case[] = [
   ],
   [
     'prompts, and stops, of a legacy completion',
-    200,
+    ENTRIES,
     fromCompletion,
     (size) => ({ prompt: ['a'], stop: list(size, () => 'stop') }),
   ],
   [
     'items of the assistant, for chat',
-    200,
+    ENTRIES,
     toChat,
     (size) => ({ input: [item('user', 'a'), ...list(size, () => item('assistant', 'b'))] }),
   ],
   [
     'calls of one id, of responses',
-    200,
+    ENTRIES,
     (request) => [toChat(request), toMessages(request)],
     (size) => ({ input: list(size, () => [calls('a'), answers('a')]).flat() }),
   ],
   [
     'calls before all of their outputs, of responses',
-    200,
+    ENTRIES,
     (request) => [toChat(request), toMessages(request)],
     (size) => ({
       input: [...list(size, (index) => calls(`c${index}`)), ...list(size, (index) => answers(`c${index}`))],
@@ -218,7 +220,7 @@ const CASES: Case[] = [
   ],
   [
     'instructions and reasoning by turns',
-    200,
+    ENTRIES,
     (request) => [toChat(request), toMessages(request, ofFamily('reasoning'))],
     (size) => ({
       input: list(size, () => [item('system', 'a'), reasoning('b'), item('assistant', 'c')]).flat(),
@@ -226,7 +228,7 @@ const CASES: Case[] = [
   ],
   [
     'tools within a namespace that are allowed one by one',
-    200,
+    ENTRIES,
     toChat,
     (size) => ({
       tools: [{ type: 'namespace', name: 'n', tools: list(size, (index) => tool(`tool_${index}`)) }],
