@@ -1,14 +1,15 @@
 import { neon, neonConfig } from '@neondatabase/serverless'
 import { drizzle } from 'drizzle-orm/neon-http'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
-import { createRunQueue } from '../../src/agents/queue/run-queue.ts'
+import { signDelivery } from '../../scripts/local/qstash/signature.ts'
+import { createRunQueue, DELIVERY_PATHS } from '../../src/agents/queue/run-queue.ts'
 import { publishRun } from '../../src/agents/runs/publish-run.ts'
 import { pruneRuns, republishOverdue } from '../../src/agents/runs/sweep.ts'
 import { parseConfiguration } from '../../src/env.ts'
 import { query, upstreamControl } from '../harness/gateway.ts'
 import { openStream } from '../harness/open-stream.ts'
 import { answered, inTurn } from '../harness/routed-model.ts'
-import { jsonOf, send } from '../harness/send.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
 import { administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
@@ -62,6 +63,23 @@ const attemptsOf = async (runId: string) =>
 /** As if the lease of a delivery that died had run out. */
 const endLease = (runId: string) =>
   query(address, "UPDATE runs SET leased_until = now() - interval '1 second' WHERE id = $1", [runId])
+
+/** Delivers the message of a run's revision, as QStash would. */
+async function deliver(runId: string): Promise<Answer> {
+  const [run] = await query(address, 'SELECT organization_id, rev FROM runs WHERE id = $1', [runId])
+  const body = JSON.stringify({ organization_id: run?.organization_id, run_id: runId, rev: Number(run?.rev) })
+  const key = String(address.variables.QSTASH_CURRENT_SIGNING_KEY)
+  const signature = signDelivery(
+    key,
+    `${address.variables.BASE_URL}${DELIVERY_PATHS.runs}`,
+    Buffer.from(body),
+  )
+  return send(`${address.baseUrl}${DELIVERY_PATHS.runs}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'upstash-signature': signature },
+    body,
+  })
+}
 
 /** An answer that begins when the signal is given, then those after it. */
 async function waiting(signal: string, ...texts: string[]): Promise<string> {
@@ -253,6 +271,34 @@ describe('a run', () => {
     expect(endOf(events)).toMatchObject({ status: 'incomplete', output: [] })
     expect(await outboxOf(runId)).toEqual([])
     expect(await runEvents(tenant, runId, address)).toEqual(events)
+  })
+
+  it('that was cancelled has what a delivery without its lease still began', async () => {
+    const script = await inTurn(address, answered('chat', 'Late.', true))
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: script }]), address)
+    await address.killStandIn('qstash')
+    const { runId } = await trigger(tenant, agentId, {}, address)
+    await address.startStandIn('qstash')
+    address.processes.qstash.signal('SIGSTOP')
+    // It holds the run, and waits for QStash before it begins the response.
+    const late = deliver(runId)
+    try {
+      const lease = 'SELECT leased_until FROM runs WHERE id = $1 AND leased_until IS NOT NULL'
+      await vi.waitFor(async () => expect(await query(address, lease, [runId])).toHaveLength(1), 4_000)
+      await endLease(runId)
+      await administrator(address).ask('POST', `${tenant.base}/runs/${runId}/cancel`)
+      expect((await deliver(runId)).status).toBe(200)
+      expect(await outboxOf(runId)).toEqual([])
+    } finally {
+      address.processes.qstash.signal('SIGCONT')
+    }
+    expect((await late).status).toBe(200)
+    expect(await attemptsOf(runId)).toEqual(['1.1 cancelled'])
+    const costs = `SELECT s.cost::int, (r.body::jsonb ->> 'cost')::int AS charged FROM run_steps s
+      JOIN responses r ON r.id = s.response_id WHERE s.run_id = $1`
+    const [row] = await query(address, costs, [runId])
+    expect(row?.charged).toBeGreaterThan(0)
+    expect(row?.cost).toBe(row?.charged)
   })
 
   it('with a definition that cannot be read ends, and stays readable where that is possible', async () => {

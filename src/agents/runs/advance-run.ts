@@ -13,6 +13,7 @@ import {
   leaseRun,
   type RunRevision,
   releaseRun,
+  selectRunState,
   storeChange,
 } from './progress.store.ts'
 import { announceRun, publishRun } from './publish-run.ts'
@@ -78,16 +79,23 @@ async function storeOutcome(deps: AgentDeps, run: LeasedRun, outcome: StepOutcom
     responseId: change.next ? newResponseId(KEY_PEPPERS) : undefined,
     judgeResponseId: isJudged ? newResponseId(KEY_PEPPERS) : undefined,
   })
-  // The run was cancelled, or advanced by another delivery. What ends a cancelled run waits for this lease.
-  if (!next) {
-    const { id: runId, organizationId, rev, leaseToken } = run
-    return releaseRun(deps.database, { organizationId, runId, rev }, leaseToken)
-  }
+  if (!next) return leaveRun(deps, run)
   const { organizationId, runId } = next
   await Promise.all([
     change.dueAt !== null && announceRun(deps, next, change.dueAt - now),
     isJudged && announceVerdict(deps, { organizationId, runId, number: run.step }),
   ])
+}
+
+/** Leaves a run that was cancelled, or advanced by another delivery. What ends a cancelled run waits for this lease. */
+async function leaveRun(
+  deps: AgentDeps,
+  { id: runId, organizationId, rev, leaseToken }: LeasedRun,
+): Promise<void> {
+  await releaseRun(deps.database, { organizationId, runId, rev }, leaseToken)
+  // If this lease had run out before the response began, nobody else has found and charged that response.
+  const run = await selectRunState(deps.database, { organizationId, runId })
+  if (run?.status === 'cancelled') await finishEndedRun(deps, { organizationId, runId, rev: run.rev }, run)
 }
 
 /** @param until when this delivery ends, in milliseconds since the epoch. */

@@ -224,7 +224,10 @@ function announcement({ dueAt }: RunChange): SQL {
   )`
 }
 
-/** Stores what the response of a cancelled run has cost by its end, and that nothing is left to do. */
+/**
+ * Stores what the response of a cancelled run has cost by its end, and that nothing is left to do. Two deliveries may do so,
+ * one of which has not found the response: the higher cost stays.
+ */
 export async function finishCancelled(
   database: Database,
   { organizationId, runId, rev }: RunRevision,
@@ -235,7 +238,7 @@ export async function finishCancelled(
     WITH done AS (
       DELETE FROM ${runOutbox} WHERE run_id = ${runId} AND organization_id = ${organizationId} AND rev = ${rev}
     )
-    UPDATE ${runSteps} SET cost = ${cost}, had_effects = ${hadEffects}
+    UPDATE ${runSteps} SET cost = greatest(cost, ${cost}), had_effects = had_effects OR ${hadEffects}
     WHERE run_id = ${runId} AND organization_id = ${organizationId} AND number = ${run.step} AND attempt = ${run.attempt}
       AND status = 'cancelled'`)
 }
