@@ -174,7 +174,9 @@ const LONG_UNITS = 64 * 1024
 function textOf(units: Uint16Array): string {
   const chunks: string[] = []
   for (let at = 0; at < units.length; at += CHUNK_UNITS) {
-    chunks.push(String.fromCharCode(...units.subarray(at, at + CHUNK_UNITS)))
+    const chunk = units.subarray(at, at + CHUNK_UNITS)
+    // V8 takes six times as long to spread a typed array.
+    chunks.push(String.fromCharCode.apply(null, chunk as unknown as number[]))
   }
   return chunks.join('')
 }
