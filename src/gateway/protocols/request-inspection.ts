@@ -1,5 +1,6 @@
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
 import type { JsonValuePlace } from '../../governance/dlp/names-and-numbers.ts'
+import { checkEdits } from '../../governance/dlp/scan/scan-budget.ts'
 import { dataUrlHead, isEncodedText } from '../../governance/dlp/source/encoded-text.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
@@ -106,8 +107,9 @@ class RequestTextScan {
     this.watched = requestTexts.ownData
   }
 
-  /** Whether the scan has to pause. */
+  /** Whether the scan has to pause. @throws ApiError `dlp_too_complex` for too many edits. */
   isDue(): boolean {
+    checkEdits(this.edits.length)
     const isLong = this.#longTexts.length > 0 || this.#longValues.length > 0
     if (!isLong && this.#sliceBytes < SLICE_BYTES) return false
     this.#sliceBytes = 0

@@ -4,6 +4,7 @@ import type { JsonKind, JsonVisitor } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'
 import type { Inspection, TextField } from './inspection.ts'
 import { type JsonValuePlace, nameAndNumberInSlices } from './names-and-numbers.ts'
+import { checkEdits } from './scan/scan-budget.ts'
 import type { Direction } from './types.ts'
 
 /** Bytes that wait before they are inspected; every text or value counts as some. */
@@ -67,7 +68,7 @@ export class WaitingTexts {
 
 /**
  * Scans JSON, and inspects what the visitor adds to `waiting` before the scan goes on.
- * @returns the edits of the inspection. @throws JsonSyntaxError
+ * @returns the edits of the inspection. @throws JsonSyntaxError, and ApiError `dlp_too_complex` for too many edits.
  */
 export function* inspectWhileScanning(
   source: Uint8Array,
@@ -83,6 +84,7 @@ export function* inspectWhileScanning(
   const due = slicesOfBytes()
   for (const _pause of scanJsonInSlices(source, visitor, (at) => due(at) || waiting.isDue)) {
     for (const edit of yield* waiting.inspect()) edits.push(edit)
+    checkEdits(edits.length)
     yield
   }
   for (const edit of yield* waiting.inspect()) edits.push(edit)

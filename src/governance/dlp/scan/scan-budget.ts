@@ -19,6 +19,14 @@ const STEPS_PER_PASS = 32
 export const MOST_FINDINGS = 200_000
 
 /**
+ * Checks the edits of one body, each of which takes up to a kilobyte until the body is sent.
+ * @throws ApiError `dlp_too_complex` for more than may be in memory at once.
+ */
+export function checkEdits(count: number): void {
+  if (count > MOST_FINDINGS) throw tooComplex()
+}
+
+/**
  * Counts the steps of one inspection, and fails closed where they grow faster than the texts. It bounds what detectors
  * could still cost on texts that no test has thought of.
  */
