@@ -19,7 +19,7 @@ const STEPS_PER_PASS = 32
 export const MOST_FINDINGS = 200_000
 
 /**
- * Checks the edits of one body, each of which takes up to a kilobyte until the body is sent.
+ * Checks the edits of one body, each of which takes some hundred bytes until the body is sent.
  * @throws ApiError `dlp_too_complex` for more than may be in memory at once.
  */
 export function checkEdits(count: number): void {
