@@ -4,6 +4,7 @@ import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { AGENTS_SECTION, type AgentsFigures, measureAgents } from './bench/agents/section.ts'
+import { CARRIERS_SECTION, type CarrierRow, measureCarriers } from './bench/carriers/section.ts'
 import { checkLedger } from './bench/ledger-check.ts'
 import { MCP_SECTION, type McpFigures, measureMcp } from './bench/mcp/section.ts'
 import { BenchFailure, type MeasurePlan, measure } from './bench/measure.ts'
@@ -26,14 +27,16 @@ import { StartError } from './local/children.ts'
 import { freePorts } from './local/ports.ts'
 
 const ROOT = join(import.meta.dirname, '..')
+/** What is measured besides the scenarios. */
+const SECTIONS = [RESPONSES_SECTION, TOOLS_SECTION, MCP_SECTION, AGENTS_SECTION, CARRIERS_SECTION]
 /** Everything that is measured. */
-const NAMES = [...SCENARIO_NAMES, RESPONSES_SECTION, TOOLS_SECTION, MCP_SECTION, AGENTS_SECTION]
+const NAMES = [...SCENARIO_NAMES, ...SECTIONS]
 /** For `--only`, the scenarios that have aims. */
 const AIMED = 'aims'
 const USAGE = `npm run bench -- [options]
   --seconds N       about how long to measure, default 600; each scenario takes 26 s at the least,
                     10 s with --own-generator and --rounds 1; responses and tools take about a minute each, mcp half a minute,
-                    agents about five minutes,
+                    agents about five minutes, carriers two,
                     30 s with --rounds 1
   --connections N   connections of the throughput rounds, default 16; streams have twice as many, large bodies at most 4
   --rounds N        rounds of each scenario, default 3
@@ -142,6 +145,7 @@ async function bench(options: Options): Promise<void> {
     const tools = await toolsOf(system, options)
     const mcp = await mcpOf(system, options)
     const agents = await agentsOf(system, options)
+    const carriers = await carriersOf(system, options)
     tell('checking the ledger')
     const ledger = await checkLedger(system, gatewayCalls)
     const ordinary = scenarios.find(({ aims }) => aims === 'whole')
@@ -155,6 +159,7 @@ async function bench(options: Options): Promise<void> {
       tools,
       mcp,
       agents,
+      carriers,
       memory: { idle, after },
       ledger,
     }
@@ -182,6 +187,10 @@ async function mcpOf(system: BenchSystem, { only }: Options): Promise<McpFigures
 
 async function agentsOf(system: BenchSystem, { only, rounds }: Options): Promise<AgentsFigures | null> {
   return only.includes(AGENTS_SECTION) ? measureAgents(system, rounds, tell) : null
+}
+
+async function carriersOf(system: BenchSystem, options: Options): Promise<CarrierRow[] | null> {
+  return options.only.includes(CARRIERS_SECTION) ? measureCarriers(system, options, tell) : null
 }
 
 function memoryOf({ gateway, bare }: BenchSystem) {

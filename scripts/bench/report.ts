@@ -1,6 +1,8 @@
 import { renderAgents } from './agents/report.ts'
 import type { AgentsFigures } from './agents/section.ts'
 import { renderAims } from './aims.ts'
+import { renderCarriers } from './carriers/report.ts'
+import type { CarrierRow } from './carriers/section.ts'
 import type { ScenarioFigures, TargetName } from './figures.ts'
 import type { LedgerFigures } from './ledger-check.ts'
 import { mebibytes, ms, section, table, times, us } from './markdown.ts'
@@ -24,6 +26,7 @@ export interface BenchReport {
   tools: ToolsFigures | null
   mcp: McpFigures | null
   agents: AgentsFigures | null
+  carriers: CarrierRow[] | null
   memory: MemoryFigures
   ledger: LedgerFigures
 }
@@ -66,6 +69,7 @@ export function renderReport(report: BenchReport): string {
     report.tools ? renderTools(report.tools) : '',
     report.mcp ? renderMcp(report.mcp) : '',
     report.agents ? renderAgents(report.agents) : '',
+    report.carriers ? renderCarriers(report.carriers) : '',
     report.scenarios.length > 0 ? renderMemory(report) : '',
     report.scenarios.length > 0 ? renderAbsolute(report.scenarios) : '',
   ]

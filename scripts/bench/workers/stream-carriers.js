@@ -1,0 +1,84 @@
+// Ways in which a Worker can carry a stream, each without anything else: the least that a gateway built on it costs. The
+// header `x-carrier` chooses one.
+
+const BETWEEN_WRITES_MS = 10
+
+const carriers = {
+  'runtime, no copy': (response) => response.body,
+
+  /** As src/gateway/relay/native-passage.ts: one copy to read the usage from, one to measure what the caller has read. */
+  'runtime, two copies': (response) => {
+    const [passing, copy] = response.body.tee()
+    const { readable, writable } = new IdentityTransformStream()
+    const [body, readCopy] = readable.tee()
+    passing.pipeTo(writable).then(() => {
+      readCopy.cancel()
+      return new Response(copy).arrayBuffer()
+    })
+    return body
+  },
+
+  'runtime, one copy': (response) => {
+    const [passing, copy] = response.body.tee()
+    const { readable, writable } = new IdentityTransformStream()
+    passing.pipeTo(writable).then(() => new Response(copy).arrayBuffer())
+    return readable
+  },
+
+  'code, one write at the end': (response) => relayed(response.body, Number.POSITIVE_INFINITY),
+
+  /** As src/gateway/relay/stream-caller.ts, without reading what is in the events. */
+  'code, writes 10 ms apart': (response) => relayed(response.body, BETWEEN_WRITES_MS),
+
+  'code, a write for each event': (response) => relayed(response.body, 0),
+}
+
+/** @param pause milliseconds from one write to the next. */
+function relayed(upstream, pause) {
+  const { readable, writable } = new IdentityTransformStream()
+  const writer = writable.getWriter()
+  const held = []
+  let timer
+  let writtenAt = pause === Number.POSITIVE_INFINITY ? Date.now() : 0
+  const write = () => {
+    clearTimeout(timer)
+    timer = undefined
+    writtenAt = Date.now()
+    if (held.length > 0) writer.write(joined(held.splice(0)))
+  }
+  const relay = async () => {
+    const reader = upstream.getReader()
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      held.push(read.value)
+      const wait = pause - (Date.now() - writtenAt)
+      if (wait <= 0) write()
+      else if (wait !== Number.POSITIVE_INFINITY) timer ??= setTimeout(write, wait)
+    }
+    write()
+    await writer.close()
+  }
+  relay()
+  return readable
+}
+
+function joined(chunks) {
+  const bytes = new Uint8Array(chunks.reduce((length, chunk) => length + chunk.length, 0))
+  let at = 0
+  for (const chunk of chunks) {
+    bytes.set(chunk, at)
+    at += chunk.length
+  }
+  return bytes
+}
+
+const worker = {
+  async fetch(request, environment) {
+    const { pathname, search } = new URL(request.url)
+    const response = await fetch(new Request(environment.UPSTREAM + pathname + search, request))
+    const carrier = carriers[request.headers.get('x-carrier')]
+    return new Response(carrier(response), response)
+  },
+}
+
+// biome-ignore lint/style/noDefaultExport: the runtime takes a Worker's handlers from its default export
+export default worker
