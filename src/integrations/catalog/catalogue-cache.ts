@@ -1,4 +1,5 @@
 import type { Database } from '../../../schema/database.ts'
+import { WeightedMap } from '../../lib/weighted-map.ts'
 import { toolName } from '../tool-name.ts'
 import type { CatalogTool, Integration } from '../types.ts'
 import {
@@ -34,19 +35,13 @@ interface Cached {
   entries: Map<string, CatalogueEntry[]>
   /** By `definitionKey`. */
   definitions: Map<string, DefinitionRow>
-  /** Estimated bytes of the definitions. */
-  weight: number
 }
 
-/** Limits of the cache. An isolate has 128 MB. */
-const MOST_ORGANIZATIONS = 1_000
-const LARGEST_WEIGHT = 32_000_000
 /** Memory of a definition as a tree, for each character of its text. */
 const BYTES_OF_CHARACTER = 3
 
-/** Results, never promises: the runtime cancels pending I/O with the request that started it. Oldest first. */
-const cache = new Map<string, Cached>()
-let heldWeight = 0
+/** By organization. Results, never promises: the runtime cancels pending I/O with the request that started it. */
+const cache = new WeightedMap<string, Cached>({ entries: 1_000, weight: 32_000_000 })
 
 /**
  * The catalogue of an organization, cached by this isolate under the organization's epoch: every change of an integration,
@@ -81,7 +76,7 @@ export async function loadCatalogue(
       return [{ integration, connectionId: row.connectionId, tools }]
     }),
   }
-  store(organizationId, { epoch, catalogue, entries, definitions, weight: weightOf(definitions) })
+  cache.set(organizationId, { epoch, catalogue, entries, definitions }, weightOf(definitions))
   return catalogue
 }
 
@@ -154,26 +149,11 @@ function toolsOf(
   })
 }
 
+/** Estimated bytes of definitions. */
 function weightOf(definitions: Cached['definitions']): number {
   let weight = 1_000
   for (const { definition, binding } of definitions.values()) {
     weight += BYTES_OF_CHARACTER * (JSON.stringify(definition).length + (binding ? 500 : 0)) + 500
   }
   return weight
-}
-
-function store(organizationId: string, entry: Cached): void {
-  evict(organizationId)
-  if (entry.weight > LARGEST_WEIGHT) return
-  cache.set(organizationId, entry)
-  heldWeight += entry.weight
-  for (const oldest of cache.keys()) {
-    if (cache.size <= MOST_ORGANIZATIONS && heldWeight <= LARGEST_WEIGHT) return
-    evict(oldest)
-  }
-}
-
-function evict(organizationId: string): void {
-  heldWeight -= cache.get(organizationId)?.weight ?? 0
-  cache.delete(organizationId)
 }

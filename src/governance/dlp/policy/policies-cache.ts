@@ -1,4 +1,5 @@
 import type { Database } from '../../../../schema/database.ts'
+import { WeightedMap } from '../../../lib/weighted-map.ts'
 import { policyBody } from '../../../wire/dlp.ts'
 import { type CurrentPolicyRow, selectEnabledPolicies, versionKey } from './policies.store.ts'
 import { type DlpPolicy, PolicyError } from './profiles.ts'
@@ -6,20 +7,14 @@ import { type DlpPolicy, PolicyError } from './profiles.ts'
 interface Cached {
   epoch: number
   policies: readonly DlpPolicy[]
-  /** Estimated bytes of the policies, with their compiled form. */
-  weight: number
 }
 
-/** Limits of the cache. An isolate has 128 MB. */
-const MOST_ORGANIZATIONS = 5_000
-const LARGEST_WEIGHT = 40_000_000
 /** Per character of a term: 14 in the automaton of its dictionary, the rest in the term itself. */
 const BYTES_OF_CHARACTER = 16
 const BYTES_OF_TERM = 30
 
-/** Results, never promises: the runtime cancels pending I/O with the request that started it. Oldest first. */
-const cache = new Map<string, Cached>()
-let heldWeight = 0
+/** By organization. Results, never promises: the runtime cancels pending I/O with the request that started it. */
+const cache = new WeightedMap<string, Cached>({ entries: 5_000, weight: 40_000_000 })
 
 /**
  * The enabled policies of an organization, cached by this isolate under the organization's epoch: every change of a
@@ -44,7 +39,7 @@ export async function loadPolicies(
     cached?.policies.length === policies.length &&
     policies.every((policy, index) => policy === cached.policies[index])
   const held = same ? cached.policies : policies
-  store(organizationId, { epoch, policies: held, weight: weightOf(held) })
+  cache.set(organizationId, { epoch, policies: held }, weightOf(held))
   return held
 }
 
@@ -56,22 +51,7 @@ function readPolicy({ id, version, name, body }: CurrentPolicyRow): DlpPolicy {
   throw new PolicyError(`version ${version} of policy ${id} cannot be read: ${where.join(', ')}`)
 }
 
-function store(organizationId: string, entry: Cached): void {
-  evict(organizationId)
-  if (entry.weight > LARGEST_WEIGHT) return
-  cache.set(organizationId, entry)
-  heldWeight += entry.weight
-  for (const oldest of cache.keys()) {
-    if (cache.size <= MOST_ORGANIZATIONS && heldWeight <= LARGEST_WEIGHT) return
-    evict(oldest)
-  }
-}
-
-function evict(organizationId: string): void {
-  heldWeight -= cache.get(organizationId)?.weight ?? 0
-  cache.delete(organizationId)
-}
-
+/** Estimated bytes of policies, with their compiled form. */
 function weightOf(policies: readonly DlpPolicy[]): number {
   let weight = 0
   for (const { body } of policies) {
