@@ -147,13 +147,15 @@ class Model {
     return 'admitted'
   }
 
-  /** Limit and remaining calls of the tighter of both limits; 0 for what is not counted. */
+  /** Limit and remaining calls of the tighter of both limits, or of the organization's if it is used up; 0 for what is not counted. */
   tightest(limits: CallLimits | null, now: number): [limit: number, remaining: number] {
     if (!limits) return [0, 0]
     const { organizationPerMinute, userPerMinute } = limits
     const organization = organizationPerMinute - this.used('', now)
     const user = userPerMinute - this.used(limits.userId, now)
-    return organization < user ? [organizationPerMinute, organization] : [userPerMinute, user]
+    return organization <= 0 || organization < user
+      ? [organizationPerMinute, organization]
+      : [userPerMinute, user]
   }
 
   /** Ids of calls that may be repeated: what was settled more than two minutes ago is known to nobody after a restart. */
