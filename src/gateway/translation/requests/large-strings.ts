@@ -32,13 +32,15 @@ export class TooMuchLeftError extends Error {}
  * @param body JSON. @param mostBytes limit of the rest, checked before it is decoded: text takes up to twice the
  * memory.
  * @returns the JSON text with placeholders, and the strings that were cut: views of `body`, with their escapes.
- * @throws JsonSyntaxError, TooMuchLeftError
+ * @throws JsonSyntaxError for a body that is searched, TooMuchLeftError
  */
 export function cutLargeStrings(
   body: Uint8Array,
   mostBytes = Number.POSITIVE_INFINITY,
 ): { text: string; cut: Uint8Array[] } {
   const cut: Uint8Array[] = []
+  // Most bodies are shorter than a large string.
+  if (body.length < LARGE && body.length <= mostBytes) return { text: decoder.decode(body), cut }
   const token = randomBase62(22)
   const cuts: Array<{ from: number; end: number }> = []
   let left = body.length
@@ -59,7 +61,7 @@ export function cutLargeStrings(
     cut.push(body.subarray(from, end))
     at = end
   }
-  tokens.set(cut, token)
+  if (cut.length > 0) tokens.set(cut, token)
   return { text: text + decoder.decode(body.subarray(at)), cut }
 }
 
@@ -91,10 +93,10 @@ function cutFrom(path: JsonPath, body: Uint8Array, start: number, end: number): 
  */
 export function restoreLargeStrings(json: string, cut: readonly Uint8Array[]): Uint8Array[] {
   const token = tokens.get(cut)
+  if (token === undefined) return [encoder.encode(json)]
   const pieces: Uint8Array[] = []
   let at = 0
-  const marks = token === undefined ? [] : [...json.matchAll(new RegExp(`~${token}\\.(\\d+)~`, 'g'))]
-  for (const mark of marks) {
+  for (const mark of json.matchAll(new RegExp(`~${token}\\.(\\d+)~`, 'g'))) {
     const contents = cut[Number(mark[1])]
     if (!contents) continue
     pieces.push(encoder.encode(json.slice(at, mark.index)), contents)
