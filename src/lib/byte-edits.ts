@@ -73,6 +73,7 @@ const PIECES_AT_ONCE = 16 * 1024
 
 /** As `joinBytes`, in slices. */
 export function* joinBytesInSlices(pieces: readonly Uint8Array[]): Slices<Uint8Array> {
+  if (pieces.length <= PIECES_AT_ONCE) return joinBytes(pieces)
   const joined: Uint8Array[] = []
   for (let at = 0; at < pieces.length; at += PIECES_AT_ONCE) {
     if (at > 0) yield

@@ -1,6 +1,8 @@
+const EMPTY = new Uint8Array(0)
+
 /** A buffer that doubles when it is full, so that appending many small chunks is linear. */
 export class GrowingBytes {
-  #buffer = new Uint8Array(0)
+  #buffer: Uint8Array = EMPTY
   length = 0
 
   get bytes(): Uint8Array {
@@ -21,7 +23,7 @@ export class GrowingBytes {
 
   /** Restarts with a copy of `rest`: frames returned before are views of the old buffer. */
   restart(rest: Uint8Array): void {
-    this.#buffer = rest.slice()
+    this.#buffer = rest.length === 0 ? EMPTY : rest.slice()
     this.length = rest.length
   }
 }

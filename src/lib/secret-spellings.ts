@@ -24,7 +24,9 @@ interface Spellings {
 const known = new WeakMap<Secrets, Spellings>()
 
 function spellingsOf(credential: Secrets): Spellings {
-  const made = known.get(credential) ?? makeSpellings(credential.secrets)
+  const spellings = known.get(credential)
+  if (spellings) return spellings
+  const made = makeSpellings(credential.secrets)
   known.set(credential, made)
   return made
 }

@@ -107,8 +107,10 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
 
   /** Units that come together, or soon after the last write, leave in one write. */
   send(units: readonly Uint8Array[]): void {
-    for (const { length } of units) this.#heldBytes += length
-    this.#held.push(...units)
+    for (const unit of units) {
+      this.#heldBytes += unit.length
+      this.#held.push(unit)
+    }
     // At most QUICK_MS, also when the clock has been set back.
     const wait = Math.min(QUICK_MS, QUICK_MS - (this.#clock() - this.#writtenAt))
     if (wait <= 0 || this.#heldBytes >= FULL_BYTES) this.#writeHeld()

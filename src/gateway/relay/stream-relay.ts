@@ -111,7 +111,11 @@ class StreamRelay<Unit> {
     while (!this.#isOver) {
       if (this.#passage) await this.#passOn(this.#passage)
       else if (!this.#leaving && caller.unread >= caller.mostUnread) await caller.someRead()
-      else await this.#take(await this.#read())
+      else {
+        const sending = this.#take(await this.#read())
+        // Most chunks are sent at once. To await nothing takes time all the same.
+        if (sending) await sending
+      }
     }
     this.#release()
     const end = this.#end ?? { kind: 'client_left' }
