@@ -136,18 +136,20 @@ class Scanner {
 
   #open(isObject: boolean): boolean {
     const tokens = this.#tokens
-    if (this.#isObject.length >= MAXIMUM_DEPTH) throw new JsonDepthError(tokens.at)
-    this.#isObject.push(isObject)
-    this.#starts.push(tokens.at)
-    this.#memberStarts.push(this.#memberStart)
-    this.#nameEnds.push(this.#nameEnd)
-    this.#names.push(this.#name)
+    const start = tokens.at
+    if (this.#isObject.length >= MAXIMUM_DEPTH) throw new JsonDepthError(start)
     tokens.at++
     tokens.skipSpace()
     if (tokens.peek() === (isObject ? CLOSE_BRACE : CLOSE_BRACKET)) {
-      this.#close()
+      tokens.at++
+      this.#visitValue(isObject ? 'object' : 'array', start)
       return false
     }
+    this.#isObject.push(isObject)
+    this.#starts.push(start)
+    this.#memberStarts.push(this.#memberStart)
+    this.#nameEnds.push(this.#nameEnd)
+    this.#names.push(this.#name)
     this.#path.push(0)
     this.#isNameNext = isObject
     if (!isObject) this.#memberStart = tokens.at

@@ -10,10 +10,16 @@ const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
  */
 export function decodeString(bytes: Uint8Array, start: number, end: number, escaped = true): string {
   if (end - start > SHORT_BYTES) return decodeLong(bytes.subarray(start, end), escaped)
+  const text = escaped ? unescaped(bytes, start, end) : plainText(bytes, start, end)
+  return text ?? decodeLong(bytes.subarray(start, end), escaped)
+}
+
+/** @returns null unless all characters are ASCII. */
+function unescaped(bytes: Uint8Array, start: number, end: number): string | null {
   let text = ''
   for (let at = start; at < end; at++) {
     const byte = bytes[at] as number
-    if (byte >= 0x80) return decodeLong(bytes.subarray(start, end), escaped)
+    if (byte >= 0x80) return null
     if (byte !== BACKSLASH) text += String.fromCharCode(byte)
     else {
       const kind = bytes[++at] as number
@@ -24,11 +30,32 @@ export function decodeString(bytes: Uint8Array, start: number, end: number, esca
   return text
 }
 
+/** The same without escapes. Each character that is appended makes another text: four at once make less garbage. */
+function plainText(bytes: Uint8Array, start: number, end: number): string | null {
+  let text = ''
+  let all = 0
+  let at = start
+  for (; at + 4 <= end; at += 4) {
+    const first = bytes[at] as number
+    const second = bytes[at + 1] as number
+    const third = bytes[at + 2] as number
+    const fourth = bytes[at + 3] as number
+    all |= first | second | third | fourth
+    text += String.fromCharCode(first, second, third, fourth)
+  }
+  for (; at < end; at++) {
+    all |= bytes[at] as number
+    text += String.fromCharCode(bytes[at] as number)
+  }
+  return all < 0x80 ? text : null
+}
+
 /** Entries of the table of names: a power of two. */
 const NAMES = 1_024
 const LONGEST_NAME_BYTES = 40
-/** By a hash of the bytes: the last name with that hash, its bytes and its text. */
-const nameBytes: Array<Uint8Array | undefined> = Array(NAMES).fill(undefined)
+/** By a hash of the bytes: the last name with that hash, its bytes (`LONGEST_NAME_BYTES` for each) and its text. */
+const nameBytes = new Uint8Array(NAMES * LONGEST_NAME_BYTES)
+const nameLengths = new Uint8Array(NAMES)
 const nameTexts: string[] = Array(NAMES).fill('')
 
 /**
@@ -41,19 +68,17 @@ export function decodeName(bytes: Uint8Array, start: number, end: number): strin
   let hash = length
   for (let at = start; at < end; at++) hash = (hash * 31 + (bytes[at] as number)) | 0
   const place = hash & (NAMES - 1)
-  const known = nameBytes[place]
-  if (known !== undefined && known.length === length && standsAt(known, bytes, start)) {
-    return nameTexts[place] as string
+  const known = place * LONGEST_NAME_BYTES
+  let equal = nameLengths[place] === length ? 0 : -1
+  while (equal >= 0 && equal < length) {
+    equal = nameBytes[known + equal] === bytes[start + equal] ? equal + 1 : -1
   }
+  if (equal === length) return nameTexts[place] as string
   const text = decodeString(bytes, start, end, false)
-  nameBytes[place] = bytes.slice(start, end)
+  for (let at = 0; at < length; at++) nameBytes[known + at] = bytes[start + at] as number
+  nameLengths[place] = length
   nameTexts[place] = text
   return text
-}
-
-function standsAt(name: Uint8Array, bytes: Uint8Array, start: number): boolean {
-  for (let at = 0; at < name.length; at++) if (name[at] !== bytes[start + at]) return false
-  return true
 }
 
 function decodeLong(contents: Uint8Array, escaped: boolean): string {

@@ -6,7 +6,13 @@ import { type Answer, send } from '../harness/send.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
 import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, type UpstreamRequest } from '../harness/upstream.ts'
-import { chatOf, LARGEST_BODY_BYTES, MANY_VALUES, TEXTS_AND_NAMES } from './support/large-bodies.ts'
+import {
+  chatOf,
+  DISTINCT_NAMES,
+  LARGEST_BODY_BYTES,
+  MANY_VALUES,
+  TEXTS_AND_NAMES,
+} from './support/large-bodies.ts'
 import { ResidentMemory, TELLS_MEMORY } from './support/resident-memory.ts'
 
 const MEGABYTE = 1024 * 1024
@@ -104,6 +110,7 @@ describe.skipIf(!TELLS_MEMORY)('memory above idle', () => {
 describe.skipIf(!TELLS_MEMORY).each([
   ['many or deep values', MANY_VALUES],
   ['long or many texts and names', TEXTS_AND_NAMES],
+  ['many names', DISTINCT_NAMES],
 ])('bodies of %s', (_, bodies) => {
   let measured: MeasuredGateway
   let plain = 0
