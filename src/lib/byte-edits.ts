@@ -54,6 +54,26 @@ export function* applyEditsInSlices(source: Uint8Array, edits: ByteEdit[]): Slic
   return result
 }
 
+/** As `applyEdits`, with the result in one array: fast for a single edit. */
+export function editedBytes(
+  source: Uint8Array,
+  edits: ByteEdit[],
+): Omit<EditedBytes, 'pieces' | 'length'> & { bytes: Uint8Array } {
+  const [edit] = edits
+  if (!edit || edits.length > 1) {
+    const { pieces, released, withheld } = applyEdits(source, edits)
+    return { bytes: joinBytes(pieces), released, withheld }
+  }
+  const { start, end, replacement, released = 0, withheld = end - start } = edit
+  const left = source.length - (end - start)
+  const inserted = replacement?.length ?? 0
+  const bytes = new Uint8Array(left + inserted)
+  bytes.set(source.subarray(0, start))
+  if (replacement) bytes.set(replacement, start)
+  bytes.set(source.subarray(end), start + inserted)
+  return { bytes, released: left + released, withheld }
+}
+
 const EDITS_AT_ONCE = 4096
 const byPlace = (left: ByteEdit, right: ByteEdit) => left.start - right.start || left.end - right.end
 

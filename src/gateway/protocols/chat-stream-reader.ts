@@ -8,7 +8,13 @@ import { ChunkScan } from './chunk-scan.ts'
 import { type ChunkHead, ChunkTexts } from './chunk-texts.ts'
 import { editedJson, moveToFrame, scanFrame } from './frame-json.ts'
 import { FrameTemplate } from './frame-template.ts'
-import { type AnswerContext, type FrameVerdict, leavesTextsUnchanged, type StreamReader } from './protocol.ts'
+import {
+  type AlikeVerdict,
+  type AnswerContext,
+  type FrameVerdict,
+  leavesTextsUnchanged,
+  type StreamReader,
+} from './protocol.ts'
 import type { HeldFrame } from './streamed-texts.ts'
 import { usageOfChat } from './usage.ts'
 
@@ -55,7 +61,7 @@ export class ChatStreamReader implements StreamReader {
     return this.readAlike(frame) ?? (yield* this.#readChunk(frame, frame.data))
   }
 
-  readAlike(frame: SseFrame): FrameVerdict | null {
+  readAlike(frame: SseFrame): AlikeVerdict | null {
     const { data } = frame
     const effects = data && frame.event === null ? this.#template?.effectsOf(data) : null
     if (!effects) return null
@@ -122,7 +128,9 @@ export class ChatStreamReader implements StreamReader {
   /** Interface, chat completion object: usage is omitted from intermediate chunks, and sent only on request. */
   #editUsage(scan: ChunkScan, before: HeldFrame[]): FrameVerdict {
     this.#mayHaveUsage ||= scan.usage !== null || scan.choices.length === 0
-    if (scan.usage) {
+    // Translations decode the chunk, and null is no usage: an edit of every chunk would be for nothing.
+    const isIgnored = scan.usage?.kind === 'null' && this.#context.translatedTo
+    if (scan.usage && !isIgnored) {
       const unasked = scan.usage.kind === 'object' && !this.#context.usageRequested
       if (unasked && scan.choices.length === 0) return { kind: 'drop' }
       const intermediate = scan.choices.length > 0 && scan.finished.size === 0

@@ -7,6 +7,7 @@ import { EventTexts, type TextEvent } from './event-texts.ts'
 import { moveToFrame, scanFrame } from './frame-json.ts'
 import { FrameTemplate } from './frame-template.ts'
 import {
+  type AlikeVerdict,
   type AnswerContext,
   type FrameVerdict,
   keepsSignatures,
@@ -49,7 +50,7 @@ export class MessagesStreamReader implements StreamReader {
     return this.readAlike(frame) ?? (yield* this.#readEvent(frame, data))
   }
 
-  readAlike(frame: SseFrame): FrameVerdict | null {
+  readAlike(frame: SseFrame): AlikeVerdict | null {
     const template = this.#template
     const { data } = frame
     const effects = data && template?.event === frame.event ? template.frame.effectsOf(data) : null

@@ -92,7 +92,7 @@ export interface Meter {
 /** Reads one stream, frame by frame. */
 export interface StreamReader extends Meter {
   /** Reads at once a frame that differs from the last in its text alone; null for any other, which `read` takes. */
-  readAlike(frame: SseFrame): FrameVerdict | null
+  readAlike(frame: SseFrame): AlikeVerdict | null
   /** Reads a frame, in slices. @throws ApiError for one that must not pass. */
   read(frame: SseFrame): Slices<FrameVerdict>
   /** Whether the stream has ended as its protocol demands. */
@@ -105,9 +105,16 @@ export interface StreamReader extends Meter {
   closingFrames(): Slices<HeldFrame[] | null>
 }
 
+/** Of a frame that repeats an earlier one. */
+export interface AlikeVerdict {
+  kind: 'forward'
+  edits: ByteEdit[]
+  started: boolean
+}
+
 export type FrameVerdict =
   /** `before` is sent ahead of the frame. */
-  | { kind: 'forward'; edits: ByteEdit[]; started: boolean; before?: HeldFrame[] }
+  | (AlikeVerdict & { before?: HeldFrame[] })
   | { kind: 'drop' }
   /**
    * The upstream sent an error in its stream. `message` is edited. `forward` holds the edits of the upstream's own

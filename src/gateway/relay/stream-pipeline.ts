@@ -1,6 +1,6 @@
 import type { Inspection } from '../../governance/dlp/inspection.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import { applyEditsInSlices, type ByteEdit, joinBytesInSlices } from '../../lib/byte-edits.ts'
+import { applyEditsInSlices, type ByteEdit, editedBytes, joinBytesInSlices } from '../../lib/byte-edits.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { drained, type Slices } from '../../lib/slices.ts'
 import { type FrameReader, FrameTooLongError, parseFrame, type SseFrame } from '../../lib/sse.ts'
@@ -88,7 +88,7 @@ export class StreamPipeline<Unit> {
     try {
       for (const frame of this.#options.frames.push(chunk)) {
         if (this.end) break
-        yield* this.#frame(frame, units)
+        if (!this.#takeAlike(frame, units)) yield* this.#frame(frame, units)
         if (this.#options.reader.ended && (this.started || this.committed)) this.#complete([], units)
       }
     } catch (error) {
@@ -162,10 +162,24 @@ export class StreamPipeline<Unit> {
     this.#options.inspection.abandon()
   }
 
+  /** Takes a frame that repeats an earlier one, without slices. @returns false for any other. */
+  #takeAlike(frame: SseFrame, units: Unit[]): boolean {
+    const { inspection, reader } = this.#options
+    inspection.begin()
+    const verdict = reader.readAlike(frame)
+    if (verdict === null) return false
+    this.started ||= verdict.started
+    const { bytes, released, withheld } = editedBytes(frame.bytes, verdict.edits)
+    inspection.sink(released, withheld)
+    const redacted = this.#withoutCredential(bytes)
+    for (const unit of this.#converted(frame, redacted)) units.push(unit)
+    return true
+  }
+
   *#frame(frame: SseFrame, units: Unit[]): Slices<void> {
     const { inspection } = this.#options
     inspection.begin()
-    const verdict = this.#options.reader.readAlike(frame) ?? (yield* this.#verdictOn(frame))
+    const verdict = yield* this.#verdictOn(frame)
     if (verdict.kind === 'drop') inspection.sink(0, frame.bytes.length)
     else if (verdict.kind === 'failure') yield* this.#upstreamError(frame, verdict)
     else {
