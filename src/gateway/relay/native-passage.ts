@@ -25,7 +25,7 @@ interface PassageOptions {
 }
 
 const MOST_PROVIDERS = 10_000
-/** Ids of providers whose streams are read before they are passed: an answer repeated our credential, or needed an edit. */
+/** Ids of providers whose streams are read before they are passed: an answer repeated our credential, or a stream needed an edit. */
 const readFirst = new BoundedMap<string, true>(MOST_PROVIDERS)
 
 /** Has all further streams of a provider read before they are passed. */
@@ -123,6 +123,16 @@ export class NativePassage {
     this.#options.upstreamAbort.abort()
     clearTimeout(this.#cutTimer)
     this.#cutTimer = setTimeout(() => this.#stop.abort(), REST_MS)
+  }
+
+  /**
+   * The stream is not piped. Where its beginning shows that it needs edits, as do the chunks of OpenAI with `"usage":null`,
+   * later streams of the provider are not made ready for a pipe: every write to a branched stream takes longer.
+   */
+  decline(): void {
+    const { pipeline, provider } = this.#options
+    if (pipeline.needsEdits) readStreamsOf(provider)
+    this.release()
   }
 
   /** Otherwise the branch behind the pipe would gather everything that the caller takes. */

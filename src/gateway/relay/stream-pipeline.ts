@@ -125,6 +125,11 @@ export class StreamPipeline<Unit> {
     return this.started && this.end === null && !this.#echoed && passes && reader.passesUnread
   }
 
+  /** Whether the stream needs edits, judging by the request and the frames so far. */
+  get needsEdits(): boolean {
+    return !this.#options.reader.passesUnread
+  }
+
   /** The upstream closed its stream, at its end or before. @returns the last units for the caller, in slices. */
   *close(): Slices<Unit[]> {
     const units: Unit[] = []

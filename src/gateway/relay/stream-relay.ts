@@ -139,7 +139,7 @@ class StreamRelay<Unit> {
       this.#source = await passage.pipe(upstream)
       this.#passing = false
       this.#lastRead = Math.min(passage.lastArrival, clock())
-    } else passage.release()
+    } else passage.decline()
     this.#passage = null
     if (passage.callerLeft) this.#leave()
   }

@@ -307,6 +307,8 @@ describe('a stream whose chunks need edits', () => {
     await run.send(withUsage)
     await advance(10)
     expect(run.result.text).toBe(without + without)
+    // Later streams of the provider are not branched for a pipe.
+    expect(mayPassUnread(run.provider, EVENT_STREAM, HOSTS)).toBe(false)
     const unasked = await flowing(chatCompletions, without, { usageRequested: false })
     await unasked.send(chunks({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }))
     expect(unasked.result.text).toBe(without)
