@@ -36,7 +36,7 @@ const AIMED = 'aims'
 const USAGE = `npm run bench -- [options]
   --seconds N       about how long to measure, default 600; each scenario takes 26 s at the least,
                     10 s with --own-generator and --rounds 1; responses and tools take about a minute each, mcp half a minute,
-                    agents about five minutes, carriers two,
+                    carriers about two, agents about five,
                     30 s with --rounds 1
   --connections N   connections of the throughput rounds, default 16; streams have twice as many, large bodies at most 4
   --rounds N        rounds of each scenario, default 3

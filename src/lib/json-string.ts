@@ -33,21 +33,21 @@ function unescaped(bytes: Uint8Array, start: number, end: number): string | null
 /** The same without escapes. Each character that is appended makes another text: four at once make less garbage. */
 function plainText(bytes: Uint8Array, start: number, end: number): string | null {
   let text = ''
-  let all = 0
+  let bits = 0
   let at = start
   for (; at + 4 <= end; at += 4) {
     const first = bytes[at] as number
     const second = bytes[at + 1] as number
     const third = bytes[at + 2] as number
     const fourth = bytes[at + 3] as number
-    all |= first | second | third | fourth
+    bits |= first | second | third | fourth
     text += String.fromCharCode(first, second, third, fourth)
   }
   for (; at < end; at++) {
-    all |= bytes[at] as number
+    bits |= bytes[at] as number
     text += String.fromCharCode(bytes[at] as number)
   }
-  return all < 0x80 ? text : null
+  return bits < 0x80 ? text : null
 }
 
 /** Entries of the table of names: a power of two. */

@@ -7,39 +7,46 @@ const carriers = {
   'runtime, no copy': (response) => response.body,
 
   /** As src/gateway/relay/native-passage.ts: one copy to read the usage from, one to measure what the caller has read. */
-  'runtime, two copies': (response) => {
+  'runtime, two copies': (response, context) => {
     const [passing, copy] = response.body.tee()
     const { readable, writable } = new IdentityTransformStream()
     const [body, readCopy] = readable.tee()
-    passing.pipeTo(writable).then(() => {
+    const read = async () => {
+      await passing.pipeTo(writable)
       readCopy.cancel()
-      return new Response(copy).arrayBuffer()
-    })
+      await new Response(copy).arrayBuffer()
+    }
+    context.waitUntil(read())
     return body
   },
 
-  'runtime, one copy': (response) => {
+  'runtime, one copy': (response, context) => {
     const [passing, copy] = response.body.tee()
     const { readable, writable } = new IdentityTransformStream()
-    passing.pipeTo(writable).then(() => new Response(copy).arrayBuffer())
+    const read = async () => {
+      await passing.pipeTo(writable)
+      await new Response(copy).arrayBuffer()
+    }
+    context.waitUntil(read())
     return readable
   },
 
-  'code, one write at the end': (response) => relayed(response.body, Number.POSITIVE_INFINITY),
+  'code, one write at the end': (response, context) =>
+    relayed(response.body, Number.POSITIVE_INFINITY, context),
 
   /** As src/gateway/relay/stream-caller.ts, without reading what is in the events. */
-  'code, writes 10 ms apart': (response) => relayed(response.body, BETWEEN_WRITES_MS),
+  'code, writes 10 ms apart': (response, context) => relayed(response.body, BETWEEN_WRITES_MS, context),
 
-  'code, a write for each event': (response) => relayed(response.body, 0),
+  'code, a write for each event': (response, context) => relayed(response.body, 0, context),
 }
 
 /** @param pause milliseconds from one write to the next. */
-function relayed(upstream, pause) {
+function relayed(upstream, pause, context) {
   const { readable, writable } = new IdentityTransformStream()
   const writer = writable.getWriter()
   const held = []
   let timer
-  let writtenAt = pause === Number.POSITIVE_INFINITY ? Date.now() : 0
+  let writtenAt = 0
   const write = () => {
     clearTimeout(timer)
     timer = undefined
@@ -57,7 +64,7 @@ function relayed(upstream, pause) {
     write()
     await writer.close()
   }
-  relay()
+  context.waitUntil(relay())
   return readable
 }
 
@@ -72,11 +79,11 @@ function joined(chunks) {
 }
 
 const worker = {
-  async fetch(request, environment) {
+  async fetch(request, environment, context) {
     const { pathname, search } = new URL(request.url)
     const response = await fetch(new Request(environment.UPSTREAM + pathname + search, request))
     const carrier = carriers[request.headers.get('x-carrier')]
-    return new Response(carrier(response), response)
+    return new Response(carrier(response, context), response)
   },
 }
 

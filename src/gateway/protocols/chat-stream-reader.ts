@@ -128,8 +128,8 @@ export class ChatStreamReader implements StreamReader {
   /** Interface, chat completion object: usage is omitted from intermediate chunks, and sent only on request. */
   #editUsage(scan: ChunkScan, before: HeldFrame[]): FrameVerdict {
     this.#mayHaveUsage ||= scan.usage !== null || scan.choices.length === 0
-    // Translations decode the chunk, and null is no usage: an edit of every chunk would be for nothing.
-    const isIgnored = scan.usage?.kind === 'null' && this.#context.translatedTo
+    // A translation ignores a null usage, so it is not cut out.
+    const isIgnored = scan.usage?.kind === 'null' && Boolean(this.#context.translatedTo)
     if (scan.usage && !isIgnored) {
       const unasked = scan.usage.kind === 'object' && !this.#context.usageRequested
       if (unasked && scan.choices.length === 0) return { kind: 'drop' }

@@ -105,7 +105,7 @@ export interface StreamReader extends Meter {
   closingFrames(): Slices<HeldFrame[] | null>
 }
 
-/** Of a frame that repeats an earlier one. */
+/** The verdict on a frame that differs from an earlier one in its texts alone. */
 export interface AlikeVerdict {
   kind: 'forward'
   edits: ByteEdit[]

@@ -32,8 +32,8 @@ const readFirst = new BoundedMap<string, true>(MOST_PROVIDERS)
 export const readStreamsOf = ({ id }: Pick<Provider, 'id'>): void => readFirst.set(id, true)
 
 /**
- * Whether a provider's stream may pass unread: it is on a trusted host, its form allows it, and no answer of the provider
- * repeated our credential.
+ * Whether a provider's stream may pass unread: it is on a trusted host, its form allows it, no answer of the provider
+ * repeated our credential, and no stream of it needed an edit.
  * @param hosts whose streams are trusted not to quote our credential (configuration NATIVE_STREAM_HOSTS).
  */
 export function mayPassUnread(provider: Provider, response: Response, hosts: readonly string[]): boolean {
@@ -126,12 +126,12 @@ export class NativePassage {
   }
 
   /**
-   * The stream is not piped. Where its beginning shows that it needs edits, as do the chunks of OpenAI with `"usage":null`,
-   * later streams of the provider are not made ready for a pipe: every write to a branched stream takes longer.
+   * The stream is not piped. If its beginning was edited, as chunks of OpenAI with `"usage":null` are, later streams of the
+   * provider are not made ready for a pipe: every write to a branched stream takes longer.
    */
   decline(): void {
     const { pipeline, provider } = this.#options
-    if (pipeline.needsEdits) readStreamsOf(provider)
+    if (pipeline.edited) readStreamsOf(provider)
     this.release()
   }
 

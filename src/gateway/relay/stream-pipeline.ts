@@ -72,6 +72,8 @@ export class StreamPipeline<Unit> {
   /** The caller's stream has begun, with or without an event: from now on an end without an event completes it. */
   committed = false
   end: PipelineEnd<Unit> | null = null
+  /** A frame was edited, or not sent. */
+  edited = false
   /** A frame that was passed unread should have been edited. */
   missedEdit = false
   /** A frame repeated the gateway's credential. */
@@ -125,11 +127,6 @@ export class StreamPipeline<Unit> {
     return this.started && this.end === null && !this.#echoed && passes && reader.passesUnread
   }
 
-  /** Whether the stream needs edits, judging by the request and the frames so far. */
-  get needsEdits(): boolean {
-    return !this.#options.reader.passesUnread
-  }
-
   /** The upstream closed its stream, at its end or before. @returns the last units for the caller, in slices. */
   *close(): Slices<Unit[]> {
     const units: Unit[] = []
@@ -167,13 +164,14 @@ export class StreamPipeline<Unit> {
     this.#options.inspection.abandon()
   }
 
-  /** Takes a frame that repeats an earlier one, without slices. @returns false for any other. */
+  /** Begins a frame, and takes it where it differs from an earlier one in its texts alone. @returns false for any other. */
   #takeAlike(frame: SseFrame, units: Unit[]): boolean {
     const { inspection, reader } = this.#options
     inspection.begin()
     const verdict = reader.readAlike(frame)
     if (verdict === null) return false
     this.started ||= verdict.started
+    this.edited ||= verdict.edits.length > 0
     const { bytes, released, withheld } = editedBytes(frame.bytes, verdict.edits)
     inspection.sink(released, withheld)
     const redacted = this.#withoutCredential(bytes)
@@ -181,16 +179,19 @@ export class StreamPipeline<Unit> {
     return true
   }
 
+  /** Takes a frame that `#takeAlike` has begun. */
   *#frame(frame: SseFrame, units: Unit[]): Slices<void> {
     const { inspection } = this.#options
-    inspection.begin()
     const verdict = yield* this.#verdictOn(frame)
-    if (verdict.kind === 'drop') inspection.sink(0, frame.bytes.length)
-    else if (verdict.kind === 'failure') yield* this.#upstreamError(frame, verdict)
+    if (verdict.kind === 'drop') {
+      inspection.sink(0, frame.bytes.length)
+      this.edited ||= frame.data !== null
+    } else if (verdict.kind === 'failure') yield* this.#upstreamError(frame, verdict)
     else {
       this.started ||= verdict.started
       for (const held of verdict.before ?? []) this.#release(held, units)
       const { edits } = verdict
+      this.edited ||= edits.length > 0
       const bytes = edits.length > 0 ? yield* this.#edited(frame, edits) : this.#unedited(frame)
       for (const unit of this.#converted(frame, bytes)) units.push(unit)
     }

@@ -113,7 +113,7 @@ class StreamRelay<Unit> {
       else if (!this.#leaving && caller.unread >= caller.mostUnread) await caller.someRead()
       else {
         const sending = this.#take(await this.#read())
-        // Most chunks are sent at once. To await nothing takes time all the same.
+        // Most chunks are sent at once. Awaiting null would cost a microtask for each.
         if (sending) await sending
       }
     }

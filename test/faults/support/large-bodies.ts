@@ -127,8 +127,8 @@ export const TEXTS_AND_NAMES: LargeBody[] = [
 ]
 
 /**
- * Names that are texts of their own: the engine's memory for short-lived values grows by them. Behind the other bodies it
- * would be measured together with what the allocator has kept of those.
+ * Distinct names grow the engine's young generation. They are measured on a gateway of their own: memory that the allocator
+ * kept from other bodies would add to it.
  */
 export const DISTINCT_NAMES: LargeBody[] = [
   passes('distinct names', () => distinctMembers(`${HEAD}"extra":{`, `"z":0},${MESSAGES}}`)),

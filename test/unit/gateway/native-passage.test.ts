@@ -315,6 +315,21 @@ describe('a stream whose chunks need edits', () => {
   })
 })
 
+describe('a stream that is not piped, and was not edited', () => {
+  const text = { choices: [{ index: 0, delta: { content: 'a' }, finish_reason: 'stop' }] }
+  const usage = { prompt_tokens: 1, completion_tokens: 1 }
+  it.each([
+    ['usage in a chunk of its own', chunks(text, { choices: [], usage })],
+    ['usage in the chunk with the finish reason', chunks({ ...text, usage })],
+    ['a chunk about the prompt', chunks({ choices: [], prompt_filter_results: [] })],
+  ])('leaves later ones of its provider to the runtime: %s', async (_case, first) => {
+    const run = await flowing(chatCompletions, first)
+    await run.send(chunks('[DONE]'))
+    expect(run.result.text.startsWith(first)).toBe(true)
+    expect(mayPassUnread(run.provider, EVENT_STREAM, HOSTS)).toBe(true)
+  })
+})
+
 describe('the end of a call', () => {
   it('is the caller leaving, with the usage until then', async () => {
     const run = await flowing(messages, START)

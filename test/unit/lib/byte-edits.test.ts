@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { applyEdits, type ByteEdit, joinBytes } from '../../../src/lib/byte-edits.ts'
+import { applyEdits, type ByteEdit, editedBytes, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { SeededRandom } from './seeded-random.ts'
 
 const encoder = new TextEncoder()
@@ -13,7 +13,10 @@ const edit = (start: number, end: number, replacement: string | null): ByteEdit 
 
 function edited(source: string, edits: ByteEdit[]) {
   const result = applyEdits(encoder.encode(source), edits)
-  return { ...result, text: decoder.decode(joinBytes(result.pieces)) }
+  const bytes = joinBytes(result.pieces)
+  const { released, withheld } = result
+  expect(editedBytes(encoder.encode(source), edits)).toEqual({ bytes, released, withheld })
+  return { ...result, text: decoder.decode(bytes) }
 }
 
 describe('applyEdits', () => {

@@ -39,7 +39,7 @@ export function cutLargeStrings(
   mostBytes = Number.POSITIVE_INFINITY,
 ): { text: string; cut: Uint8Array[] } {
   const cut: Uint8Array[] = []
-  // Most bodies are shorter than a large string.
+  // A body shorter than a large string cannot contain one.
   if (body.length < LARGE && body.length <= mostBytes) return { text: decoder.decode(body), cut }
   const token = randomBase62(22)
   const cuts: Array<{ from: number; end: number }> = []
