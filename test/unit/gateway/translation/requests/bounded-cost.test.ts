@@ -274,7 +274,8 @@ describe('the cost of a request', () => {
       void fromChat(format({ ...chainOfAll(500, depth), minimum: 1, type: 'array' }))
     for (const of of [chain, limited]) {
       of(1)()
-      expect(counter.stepsOf(of(100))).toBeLessThan(3 * counter.stepsOf(of(1)))
+      // The counts differ by a half from one time to the next; a cost for each level would be a hundredfold.
+      expect(counter.stepsOf(of(100))).toBeLessThan(6 * counter.stepsOf(of(1)))
       expect(counter.allocationOf(of(100))).toBeLessThan(5 * counter.allocationOf(of(1)))
     }
   })
