@@ -10,16 +10,10 @@ const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
  */
 export function decodeString(bytes: Uint8Array, start: number, end: number, escaped = true): string {
   if (end - start > SHORT_BYTES) return decodeLong(bytes.subarray(start, end), escaped)
-  const text = escaped ? unescaped(bytes, start, end) : plainText(bytes, start, end)
-  return text ?? decodeLong(bytes.subarray(start, end), escaped)
-}
-
-/** @returns null unless all characters are ASCII. */
-function unescaped(bytes: Uint8Array, start: number, end: number): string | null {
   let text = ''
   for (let at = start; at < end; at++) {
     const byte = bytes[at] as number
-    if (byte >= 0x80) return null
+    if (byte >= 0x80) return decodeLong(bytes.subarray(start, end), escaped)
     if (byte !== BACKSLASH) text += String.fromCharCode(byte)
     else {
       const kind = bytes[++at] as number
@@ -28,26 +22,6 @@ function unescaped(bytes: Uint8Array, start: number, end: number): string | null
     }
   }
   return text
-}
-
-/** The same without escapes. Each character that is appended makes another text: four at once make less garbage. */
-function plainText(bytes: Uint8Array, start: number, end: number): string | null {
-  let text = ''
-  let bits = 0
-  let at = start
-  for (; at + 4 <= end; at += 4) {
-    const first = bytes[at] as number
-    const second = bytes[at + 1] as number
-    const third = bytes[at + 2] as number
-    const fourth = bytes[at + 3] as number
-    bits |= first | second | third | fourth
-    text += String.fromCharCode(first, second, third, fourth)
-  }
-  for (; at < end; at++) {
-    bits |= bytes[at] as number
-    text += String.fromCharCode(bytes[at] as number)
-  }
-  return bits < 0x80 ? text : null
 }
 
 /** Entries of the table of names: a power of two. */

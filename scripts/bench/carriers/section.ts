@@ -22,7 +22,7 @@ const CARRIERS = [
   'runtime, two copies',
   'code, one write at the end',
   'code, writes 10 ms apart',
-  'code, a write for each event',
+  'code, a write for each chunk',
 ]
 const SCENARIOS = ['chat-paced', 'chat-stream']
 const LOAD_MS = 2_500

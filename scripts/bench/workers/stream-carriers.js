@@ -37,7 +37,7 @@ const carriers = {
   /** As src/gateway/relay/stream-caller.ts, without reading what is in the events. */
   'code, writes 10 ms apart': (response, context) => relayed(response.body, BETWEEN_WRITES_MS, context),
 
-  'code, a write for each event': (response, context) => relayed(response.body, 0, context),
+  'code, a write for each chunk': (response, context) => relayed(response.body, 0, context),
 }
 
 /** @param pause milliseconds from one write to the next. */
