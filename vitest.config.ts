@@ -20,20 +20,17 @@ const project = (name: string, include: string | string[], options: ProjectOptio
 const SHARED_MODULES = { isolate: false }
 
 /** Unit tests with random texts, of which `test:dlp` runs more. */
-const DLP_CAMPAIGNS = ['stream-hold', 'counted-bytes'].map(
-  (name) => `test/unit/governance/dlp/${name}.test.ts`,
-)
+const DLP_CAMPAIGNS = ['stream-hold', 'counted-bytes'].map((name) => `test/unit/dlp/${name}.test.ts`)
 
 /** Unit tests of properties with random inputs, of which `test:faults` tries more. */
 const PROPERTIES = [
   'responses/emitter-properties',
-  'gateway/token-count-text',
   'gateway/translation/events/fence-stripper',
   'gateway/translation/events/round-trips',
   'gateway/translation/requests/request-properties',
   'gateway/translation/requests/responses-properties',
-  'governance/dlp/dictionary',
-  'governance/ledger/account',
+  'dlp/dictionary',
+  'ledger/account',
   'lib/json-scan',
 ].map((name) => `test/unit/${name}.test.ts`)
 
@@ -42,11 +39,14 @@ const PROPERTIES = [
  * counted runs at half its speed from then on.
  */
 const COUNTED = [
+  'gateway/token-estimate-steps',
   'gateway/translation/events/fence-stripper',
   'gateway/translation/requests/bounded-cost',
-  'governance/dlp/steps',
-  'governance/dlp/slices',
+  'dlp/steps',
+  'dlp/slices',
+  'readers',
   'responses/redaction',
+  'workspace/steps',
 ].map((name) => `test/unit/${name}.test.ts`)
 
 // The Durable Objects' tests run inside the runtime, under test/durable/vitest.config.ts.

@@ -132,8 +132,10 @@ export const runs = pgTable(
     leaseToken: text('lease_token'),
   },
   (table) => [
+    // None begins with the organization and the user: without statistics, Postgres would prefer it to the primary key.
     index('runs_agent').on(table.agentId, table.createdAt),
-    index('runs_owner').on(table.organizationId, table.userId, table.createdAt),
+    index('runs_agent_status').on(table.agentId, table.status, table.createdAt),
+    index('runs_agent_user').on(table.agentId, table.userId, table.createdAt),
     index('runs_ended').on(table.endedAt),
   ],
 )

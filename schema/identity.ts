@@ -12,23 +12,27 @@ import {
 import { createdAt, instant } from './columns.ts'
 
 /** A tenant. Everything that a caller can reach belongs to exactly one. */
-export const organizations = pgTable('organizations', {
-  id: uuid('id').primaryKey().defaultRandom(),
-  name: text('name').notNull(),
-  slug: text('slug').notNull().unique(),
-  /** Calls a minute over all users; null takes the deployment's default. */
-  rateLimitPerMinute: integer('rate_limit_per_minute'),
-  /** Calls a minute for each user that has no limit of its own; null takes the deployment's default. */
-  userRateLimitPerMinute: integer('user_rate_limit_per_minute'),
-  /** Shards of the organization's ledger, from 1 to 16: a user's calls go to one of them. */
-  ledgerShards: integer('ledger_shards').notNull().default(1),
-  /** Rules for hosted tools (`toolSettings` of the management API); null takes the defaults. */
-  toolSettings: jsonb('tool_settings').$type<Record<string, unknown>>(),
-  /** Revocation epoch: raised by every change of rights. Cached rights of another epoch are stale. */
-  epoch: bigint('epoch', { mode: 'number' }).notNull().default(1),
-  disabledAt: instant('disabled_at'),
-  createdAt: createdAt(),
-})
+export const organizations = pgTable(
+  'organizations',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    name: text('name').notNull(),
+    slug: text('slug').notNull().unique(),
+    /** Calls a minute over all users; null takes the deployment's default. */
+    rateLimitPerMinute: integer('rate_limit_per_minute'),
+    /** Calls a minute for each user that has no limit of its own; null takes the deployment's default. */
+    userRateLimitPerMinute: integer('user_rate_limit_per_minute'),
+    /** Shards of the organization's ledger, from 1 to 16: a user's calls go to one of them. */
+    ledgerShards: integer('ledger_shards').notNull().default(1),
+    /** Rules for hosted tools (`toolSettings` of the management API); null takes the defaults. */
+    toolSettings: jsonb('tool_settings').$type<Record<string, unknown>>(),
+    /** Revocation epoch: raised by every change of rights. Cached rights of another epoch are stale. */
+    epoch: bigint('epoch', { mode: 'number' }).notNull().default(1),
+    disabledAt: instant('disabled_at'),
+    createdAt: createdAt(),
+  },
+  (table) => [index('organizations_created').on(table.createdAt)],
+)
 
 /** A person or service account, member of organizations by `memberships`. */
 export const users = pgTable('users', {
@@ -56,6 +60,7 @@ export const memberships = pgTable(
   (table) => [
     primaryKey({ columns: [table.organizationId, table.userId] }),
     index('memberships_user').on(table.userId),
+    index('memberships_created').on(table.organizationId, table.createdAt),
   ],
 )
 

@@ -141,7 +141,8 @@ export const connections = pgTable(
   },
   (table) => [
     index('connections_organization').on(table.organizationId, table.integrationId),
-    index('connections_owner').on(table.ownerUserId),
+    index('connections_created').on(table.organizationId, table.createdAt),
+    index('connections_owner').on(table.organizationId, table.ownerUserId),
   ],
 )
 
@@ -158,7 +159,10 @@ export const connectionShares = pgTable(
     permission: text('permission', { enum: ['use', 'manage'] }).notNull(),
     createdAt: createdAt(),
   },
-  (table) => [primaryKey({ columns: [table.connectionId, table.groupId] })],
+  (table) => [
+    primaryKey({ columns: [table.connectionId, table.groupId] }),
+    index('connection_shares_group').on(table.groupId),
+  ],
 )
 
 /** The active set of a user for an integration: the connections that its calls prefer. */
@@ -181,27 +185,33 @@ export const connectionPreferences = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.organizationId, table.userId, table.integrationId, table.connectionId] }),
+    // A connection that is deleted takes its rows along.
+    index('connection_preferences_connection').on(table.connectionId),
   ],
 )
 
 /** A person's attempt to connect an account, from the authorization link to the return of the browser. */
-export const connectSessions = pgTable('connect_sessions', {
-  /** Digest of the random state in the link, hex: a row gives no link away. */
-  id: text('id').primaryKey(),
-  organizationId: uuid('organization_id').notNull(),
-  connectionId: text('connection_id')
-    .notNull()
-    .references(() => connections.id, { onDelete: 'cascade' }),
-  /** The user that may finish it. */
-  userId: uuid('user_id').notNull(),
-  /** PKCE verifier and what the exchange of the code needs, sealed. */
-  sealedState: text('sealed_state'),
-  status: text('status', { enum: ['pending', 'completed', 'failed', 'expired'] }).notNull(),
-  /** Why it failed, for its user; never a value of the upstream's. */
-  failure: text('failure'),
-  expiresAt: instant('expires_at').notNull(),
-  createdAt: createdAt(),
-})
+export const connectSessions = pgTable(
+  'connect_sessions',
+  {
+    /** Digest of the random state in the link, hex: a row gives no link away. */
+    id: text('id').primaryKey(),
+    organizationId: uuid('organization_id').notNull(),
+    connectionId: text('connection_id')
+      .notNull()
+      .references(() => connections.id, { onDelete: 'cascade' }),
+    /** The user that may finish it. */
+    userId: uuid('user_id').notNull(),
+    /** PKCE verifier and what the exchange of the code needs, sealed. */
+    sealedState: text('sealed_state'),
+    status: text('status', { enum: ['pending', 'completed', 'failed', 'expired'] }).notNull(),
+    /** Why it failed, for its user; never a value of the upstream's. */
+    failure: text('failure'),
+    expiresAt: instant('expires_at').notNull(),
+    createdAt: createdAt(),
+  },
+  (table) => [index('connect_sessions_connection').on(table.connectionId, table.createdAt)],
+)
 
 /**
  * The tools that an upstream listed for one connection, or for an integration that needs none. Refreshed by a job; the last
@@ -233,5 +243,6 @@ export const toolCatalogues = pgTable(
   (table) => [
     primaryKey({ columns: [table.integrationId, table.connectionId] }),
     index('tool_catalogues_due').on(table.nextRefreshAt),
+    index('tool_catalogues_organization').on(table.organizationId),
   ],
 )

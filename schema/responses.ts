@@ -119,11 +119,33 @@ export const conversationItems = pgTable(
 )
 
 /**
+ * The call that a request for approval was used for: written before the call is made, and never changed. It outlives responses
+ * and conversations, since copies of the request may be anywhere.
+ */
+export const approvalClaims = pgTable(
+  'approval_claims',
+  {
+    ...owner(),
+    /** Id of the request for approval. */
+    id: text('id').notNull(),
+    responseId: text('response_id').notNull(),
+    /** Id of the governed call, as in its audit record. */
+    callId: text('call_id').notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.organizationId, table.userId, table.id] })],
+)
+
+/**
  * Content that no row refers to, until the content store has confirmed that it is erased. Written by the transaction that
  * deletes the rows, so that no content stays behind.
  */
-export const contentErasures = pgTable('content_erasures', {
-  contentKey: text('content_key').primaryKey(),
-  organizationId: uuid('organization_id').notNull(),
-  createdAt: createdAt(),
-})
+export const contentErasures = pgTable(
+  'content_erasures',
+  {
+    contentKey: text('content_key').primaryKey(),
+    organizationId: uuid('organization_id').notNull(),
+    createdAt: createdAt(),
+  },
+  (table) => [index('content_erasures_created').on(table.createdAt, table.contentKey)],
+)

@@ -1,7 +1,7 @@
 // npm run bench:dlp: how well and how fast data-loss prevention finds things, on texts made for it. No I/O but output.
 import { cpus, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
-import { buildCorpus, namedAfterSamples } from '../test/dlp/corpus/corpus.ts'
+import { ADJOINING, buildCorpus, GLUED, namedAfterSamples } from '../test/dlp/corpus/corpus.ts'
 import { detectorOf, fullProfile } from '../test/dlp/engine-under-test.ts'
 import { buildFakerCorpus } from '../test/dlp/faker-corpus.ts'
 import {
@@ -98,7 +98,10 @@ function faker({ size, lookAlikes, seed, examples: most }: Options): void {
 function variants({ size, seed }: Options): void {
   const corpus = buildCorpus({ seed, valuesPerType: Math.min(size, 80), lookAlikes: 1 })
   show('Other spellings', variantsTable(detector, corpus))
-  show('Between marks', surroundingsTable(detector, Math.min(size, 80), seed))
+  const values = Math.min(size, 80)
+  show('Between marks', surroundingsTable(detector, values, seed))
+  show('Beside other tokens, after its name', surroundingsTable(detector, values, seed, ADJOINING, true))
+  show('Beside letters, after its name', surroundingsTable(detector, values, seed, GLUED, true))
 }
 
 function speed({ seed }: Options): void {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Entitlement, Role } from '../src/governance/principal.ts'
+import type { Entitlement, Role } from '../src/identity/principal.ts'
 import type { DemoKeyName } from './local-secrets.ts'
 
 /** One caller of the demo data: a user with a membership and one key. */

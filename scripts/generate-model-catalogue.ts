@@ -42,6 +42,8 @@ const OUTPUT_LIMITS: Array<[RegExp, number]> = [
  *   https://platform.openai.com/docs/guides/reasoning, https://docs.claude.com/en/docs/build-with-claude/extended-thinking
  * - `adaptive_thinking`: takes `thinking: {type: adaptive}` and `output_config.effort`, from generation 4.6 on; later
  *   ones refuse a budget. https://docs.claude.com/en/docs/build-with-claude/adaptive-thinking
+ * - `thinks_by_default`: thinks where the request has no `thinking`, from generation 5 on. Before it, thinking is off until it is
+ *   requested. https://platform.claude.com/docs/en/about-claude/models/whats-new-opus-5 (read 2026-11-24)
  * - `json_schema`: output is held to a schema, at Anthropic from generation 4.5 on.
  *   https://docs.claude.com/en/docs/build-with-claude/structured-outputs
  * - `json_object`: any JSON object; the messages protocol has no such mode.
@@ -60,6 +62,7 @@ const CAPABILITIES: Record<Vendor, Array<{ word: string; models: RegExp; except?
   anthropic: [
     { word: 'reasoning', models: /./ },
     { word: 'adaptive_thinking', models: /^claude-[a-z]+-(4-[6-9]|[5-9])/ },
+    { word: 'thinks_by_default', models: /^claude-[a-z]+-[5-9]/ },
     { word: 'json_schema', models: /^claude-[a-z]+-(4-[5-9]|[5-9])/ },
     { word: 'vision', models: /./ },
   ],

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createApiKey } from '../src/governance/identity/api-key.ts'
+import { createApiKey } from '../src/identity/api-key.ts'
 import { StartError } from './local/children.ts'
 import { writePrivateFile } from './local/private-file.ts'
 

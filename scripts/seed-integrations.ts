@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm'
+import { and, eq, like, sql } from 'drizzle-orm'
 import { organizations } from '../schema/identity.ts'
 import { connectionShares, connections, integrationGrants, integrations } from '../schema/integrations.ts'
 import { type StoredCredential, sealCredential } from '../src/integrations/vault/stored-credential.ts'
@@ -52,6 +52,10 @@ const CONNECTIONS: ReadonlyArray<{ slug: string; owner: DemoKeyName; shared: boo
   { slug: 'tickets', owner: 'member', shared: false },
 ]
 
+/** In the form of `newId('conn')`, which the paths of connections take. */
+const connectionId = (slug: string, owner: DemoKeyName): string =>
+  `conn_${demoId(`connection acme ${slug} ${owner}`).replaceAll('-', '').slice(0, 22)}`
+
 const integrationId = (organization: 'acme' | 'other' | 'broke', slug: string) =>
   demoId(`integration ${organization} ${slug}`)
 
@@ -87,6 +91,7 @@ export async function seedIntegrations(
         .onConflictDoNothing()
     }
   }
+  await deleteEarlier(database)
   for (const connection of CONNECTIONS) await putConnection(database, vaultKeys, upstreams, connection)
   // Isolates read the new addresses.
   await database
@@ -95,6 +100,14 @@ export async function seedIntegrations(
     .where(eq(organizations.id, organizationId('acme')))
 }
 
+/** Earlier releases gave connections ids that no path takes. Beside the new ones, calls would have to choose between two. */
+const deleteEarlier = (database: ScriptDatabase) =>
+  database
+    .delete(connections)
+    .where(
+      and(eq(connections.organizationId, organizationId('acme')), like(connections.id, 'conn\\_demo\\_%')),
+    )
+
 async function putConnection(
   database: ScriptDatabase,
   vaultKeys: KeyRing,
@@ -102,7 +115,7 @@ async function putConnection(
   { slug, owner, shared }: (typeof CONNECTIONS)[number],
 ): Promise<void> {
   const organization = organizationId('acme')
-  const id = `conn_demo_${slug}_${owner}`
+  const id = connectionId(slug, owner)
   const { origin } = new URL(upstreams.url)
   const credential: StoredCredential =
     slug === 'memory'

@@ -10,12 +10,12 @@ import {
   users,
 } from '../schema/identity.ts'
 import { grants } from '../schema/models.ts'
-import { digestApiKey, parseApiKey } from '../src/governance/identity/api-key.ts'
-import { GENESIS, nextLink } from '../src/governance/ledger/records/chain.ts'
-import { creditRowOf } from '../src/governance/ledger/records/extracted-rows.ts'
-import { changeText, copiedColumns } from '../src/governance/ledger/records/record-body.ts'
-import { HOME_SHARD } from '../src/governance/ledger/shards/shards.ts'
-import { KEY_SCOPES } from '../src/governance/principal.ts'
+import { digestApiKey, parseApiKey } from '../src/identity/api-key.ts'
+import { KEY_SCOPES } from '../src/identity/principal.ts'
+import { GENESIS, nextLink } from '../src/ledger/records/chain.ts'
+import { creditRowOf } from '../src/ledger/records/extracted-rows.ts'
+import { changeText, copiedColumns } from '../src/ledger/records/record-body.ts'
+import { HOME_SHARD } from '../src/ledger/shards/shards.ts'
 import type { KeyRing } from '../src/lib/crypto.ts'
 import type { ScriptDatabase } from './database.ts'
 import {

@@ -1,17 +1,13 @@
 import { Hono, type MiddlewareHandler } from 'hono'
+import { TrieRouter } from 'hono/router/trie-router'
 import { createDeps } from './deps.ts'
 import type { AppEnv } from './http/context.ts'
 import { renderError } from './http/errors.ts'
 import { withKnownCallers } from './http/known-callers.ts'
 import { admission } from './http/middleware/admission.ts'
-import { audit } from './http/middleware/audit.ts'
-import { authenticate } from './http/middleware/authenticate.ts'
-import { crossOrigin } from './http/middleware/cross-origin.ts'
-import { limitDeclaredLength } from './http/middleware/declared-length.ts'
-import { drainBody } from './http/middleware/drain-body.ts'
-import { requestContext } from './http/middleware/request-context.ts'
 import { requireEntitlement } from './http/middleware/require-entitlement.ts'
 import { requireResponseScope, requireScope } from './http/middleware/require-scope.ts'
+import { everyRequest, KEYED_REQUEST, middlewareOf } from './http/request-steps.ts'
 import { agentRoutes } from './http/routes/agents.ts'
 import { connectPageRoutes } from './http/routes/connect-pages.ts'
 import { connectionRoutes } from './http/routes/connections.ts'
@@ -22,19 +18,21 @@ import { mcpRoutes } from './http/routes/mcp.ts'
 import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.ts'
 import { modelRoutes } from './http/routes/models.ts'
 import { responseSocketRoutes } from './http/routes/response-sockets.ts'
-import { responseRoutes } from './http/routes/responses.ts'
+import { newResponseRoutes, responseRoutes } from './http/routes/responses.ts'
 import { runRoutes } from './http/routes/runs.ts'
 import { webhookRoutes } from './http/routes/webhooks.ts'
 import { wellKnownRoutes } from './http/routes/well-known.ts'
-import { requireServedHost, unknownRoute } from './http/unknown-route.ts'
+import { unknownRoute } from './http/unknown-route.ts'
 
 /** The API at a glance: the middleware of every request, in order, and the mounted routes. */
 export const app = new Hono<AppEnv>({
   // A slash at the end of a path makes no difference.
   strict: false,
+  // The default one first builds regular expressions, finds that they cannot express these paths, and takes this one.
+  router: new TrieRouter(),
 })
 
-app.use(drainBody, requestContext(createDeps), crossOrigin, requireServedHost)
+app.use(...middlewareOf(everyRequest(createDeps)))
 app.onError(renderError)
 app.notFound((context) => renderError(unknownRoute(app, context), context))
 
@@ -49,41 +47,22 @@ app.route('/', connectPageRoutes)
 app.route('/internal', deliveryRoutes)
 app.route('/', webhookRoutes)
 
-/** Routes that admit their calls themselves, because what is called depends on the body. */
-const ADMITTING = new Set([
-  'POST /v1/chat/completions',
-  'POST /v1/completions',
-  'POST /v1/messages',
-  'POST /v1/messages/count_tokens',
-  'POST /v1/responses',
-  'POST /v1/responses/compact',
-  'POST /v1/mcp',
-])
+// What is called depends on the body: these routes admit their calls themselves.
+for (const routes of [chatCompletionRoutes, messageRoutes, newResponseRoutes, mcpRoutes]) mount(routes, [])
 
-const SERVED = [
-  chatCompletionRoutes,
-  messageRoutes,
-  responseSocketRoutes,
-  conversationRoutes,
-  modelRoutes,
-  mcpRoutes,
-]
-
-for (const routes of SERVED) {
-  mount(routes, [admission({ usesCatalogue: routes === modelRoutes }), requireScope('models')])
-}
+const scopeOfModels = [admission(), requireScope('models')]
+for (const routes of [responseSocketRoutes, conversationRoutes]) mount(routes, scopeOfModels)
+mount(modelRoutes, [admission({ usesCatalogue: true }), requireScope('models')])
 mount(responseRoutes, [admission(), requireResponseScope])
-for (const routes of [agentRoutes, runRoutes]) mount(routes, [admission(), requireScope('agents')])
+for (const routes of [agentRoutes, runRoutes]) mount(routes, [admission()])
 mount(connectionRoutes, [admission(), requireScope('mcp'), requireEntitlement('personal_api_key_access')])
 
-/** Mounts routes behind the audit and the key. @param afterKey what admits a call, for routes that do not do it themselves. */
+/** Mounts routes behind the audit and the key. @param afterKey what admits a call, and checks its key's scope. */
 function mount(routes: Hono<AppEnv>, afterKey: MiddlewareHandler<AppEnv>[]): void {
   // A validator is a route of its own before its handler: mount each path once.
   const mounted = new Map(routes.routes.map((route) => [`${route.method} ${route.path}`, route]))
-  for (const [name, { method, path }] of mounted) {
-    app.on(method, path, audit, limitDeclaredLength, authenticate)
-    if (ADMITTING.has(name)) continue
-    for (const middleware of afterKey) app.on(method, path, middleware)
+  for (const { method, path } of mounted.values()) {
+    app.on(method, [path], ...middlewareOf(KEYED_REQUEST), ...afterKey)
   }
   app.route('/', routes)
 }

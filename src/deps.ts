@@ -4,20 +4,20 @@ import { drizzle } from 'drizzle-orm/neon-http'
 import type { Database } from '../schema/database.ts'
 import { createRunQueue, type RunQueue } from './agents/queue/run-queue.ts'
 import { type Bindings, type Configuration, parseConfiguration } from './env.ts'
-import { ledgerClient, type SharedLedgers } from './governance/ledger/client.ts'
-import type { LedgerOf } from './governance/ledger/contract.ts'
-import { countRejectedCall } from './governance/ledger/rejected-calls/count-rejected-call.ts'
 import { type RenewTokens, renewalClient } from './integrations/brokers/local/renewal-client.ts'
+import { ledgerClient, type SharedLedgers } from './ledger/client.ts'
+import type { LedgerOf } from './ledger/contract.ts'
+import { countRejectedCall } from './ledger/rejected-calls/count-rejected-call.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { errorText, logEvent } from './lib/log.ts'
 import { afterLoopTime, loopTimeSignal } from './lib/time-limit.ts'
 import { type ContentStore, createContentStore } from './responses/content/content-store.ts'
+import type { ResponseStreamObject } from './responses/model/types.ts'
 import { responseStreamClient } from './responses/object/stream-client.ts'
 import { type OpenSocket, socketClient } from './responses/sockets/socket-client.ts'
 import type { HostedTool } from './responses/tools/hosted-tool.ts'
 import { hostedTools } from './responses/tools/registry.ts'
 import { type WorkspaceOf, workspaceClient } from './responses/tools/workspace/workspace-client.ts'
-import type { ResponseStreamObject } from './responses/types.ts'
 
 /** Everything that reaches out of the process, built in one place. Modules declare the parts that they need. */
 export interface Deps {
@@ -70,13 +70,18 @@ function sharedOf(environment: Bindings): Shared {
   const configuration = parseConfiguration(environment)
   const workspaceOf = workspaceClient(environment.TOOLS)
   const { PUBLIC_WEB: publicNetwork = null, BROWSER: browser = null } = environment
+  let tools: readonly HostedTool[] | null = null
   const made = {
     configuration,
     database: createDatabase(configuration),
     redis: createRedis(configuration),
     contentStore: createContentStore(environment.CONTENT),
     workspaceOf,
-    hostedTools: hostedTools({ configuration, publicNetwork, browser }, workspaceOf),
+    // Their schemas take as long as all else here, and most calls are not those of responses.
+    get hostedTools() {
+      tools ??= hostedTools({ configuration, publicNetwork, browser }, workspaceOf)
+      return tools
+    },
     runQueue: createRunQueue(configuration),
   }
   shared.set(environment, made)
@@ -129,8 +134,8 @@ function createRedis(configuration: Configuration): Redis {
 
 /** @param ledgers whose calls to a ledger are committed together; all requests of this isolate if left out. */
 export function createDeps(environment: Bindings, context: ExecutionContext, ledgers?: SharedLedgers): Deps {
-  const { configuration, database, redis, contentStore, workspaceOf, hostedTools, runQueue } =
-    sharedOf(environment)
+  const known = sharedOf(environment)
+  const { configuration, database, redis, contentStore, workspaceOf, runQueue } = known
   const waitUntil = oneWaitUntil(context)
   return {
     configuration,
@@ -142,7 +147,9 @@ export function createDeps(environment: Bindings, context: ExecutionContext, led
     contentStore,
     responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
     workspaceOf,
-    hostedTools,
+    get hostedTools() {
+      return known.hostedTools
+    },
     runQueue,
     openSocket: socketClient(environment.RESPONSE_SOCKETS),
     renewTokens: renewalClient(environment.CONNECTION_CREDENTIALS),

@@ -1,5 +1,6 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { KeyRing } from './lib/crypto.ts'
+import { withoutTrailing } from './lib/without-trailing.ts'
 
 /** `host:port` pairs that the guarded fetch allows although they are loopback or private. */
 const hosts = (fallback: string) =>
@@ -45,19 +46,19 @@ const keyRing = z.string().transform((text, context): KeyRing => {
 })
 
 /** An origin without a trailing slash. */
-const origin = z.url().transform((text) => text.replace(/\/+$/, ''))
+const origin = z.url().transform((text) => withoutTrailing(text, '/'))
 
 /** An address without a trailing slash and without a credential, which would be in the errors of requests. */
 const address = z
   .url({ protocol: /^https?$/ })
   .refine((text) => !URL.canParse(text) || new URL(text).username === '', 'must not have a credential')
-  .transform((text) => text.replace(/\/+$/, ''))
+  .transform((text) => withoutTrailing(text, '/'))
 
 /** Origins as browsers send them: scheme, host and port, without a path. */
 const originList = z
   .string()
   .default('')
-  .transform((text) => text.split(',').map((part) => part.trim().replace(/\/+$/, '')))
+  .transform((text) => text.split(',').map((part) => withoutTrailing(part.trim(), '/')))
   .transform((parts) => parts.filter((part) => part !== ''))
   .refine((parts) => parts.every(isOrigin), 'must be origins, such as https://app.example')
 

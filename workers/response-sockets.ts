@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
-import { unsharedLedgers } from '../src/governance/ledger/client.ts'
+import { unsharedLedgers } from '../src/ledger/client.ts'
 import { connectionOpeningOf } from '../src/responses/sockets/socket-client.ts'
 import { UserConnections } from '../src/responses/sockets/user-connections.ts'
 

@@ -1,11 +1,16 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
-import { unsharedLedgers } from '../src/governance/ledger/client.ts'
+import { unsharedLedgers } from '../src/ledger/client.ts'
+import type { ItemPageRequest } from '../src/responses/model/stored-items.ts'
+import type {
+  Owner,
+  RequestContent,
+  ResponseStreamObject,
+  StartRequest,
+} from '../src/responses/model/types.ts'
 import { DurableResponse } from '../src/responses/object/durable-response.ts'
-import type { ResponseDeps } from '../src/responses/object/response-deps.ts'
-import type { ItemPageRequest } from '../src/responses/store/items.store.ts'
-import type { Owner, RequestContent, ResponseStreamObject, StartRequest } from '../src/responses/types.ts'
+import type { ResponseDeps } from '../src/responses/response-deps.ts'
 
 /** The Durable Object behind a response, named by its id. A shell: what is here is storage, alarm and name. */
 export class ResponseStream extends DurableObject<Bindings> implements ResponseStreamObject {

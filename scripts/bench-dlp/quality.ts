@@ -74,9 +74,16 @@ export function variantsTable(detector: BoundDetector, corpus: Corpus): string {
   return table(['recall, spelled with', ...columns.map((type) => type.slice(0, 9))], rows)
 }
 
-export function surroundingsTable(detector: BoundDetector, valuesPerType: number, seed: number): string {
-  const rows = SURROUNDINGS.map((mark) => {
-    const quality = measureQuality(detector, surroundedSamples(valuesPerType, seed, mark))
+/** @param allNamed whether each value has its name before it, as those that other tokens adjoin */
+export function surroundingsTable(
+  detector: BoundDetector,
+  valuesPerType: number,
+  seed: number,
+  marks = SURROUNDINGS,
+  allNamed = false,
+): string {
+  const rows = marks.map((mark) => {
+    const quality = measureQuality(detector, surroundedSamples(valuesPerType, seed, mark, allNamed))
     return [
       JSON.stringify(mark.join('…')).slice(1, -1),
       ...LABEL_TYPES.map((type) => (quality.recall(type) === 1 ? '' : quality.recall(type).toFixed(2))),

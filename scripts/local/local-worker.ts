@@ -26,6 +26,8 @@ const RESTART_WINDOW_MS = 60_000
 /** Editors write a file in several steps. */
 const SETTLE_MS = 150
 const WATCHED = ['src', 'workers', 'schema']
+/** Names that begin with a dot, or are in such a folder: wrangler builds in `.wrangler` beside its configuration. */
+const GENERATED = /(?:^|[\\/])\./
 
 /**
  * Builds the Worker and runs it in workerd itself. `wrangler dev` puts a proxy of its own in front, which keeps from the
@@ -46,6 +48,7 @@ class WatchedWorker implements LocalWorker {
   readonly #crashes: number[] = []
   #workerd: RunningWorkerd | undefined
   #timer: NodeJS.Timeout | undefined
+  #rebuildWaits = false
   /** One build or start at a time. */
   #work: Promise<void> = Promise.resolve()
 
@@ -63,17 +66,23 @@ class WatchedWorker implements LocalWorker {
     await build()
     this.#workerd = await start(() => this.#crashed())
     for (const folder of WATCHED) {
-      watch(join(root, folder), { recursive: true, signal: this.#stopWatching.signal }, () => this.#changed())
+      watch(join(root, folder), { recursive: true, signal: this.#stopWatching.signal }, (_, name) => {
+        if (!GENERATED.test(name ?? '')) this.#changed()
+      })
     }
   }
 
   #changed(): void {
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#next(() => this.#rebuild()), SETTLE_MS)
+    this.#timer = setTimeout(() => {
+      if (!this.#rebuildWaits) this.#next(() => this.#rebuild())
+      this.#rebuildWaits = true
+    }, SETTLE_MS)
   }
 
   async #rebuild(): Promise<void> {
     const { build, report } = this.#options
+    this.#rebuildWaits = false
     try {
       await build()
     } catch (error) {

@@ -76,7 +76,7 @@ const SCHEDULE_SOURCE = `export default {
 
 const SCHEDULE_WORKER = `(name = "schedule", worker = (
       modules = [(name = "schedule.js", esModule = ${JSON.stringify(SCHEDULE_SOURCE)})],
-      compatibilityDate = "2026-11-01",
+      compatibilityDate = "2026-10-23",
       compatibilityFlags = ["service_binding_extra_handlers"],
       bindings = [(name = "MAIN", service = "main")],
     )),`

@@ -1,4 +1,4 @@
-import type { ResponseDeps } from '../responses/object/response-deps.ts'
+import type { ResponseDeps } from '../responses/response-deps.ts'
 import type { RunQueue } from './queue/run-queue.ts'
 
 /** Dependencies of agents and runs. */

@@ -1,9 +1,9 @@
-import type { Administration } from '../governance/administration/administration.ts'
 import type { AgentOperations } from '../integrations/platform-tools/agents.ts'
+import type { Administration } from '../ledger/changes/audited-change.ts'
 import type { AgentDeps } from './agent-deps.ts'
 import { describeAgent, listVisibleAgents } from './definitions/visible-agents.ts'
-import { cancelRun } from './runs/administration.ts'
-import { evaluateRun, ownRun, readRun, readRunSteps, restartRun, startRun } from './runs/own-runs.ts'
+import { evaluateRun, ownRun, readRun, readRunSteps, restartRun, startRun } from './own-runs.ts'
+import { cancelRun } from './runs/change-run.ts'
 
 /**
  * Agents and runs for the tools of this service.

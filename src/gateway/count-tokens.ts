@@ -1,24 +1,25 @@
-import { type Attempt, outcomeOf } from '../governance/audit-record.ts'
-import type { GovernedCall } from '../governance/governed-call.ts'
+import type { GovernedCall } from '../calls/governed-call.ts'
+import { type Attempt, outcomeOf } from '../ledger/audit-record.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { applyEdits, joinBytes } from '../lib/byte-edits.ts'
 import { readAll } from '../lib/bytes/read-bytes.ts'
 import type { Clock } from '../lib/clock.ts'
+import { inTurns } from '../lib/slices.ts'
 import type { PlannedCall, SentCall } from './calls/model-call.ts'
 import { type CatalogRoute, routeKey } from './catalog/catalog.ts'
+import { objectOf, parseJson } from './protocols/json.ts'
 import { speaks, transportOf } from './providers/provider.ts'
 import { sendToProvider } from './providers/send-to-provider.ts'
-import { countInputTokens } from './token-count/input-tokens.ts'
+import { estimateInputTokens } from './token-count/input-tokens.ts'
 import { responsesCountRequest } from './token-count/responses-count-request.ts'
-import { objectOf, parseJson } from './translation/json.ts'
 
 interface CountDeps {
   clock: Clock
   configuration: { EGRESS_ALLOW: readonly string[] }
 }
 
-/** A longer body is counted here: the other protocol's request would be made from a tree of it. */
+/** A longer body is estimated: the other protocol's request would be made from a tree of it. */
 const LONGEST_SENT_BYTES = 1024 * 1024
 const COUNTER_TIMEOUT_MS = 3_000
 /** How long a route's counter is not called after it was missing, and after it failed. */
@@ -32,9 +33,12 @@ const NO_COUNTER = new Set([404, 405, 501])
 /** Until when the counter of a route (by `routeKey`) is not called, in milliseconds since the epoch. */
 const restingUntil = new BoundedMap<string, number>(MOST_ROUTES)
 
+/** The response header of a count that is an estimate. */
+const SOURCE = 'x-headgate-token-count'
+
 /**
  * Counts the tokens of a request for a model whose providers have no counter of the messages protocol: by the counter
- * of their own protocol where they have one, else here, never below what they would charge.
+ * of another protocol where one has it, else by an estimate, which the header `x-headgate-token-count` names as such.
  */
 export async function answerTokenCount(
   deps: CountDeps,
@@ -46,19 +50,20 @@ export async function answerTokenCount(
   if (!route) throw new Error('a model without routes')
   const { pieces, released, withheld } = applyEdits(outline.body, inspected.edits)
   const body = joinBytes(pieces)
-  const attempt = await upstreamCount(deps, signal, route, body)
-  const inputTokens = attempt?.tokens ?? countInputTokens(body, { upstreamModel: route.upstreamModel })
+  const attempt = await upstreamCount(deps, signal, model.routes, body)
+  const counted = attempt?.tokens ?? null
+  const inputTokens = counted ?? (await inTurns(estimateInputTokens(body, route.upstreamModel)))
   const outcome = outcomeOf(opening, deps.clock(), {
     status: 200,
     provider: attempt?.record.provider ?? null,
     attempts: attempt ? [attempt.record] : [],
-    // Null when the tokens were counted here: nothing was sent.
+    // Null when no counter was called: nothing was sent.
     request: attempt ? { ...inspected.counts, released, withheld } : null,
     dlp: { policyVersion: policy.version, findings: policy.findings() },
   })
   const answer = {
     status: 200,
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', ...(counted === null && { [SOURCE]: 'estimate' }) },
     body: new TextEncoder().encode(JSON.stringify({ input_tokens: inputTokens })),
   }
   return { kind: 'answered', answer, outcome: Promise.resolve(outcome) }
@@ -68,15 +73,16 @@ export async function answerTokenCount(
 async function upstreamCount(
   deps: CountDeps,
   signal: AbortSignal,
-  route: CatalogRoute,
+  routes: readonly CatalogRoute[],
   body: Uint8Array,
 ): Promise<{ tokens: number | null; record: Attempt } | null> {
-  const { provider, upstreamModel } = route
   const startedAt = deps.clock()
-  if (!speaks(provider, 'input_tokens') || body.length > LONGEST_SENT_BYTES) return null
+  const route = routes.find(({ provider }) => speaks(provider, 'input_tokens'))
+  if (!route || body.length > LONGEST_SENT_BYTES) return null
   if ((restingUntil.get(routeKey(route)) ?? 0) > startedAt) return null
   const request = counterRequest(body, route)
   if (!request) return null
+  const { provider, upstreamModel } = route
   const { status, tokens } = await callCounter(deps, signal, route, request).catch(() => NO_ANSWER)
   if (tokens === null) noteFailure(route, status, deps.clock())
   const failure = status === null ? 'unreachable' : null
@@ -93,7 +99,7 @@ function noteFailure(route: CatalogRoute, status: number | null, now: number): v
   restingUntil.set(routeKey(route), now + (absent ? NO_COUNTER_MS : FAILED_COUNTER_MS))
 }
 
-/** @returns null for a request that the model would refuse: it is counted here, as messages upstreams do. */
+/** @returns null for a request that the model would refuse: it is estimated, as messages upstreams count it. */
 function counterRequest(body: Uint8Array, { upstreamModel }: CatalogRoute): Uint8Array | null {
   try {
     const request = objectOf(parseJson(new TextDecoder().decode(body)))
@@ -125,5 +131,5 @@ async function callCounter(
   const answer = response.body ? await readAll(response.body, LONGEST_COUNT_BYTES) : new Uint8Array()
   if (response.status !== 200) return { status: response.status, tokens: null }
   const tokens = objectOf(JSON.parse(new TextDecoder().decode(answer))).input_tokens
-  return { status: 200, tokens: Number.isSafeInteger(tokens) ? (tokens as number) : null }
+  return { status: 200, tokens: Number.isSafeInteger(tokens) && Number(tokens) > 0 ? Number(tokens) : null }
 }

@@ -3,29 +3,30 @@
  * reservation), sent (over its routes, inspected and metered), and settled by its sender. No other module reaches a
  * provider.
  */
-import type { PolicyDeps } from '../governance/dlp/policy/policy-for-call.ts'
+
 import {
   admit,
   type CallerRights,
   type GovernedCall,
   type Refused,
   refuse,
-} from '../governance/governed-call.ts'
-import type { RenewDeps } from '../governance/identity/identify.ts'
-import { MOST_ADMISSIONS, renewRights, withCatalogue } from '../governance/renew-rights.ts'
-import { modelTarget } from '../governance/target.ts'
-import { ApiError } from '../lib/api-error.ts'
-import { outcomeOfSent } from './calls/call-outcome.ts'
+  type Stale,
+} from '../calls/governed-call.ts'
+import type { PolicyDeps } from '../calls/policy-for-call.ts'
+import { withCatalogue, withCurrentRights } from '../calls/renew-rights.ts'
+import { modelTarget } from '../calls/target.ts'
+import type { RenewDeps } from '../identity/identify.ts'
+import { outcomeOfSent } from './call-outcome.ts'
 import { estimatedCharge, inputUsage } from './calls/charges.ts'
 import type { AdmittedCall, ModelRequest, PlannedCall, SentCall } from './calls/model-call.ts'
 import { planCall, type RequestReview } from './calls/plan-call.ts'
-import { type CatalogDeps, loadCatalog } from './catalog/catalog.ts'
+import { type Catalog, type CatalogDeps, loadCatalog } from './catalog/catalog.ts'
 import { answerTokenCount } from './count-tokens.ts'
-import { OPERATIONS } from './operations.ts'
+import { type HttpAnswerDeps, httpAnswer } from './http-answer.ts'
+import { OPERATIONS } from './protocols/operations.ts'
 import { BufferedResponses } from './relay/buffered-responses.ts'
 import { beginInTime } from './relay/early-stream.ts'
-import { type HttpAnswerDeps, httpAnswer } from './relay/http-answer.ts'
-import { type FailoverDeps, longestFailover, sendWithFailover } from './routes/failover.ts'
+import { type FailoverDeps, sendWithFailover } from './upstreams/failover.ts'
 
 export type ModelDeps = FailoverDeps & CatalogDeps & PolicyDeps & RenewDeps & HttpAnswerDeps
 
@@ -39,43 +40,45 @@ export async function admitModelCall(
   deps: ModelDeps,
   request: ModelRequest,
 ): Promise<AdmittedCall | Refused> {
-  let catalog = await loadCatalog(deps)
-  let rights: CallerRights = { principal: request.principal, catalogueEpoch: catalog.epoch, learned: null }
-  let review: RequestReview | null = null
-  for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {
-    const plan = await planCall(deps, request, rights, catalog, review)
-    review = plan.review
-    const admission =
-      plan.kind === 'refused'
-        ? await refuse(deps, { ...request, rights }, plan.error, plan)
-        : await admit(deps, { ...request, ...reservationOf(deps, plan), rights })
-    if (admission.kind === 'refused') return admission
-    if (admission.kind === 'admitted' && plan.kind === 'planned') {
-      return { ...admission, planned: plan }
-    }
-    if (admission.kind === 'stale') {
-      const renewed = await renewRights(deps, rights, admission)
-      catalog = await loadCatalog(deps, renewed.catalogueEpoch ?? undefined)
-      rights = withCatalogue(renewed, catalog.epoch)
-    }
+  const known = await loadCatalog(deps)
+  const rights = { principal: request.principal, catalogueEpoch: known.epoch, learned: null }
+  return withCurrentRights(deps, rights, (current, outdated: OutdatedPlan | null) =>
+    planAndAdmit(deps, request, current, outdated ? null : known, outdated?.review ?? null),
+  )
+}
+
+/** A plan whose rights or catalogue are stale, with what it has read of the request's body. */
+type OutdatedPlan = Stale & { review: RequestReview | null }
+
+/** @param known the catalogue of the rights' epoch; null to load it. @param review what an earlier plan read of the body. */
+async function planAndAdmit(
+  deps: ModelDeps,
+  request: ModelRequest,
+  renewed: CallerRights,
+  known: Catalog | null,
+  review: RequestReview | null,
+): Promise<AdmittedCall | Refused | OutdatedPlan> {
+  const catalog = known ?? (await loadCatalog(deps, renewed.catalogueEpoch ?? undefined))
+  const rights = withCatalogue(renewed, catalog.epoch)
+  const plan = await planCall(deps, request, rights, catalog, review)
+  if (plan.kind === 'refused') {
+    const refused = await refuse(deps, { ...request, rights }, plan.error, plan)
+    return refused.kind === 'stale' ? { ...refused, review: plan.review } : refused
   }
-  throw new ApiError('internal', 'The rights of the caller keep changing.')
+  const admission = await admit(deps, { ...request, ...reservationOf(deps, plan), rights })
+  if (admission.kind === 'stale') return { ...admission, review: plan.review }
+  return admission.kind === 'refused' ? admission : { ...admission, planned: plan }
 }
 
 /** The reservation of a call, its lease, and the settlement of a call that is never closed: its input. */
-function reservationOf(
-  { configuration }: ModelDeps,
-  { request, model, outline, routes, basis }: PlannedCall,
-) {
+function reservationOf({ configuration }: ModelDeps, { request, model, routes, basis }: PlannedCall) {
   const { outputLimit, generates } = OPERATIONS[request.operation]
   const costs = generates && request.isSent !== false
   const { usage, cost } = estimatedCharge(basis, inputUsage(basis))
-  const longest = longestFailover(configuration, outline.stream, routes.length)
   return {
     target: modelTarget(model.id),
     reserve: costs ? basis.bounds.reserve : 0,
-    // Every route may use its whole time before the first event.
-    leaseMilliseconds: longest + configuration.LEDGER_LEASE_MS,
+    leaseMilliseconds: configuration.LEDGER_LEASE_MS,
     estimate:
       usage && request.isSent !== false ? { provider: routes[0]?.provider.name ?? '', usage, cost } : null,
     advice: `Lower ${outputLimit}`,

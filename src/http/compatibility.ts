@@ -1,4 +1,4 @@
-import { compatibilityOf } from '../governance/principal.ts'
+import { compatibilityOf } from '../identity/principal.ts'
 import { invalidRequest } from '../lib/api-error.ts'
 import { COMPATIBILITIES, type Compatibility } from '../wire/compatibility.ts'
 import type { AppContext } from './context.ts'

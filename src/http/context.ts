@@ -1,9 +1,9 @@
 import type { Context } from 'hono'
+import type { CallerRights, CallIdentity } from '../calls/governed-call.ts'
 import type { Deps } from '../deps.ts'
 import type { Bindings } from '../env.ts'
-import type { CallerRights, CallIdentity } from '../governance/governed-call.ts'
-import type { RateLimit } from '../governance/ledger/contract.ts'
-import type { Administrator } from '../governance/principal.ts'
+import type { Administrator } from '../identity/principal.ts'
+import type { RateLimit } from '../ledger/contract.ts'
 import type { HostKind, Surface } from './surfaces.ts'
 
 /** Each context value, with the file that sets it and those that read it. */

@@ -1,6 +1,6 @@
 import { HTTPException } from 'hono/http-exception'
+import { errorCodeOf } from '../calls/governed-call.ts'
 import { ConfigurationError } from '../env.ts'
-import { errorCodeOf } from '../governance/governed-call.ts'
 import { ApiError, type ErrorKind, invalidRequest } from '../lib/api-error.ts'
 import { errorText, logEvent, redact } from '../lib/log.ts'
 import { nestedErrorCode, nestedErrorType } from '../wire/nested-error.ts'

@@ -1,5 +1,5 @@
-import { checkLimits } from '../governance/governed-call.ts'
-import { MOST_ADMISSIONS, renewRights } from '../governance/renew-rights.ts'
+import { checkLimits } from '../calls/governed-call.ts'
+import { withCurrentRights } from '../calls/renew-rights.ts'
 import type { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
 import type { AppContext } from './context.ts'
 import { declaredLength, readBody, readSmallBody } from './request-body.ts'
@@ -23,17 +23,13 @@ export async function readGovernedBody(context: AppContext): Promise<OwnedBytes>
 /** @throws ApiError rate_limited, or unauthorized for a key that is no longer valid. */
 export async function requireRoom(context: AppContext): Promise<void> {
   const { deps } = context.var
-  let { rights } = context.var
-  for (let checks = 0; checks < MOST_ADMISSIONS; checks++) {
-    const verdict = await checkLimits(deps, rights)
-    if (verdict === null) return
-    if (verdict.kind === 'refused') {
-      context.set('rateLimit', verdict.rateLimit ?? null)
-      throw verdict.error
-    }
-    rights = await renewRights(deps, rights, verdict)
+  const verdict = await withCurrentRights(deps, context.var.rights, (rights) => {
     context.set('rights', rights)
-  }
+    return checkLimits(deps, rights)
+  })
+  if (verdict === null) return
+  context.set('rateLimit', verdict.rateLimit ?? null)
+  throw verdict.error
 }
 
 /** Whether a body may be read without a check: there is none, or it declares a small length and is not compressed. */

@@ -2,27 +2,26 @@ import { Hono } from 'hono'
 import { RegExpRouter } from 'hono/router/reg-exp-router'
 import type { AppContext, AppEnv } from './context.ts'
 import { renderError } from './errors.ts'
-import { isSmallBody } from './governed-body.ts'
 import { audit } from './middleware/audit.ts'
-import { recallCaller } from './middleware/authenticate.ts'
 import { drainBody } from './middleware/drain-body.ts'
-import { beginRequest, type CreateDeps, setRequestIdHeaders } from './middleware/request-context.ts'
+import { type CreateDeps, setRequestIdHeaders } from './middleware/request-context.ts'
+import { everyRequest, KEYED_REQUEST } from './request-steps.ts'
 import { MODEL_CALLS } from './routes/model-calls.ts'
 
 /**
- * The short path of calls of models: a request with a small body, whose key this isolate knows to be valid, meets no
- * middleware but those that it can fail by. Routing and the chain of middleware take about a tenth of a whole call. It is
- * handled by the same functions as on the way through `app`, which every other request takes.
+ * The short path of calls of models: a request that passes each step without its middleware, such as one with a small body
+ * whose key this isolate knows to be valid. Routing and the chain of middleware take about a tenth of a whole call. It is handled
+ * by the same functions as on the way through `app`, which every other request takes.
  */
 export function withKnownCallers(app: Hono<AppEnv>, createDeps: CreateDeps): Hono<AppEnv> {
+  const steps = [...everyRequest(createDeps), ...KEYED_REQUEST]
   const throughApp = (context: AppContext) =>
     app.fetch(context.req.raw, context.env, context.executionCtx as ExecutionContext)
   // One handler for each path: with more, Hono makes a chain of promises.
   const calls = new Hono<AppEnv>({ router: new RegExpRouter() })
   for (const [path, handle] of MODEL_CALLS) {
     calls.post(path, (context) => {
-      beginRequest(context, createDeps)
-      if (!isOrdinary(context) || !recallCaller(context)) return throughApp(context)
+      if (!steps.every(({ passes }) => passes(context))) return throughApp(context)
       const work = answer(context, handle)
       // As in `request-context`.
       context.get('deps').waitUntil(work)
@@ -32,10 +31,6 @@ export function withKnownCallers(app: Hono<AppEnv>, createDeps: CreateDeps): Hon
   calls.notFound(throughApp)
   return calls
 }
-
-/** Whether a request needs no answer for browsers, and no check before its body is read. */
-const isOrdinary = (context: AppContext): boolean =>
-  context.req.raw.headers.get('origin') === null && isSmallBody(context)
 
 /** The answer of a call, or its error as after the chain of middleware. Never rejects. */
 async function answer(

@@ -1,5 +1,6 @@
 import { mcpAccessError } from '../integrations/mcp-server/mcp-access.ts'
 import { ApiError } from '../lib/api-error.ts'
+import { missingTypes } from './accepted-types.ts'
 import type { AppContext } from './context.ts'
 import { requireRoom } from './governed-body.ts'
 import { ownOrigin } from './own-origin.ts'
@@ -20,8 +21,7 @@ export async function requireMcpRequest(context: AppContext): Promise<void> {
   if (type !== 'application/json') {
     throw new ApiError('unsupported_media_type', 'The header Content-Type must be application/json.')
   }
-  const accepted = context.req.header('accept')?.toLowerCase().split(',').map(mediaType) ?? []
-  const missing = ['application/json', 'text/event-stream'].filter((each) => !accepted.includes(each))
+  const missing = missingTypes(context.req.header('accept'), ['application/json', 'text/event-stream'])
   if (missing.length > 0) {
     throw new ApiError('not_acceptable', `The header Accept must list ${missing.join(' and ')}.`)
   }
@@ -32,8 +32,6 @@ export function requireMcpAccess(context: AppContext): void {
   const error = mcpAccessError(context.var.rights.principal)
   if (error !== null) throw error
 }
-
-const mediaType = (range: string) => range.split(';')[0]?.trim()
 
 /** A page of another origin must not use a key that a program on the same machine holds (MCP, Transports, Security). */
 function requireKnownOrigin(context: AppContext): void {

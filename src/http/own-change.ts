@@ -1,5 +1,5 @@
-import type { Administration } from '../governance/administration/administration.ts'
-import type { Actor } from '../governance/audit-record.ts'
+import type { Actor } from '../ledger/audit-record.ts'
+import type { Administration } from '../ledger/changes/audited-change.ts'
 import type { AppContext } from './context.ts'
 
 /** A change that a user makes to what is its own, by a request that is not one of the management API. */

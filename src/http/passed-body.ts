@@ -1,6 +1,6 @@
 import { ApiError } from '../lib/api-error.ts'
 import { PartReader } from '../lib/bytes/read-bytes.ts'
-import type { RequestContent } from '../responses/types.ts'
+import type { RequestContent } from '../responses/model/types.ts'
 import type { AppContext } from './context.ts'
 import {
   type BodySource,

@@ -17,8 +17,9 @@ const DRAIN_MILLISECONDS = 5_000
 /** A sender that pauses for longer has lost its connection, or occupies memory on purpose. */
 const LONGEST_PAUSE_MS = 30_000
 
-export const tooLarge = () =>
-  new ApiError('too_large', `The request body is larger than ${MAXIMUM_BODY_BYTES} bytes.`)
+/** @param most bytes; another bound than that of JSON endpoints only where a body is read before its sender is known. */
+export const tooLarge = (most = MAXIMUM_BODY_BYTES) =>
+  new ApiError('too_large', `The request body is larger than ${most} bytes.`)
 
 /** A body after decompression. */
 export interface BodySource {

@@ -22,11 +22,15 @@ export function unknownRoute(app: Hono<AppEnv>, context: AppContext): ApiError {
 
 /** Refuses surfaces that the host of the request does not serve. @throws ApiError not_found */
 export async function requireServedHost(context: AppContext, next: Next): Promise<void> {
-  if (context.get('host') === 'llm' && !KEY_HEADERS.llm[context.get('surface')]) {
+  if (!isServedHost(context)) {
     throw notServed(context, ' on this host, which serves chat completions, completions and models.')
   }
   await next()
 }
+
+/** Whether the host of a request serves its surface. */
+export const isServedHost = (context: AppContext): boolean =>
+  context.get('host') !== 'llm' || KEY_HEADERS.llm[context.get('surface')] !== undefined
 
 function notServed({ req }: AppContext, reason: string): ApiError {
   const route = redactEncoded(`${req.method} ${req.path}`.slice(0, 200))

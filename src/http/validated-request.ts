@@ -1,5 +1,5 @@
 import { zValidator } from '@hono/zod-validator'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { ApiError, invalidRequest, notFound } from '../lib/api-error.ts'
 import { redactEncoded } from '../lib/log.ts'
 import { issueReason, type SchemaIssue } from '../lib/schema-issues.ts'

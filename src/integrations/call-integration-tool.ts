@@ -2,10 +2,7 @@
  * One call of a tool of an integration: connection, rights, policies, limits, credential, upstream. The MCP endpoint and
  * responses both call tools through it.
  */
-import type { CallIdentity } from '../governance/governed-call.ts'
-import type { Principal } from '../governance/principal.ts'
-import type { IntegrationTarget } from '../governance/target.ts'
-import { ApiError, invalidRequest } from '../lib/api-error.ts'
+
 import {
   callPreparedTool,
   type Preparation,
@@ -13,10 +10,14 @@ import {
   type ToolAnswer,
   type ToolCallDeps,
   type ToolCallResult,
-} from './call-tool.ts'
+} from '../calls/call-tool.ts'
+import type { CallIdentity } from '../calls/governed-call.ts'
+import type { IntegrationTarget } from '../calls/target.ts'
+import type { Principal } from '../identity/principal.ts'
+import { ApiError, invalidRequest } from '../lib/api-error.ts'
+import { type CredentialDeps, sendAuthorized } from './brokers/credentials.ts'
 import { type CatalogDeps, findTool } from './catalog/tool-catalog.ts'
 import { connectHint } from './connections/connect-url.ts'
-import { type CredentialDeps, credentialOf, reportRefused } from './connections/credentials.ts'
 import { resolveConnection } from './connections/resolve-connection.ts'
 import { opaqueContent } from './opaque-content.ts'
 import {
@@ -26,7 +27,6 @@ import {
   type ConnectionResolution,
   CredentialsUnavailable,
   type Integration,
-  type UpstreamCredential,
   type UpstreamToolResult,
 } from './types.ts'
 import { callUpstream, type UpstreamDeps } from './upstream/call-upstream.ts'
@@ -194,7 +194,7 @@ function credentialsUnavailable(integration: Integration, connection: Connection
   return new ApiError('upstream', message, { code: 'credentials_unavailable', details })
 }
 
-/** Calls the upstream. A credential that it refuses is replaced once, if a newer one is there: nothing was executed then. */
+/** Calls the upstream. */
 async function execute(
   deps: IntegrationCallDeps,
   tool: CatalogTool,
@@ -204,18 +204,10 @@ async function execute(
 ): Promise<ToolAnswer> {
   const { integration } = tool
   const input = JSON.parse(json) as Record<string, unknown>
-  const send = async (credential: UpstreamCredential) =>
-    answerOf(await callUpstream(deps, { tool, arguments: input, credential, signal }))
   try {
-    const credential = await credentialOf(deps, integration, connection)
-    try {
-      return await send(credential)
-    } catch (error) {
-      if (!(error instanceof CredentialsUnavailable) || connection === null) throw error
-      const isReplaced = await reportRefused(deps, integration, connection, credential)
-      if (!isReplaced) throw error
-      return await send(await credentialOf(deps, integration, connection))
-    }
+    return await sendAuthorized(deps, integration, connection, async (credential) =>
+      answerOf(await callUpstream(deps, { tool, arguments: input, credential, signal })),
+    )
   } catch (error) {
     if (!(error instanceof CredentialsUnavailable)) throw error
     throw credentialsUnavailable(integration, connection)

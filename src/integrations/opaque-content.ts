@@ -1,4 +1,4 @@
-import type { OpaqueContent, ToolAnswer } from './call-tool.ts'
+import type { OpaqueContent, ToolAnswer } from '../calls/call-tool.ts'
 
 /** Content blocks whose members are texts (MCP, ContentBlock). */
 const TEXT_TYPES = ['text', 'resource_link']

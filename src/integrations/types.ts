@@ -156,3 +156,6 @@ export class CredentialsUnavailable extends Error {
     this.connectionId = connectionId
   }
 }
+
+/** Limits of one catalogue. A caller's list has the tools of all its integrations, and the isolate has 128 MB. */
+export const MOST_TOOLS = 2_000

@@ -1,5 +1,6 @@
 import ipaddr from 'ipaddr.js'
 import { BoundedMap } from './bounded-map.ts'
+import { withoutTrailing } from './without-trailing.ts'
 
 /**
  * The only outbound fetch. Addresses come from administrators, never from callers, and still each is checked: https, an
@@ -36,7 +37,7 @@ export interface EgressOptions {
 }
 
 /** A host name as rules and refusals have it: in lower case, without the dots of the root. */
-export const plainHost = ({ hostname }: URL): string => hostname.toLowerCase().replace(/\.+$/, '')
+export const plainHost = ({ hostname }: URL): string => withoutTrailing(hostname.toLowerCase(), '.')
 
 /**
  * @param allow lowercase `host:port` exceptions, for loopback and private upstreams (configuration EGRESS_ALLOW).

@@ -6,6 +6,11 @@
 /** Entries of the table of shifts: a power of two, small because every provider has a table. */
 const TABLE_SIZE = 4_096
 const LONGEST_SHIFT = 255
+/**
+ * Bytes that are compared at each place. A longer text stands where its beginning does, up to where they differ: bytes could
+ * repeat what is nearly the whole of it.
+ */
+const MOST_COMPARED = 256
 /** Bytes of a large body lie in a resizable buffer, which the engine reads slowly one by one: they are copied first. */
 const COPIED_BYTES = 16 * 1024
 
@@ -18,10 +23,10 @@ const fold = (byte: number): number => FOLDED[byte] as number
 const hashOf = (first: number, second: number): number => ((first << 5) ^ second) & (TABLE_SIZE - 1)
 
 export class TextSearch {
-  /** Bytes of the longest text. */
+  /** Bytes in which a text is found. */
   readonly longest: number
   readonly #texts: readonly Uint8Array[]
-  /** Bytes of the shortest text. */
+  /** Bytes in which the shortest text is found. */
   readonly #shortest: number
   /** By hash of two bytes: how far the window can be moved when it ends with them; 0 where a text may begin. */
   readonly #shifts: Uint8Array
@@ -29,7 +34,7 @@ export class TextSearch {
   /** @param texts of at least two bytes each. */
   constructor(texts: readonly Uint8Array[]) {
     this.#texts = texts.map((text) => text.map(fold))
-    const lengths = texts.map(({ length }) => length)
+    const lengths = texts.map(({ length }) => Math.min(MOST_COMPARED, length))
     this.longest = Math.max(0, ...lengths)
     this.#shortest = Math.min(...lengths)
     const longestShift = Math.min(LONGEST_SHIFT, this.#shortest - 1)
@@ -43,29 +48,51 @@ export class TextSearch {
   }
 
   occursIn(bytes: Uint8Array): boolean {
-    if (this.#texts.length === 0) return false
-    if (!(bytes.buffer instanceof ArrayBuffer && bytes.buffer.resizable)) return this.#occursIn(bytes)
+    if (!isSlow(bytes)) return this.#next(bytes, 0) !== null
     for (let at = 0; at < bytes.length; at += COPIED_BYTES) {
-      if (this.#occursIn(bytes.slice(at, at + COPIED_BYTES + this.longest))) return true
+      if (this.#next(bytes.slice(at, at + COPIED_BYTES + this.longest), 0)) return true
     }
     return false
   }
 
-  #occursIn(bytes: Uint8Array): boolean {
+  /** Where texts stand, apart from each other. Of those that begin at one place, the longest one counts. */
+  placesIn(bytes: Uint8Array): Span[] {
+    const copied = isSlow(bytes) ? bytes.slice() : bytes
+    const places: Span[] = []
+    for (let place = this.#next(copied, 0); place; place = this.#next(copied, place.end)) places.push(place)
+    return places
+  }
+
+  #next(bytes: Uint8Array, from: number): Span | null {
+    if (this.#texts.length === 0) return null
     const last = this.#shortest - 1
-    for (let at = last; at < bytes.length; ) {
+    for (let at = from + last; at < bytes.length; ) {
       const hash = hashOf(fold(bytes[at - 1] as number), fold(bytes[at] as number))
       const shift = this.#shifts[hash] as number
-      if (shift === 0 && this.#texts.some((text) => standsAt(text, bytes, at - last))) return true
+      if (shift === 0) {
+        const start = at - last
+        let end = start
+        for (const text of this.#texts) end = Math.max(end, endOf(text, bytes, start))
+        if (end > start) return { start, end }
+      }
       at += shift || 1
     }
-    return false
+    return null
   }
 }
 
-/** @param text in lower case. */
-function standsAt(text: Uint8Array, bytes: Uint8Array, start: number): boolean {
-  if (start + text.length > bytes.length) return false
-  for (let at = 0; at < text.length; at++) if (fold(bytes[start + at] as number) !== text[at]) return false
-  return true
+/** A range of bytes. */
+export interface Span {
+  start: number
+  end: number
+}
+
+const isSlow = ({ buffer }: Uint8Array): boolean => buffer instanceof ArrayBuffer && buffer.resizable
+
+/** @param text in lower case. @returns the end of a text that begins at `start`, and `start` if none does. */
+function endOf(text: Uint8Array, bytes: Uint8Array, start: number): number {
+  const compared = Math.min(text.length, MOST_COMPARED)
+  let length = 0
+  while (length < text.length && fold(bytes[start + length] as number) === text[length]) length++
+  return length >= compared ? start + length : start
 }

@@ -1,7 +1,9 @@
 import { joinBytes } from './byte-edits.ts'
 import { TextSearch } from './secret-search.ts'
 
-const REDACTED = '[redacted]'
+const MARK = new TextEncoder().encode('[redacted]')
+/** Nothing is protected by cutting out single letters. */
+const SHORTEST = 2
 /** A shorter encoding of a secret may well be another text. */
 const SHORTEST_ENCODED = 8
 /**
@@ -13,11 +15,10 @@ const SHORTEST_IN_ANSWERS = 16
 /** A credential, of which the secrets must not occur in anything that is sent to a caller. */
 export type Secrets = { secrets: readonly string[] }
 
-/** The forms of one credential, prepared for texts, for bytes as Latin-1 characters, and for the bytes of answers. */
+/** The forms of one credential: all of them, and those that are cut out of answers. */
 interface Spellings {
-  inText: RegExp | null
-  inBytes: RegExp | null
-  inAnswers: { search: TextSearch; inBytes: RegExp } | null
+  all: TextSearch
+  long: TextSearch
 }
 
 /** By credential, because they are expensive to make. */
@@ -31,40 +32,20 @@ function spellingsOf(credential: Secrets): Spellings {
   return made
 }
 
-function makeSpellings(secrets: readonly string[]): Spellings {
-  const texts = spellAll(secrets)
-  const long = spellAll(secrets.filter(({ length }) => length >= SHORTEST_IN_ANSWERS))
-  const inAnswers = anyOf(long.map(latin1))
-  return {
-    inText: anyOf(texts),
-    inBytes: anyOf(texts.map(latin1)),
-    inAnswers: inAnswers && {
-      search: new TextSearch(long.map((text) => Buffer.from(text, 'utf8'))),
-      inBytes: inAnswers,
-    },
-  }
-}
+const makeSpellings = (secrets: readonly string[]): Spellings => ({
+  all: searchFor(secrets),
+  long: searchFor(secrets.filter(({ length }) => length >= SHORTEST_IN_ANSWERS)),
+})
 
-/** The UTF-8 bytes of a text, each as one character. */
-const latin1 = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
-
-/** @param texts in the order in which they are tried. @returns a pattern for them in any case; null for none. */
-function anyOf(texts: readonly string[]): RegExp | null {
-  const escaped = texts.map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'))
-  return escaped.length === 0 ? null : new RegExp(escaped.join('|'), 'gi')
+function searchFor(secrets: readonly string[]): TextSearch {
+  const texts = [...new Set(secrets.flatMap(spell))].map((text) => Buffer.from(text, 'utf8'))
+  return new TextSearch(texts.filter(({ length }) => length >= SHORTEST))
 }
 
 /**
  * The forms in which an upstream may repeat secrets: plain, escaped in JSON, percent-encoded, in hexadecimal digits, or in
  * base64 at any position of the encoded text (`Bearer <credential>`, `<user>:<credential>`).
- * @returns the longest first, so that none is cut in the middle of another; none for an empty secret.
  */
-function spellAll(secrets: readonly string[]): string[] {
-  const texts = secrets.filter((secret) => secret !== '').flatMap(spell)
-  const byFolded = new Map(texts.map((text) => [text.toLowerCase(), text]))
-  return [...byFolded.values()].toSorted((left, right) => right.length - left.length)
-}
-
 function spell(secret: string): string[] {
   const inHex = Buffer.from(secret, 'utf8').toString('hex')
   const encoded = [...inJson(secret), ...inPercent(secret), ...inBase64(secret), inHex]
@@ -106,41 +87,51 @@ function inBase64(text: string): string[] {
 
 /** Cuts the secrets of the gateway's credential out of a text, such as the value of a header. */
 export function withoutCredential(text: string, credential: Secrets): string {
-  const { inText } = spellingsOf(credential)
-  return inText ? text.replace(inText, REDACTED) : text
+  const bytes = Buffer.from(text, 'utf8')
+  const rest = redactCredential(bytes, credential)
+  return rest === bytes ? text : Buffer.from(rest).toString('utf8')
 }
 
 /** As `withoutCredential`, for the body of an error. @returns the same array when no secret occurs. */
 export const redactCredential = (body: Uint8Array, credential: Secrets): Uint8Array =>
-  cutOut(body, spellingsOf(credential).inBytes)
+  cutOut(body, spellingsOf(credential).all)
 
-/** As `redactCredential`, for an answer or a frame of one: fast, and without short secrets. */
-export function redactAnswer(bytes: Uint8Array, credential: Secrets): Uint8Array {
-  const { inAnswers } = spellingsOf(credential)
-  return inAnswers?.search.occursIn(bytes) ? cutOut(bytes, inAnswers.inBytes) : bytes
+/** As `redactCredential`, for an answer or a frame of one: without short secrets. */
+export const redactAnswer = (bytes: Uint8Array, credential: Secrets): Uint8Array =>
+  cutOut(bytes, spellingsOf(credential).long)
+
+/** As `redactAnswer`, for a value that is JSON. @returns the same value when no secret occurs. */
+export function redactJson<Value>(value: Value, credential: Secrets): Value {
+  if (credential.secrets.length === 0) return value
+  const bytes = new TextEncoder().encode(JSON.stringify(value))
+  const rest = redactAnswer(bytes, credential)
+  return rest === bytes ? value : JSON.parse(new TextDecoder().decode(rest))
 }
 
-function cutOut(body: Uint8Array, spellings: RegExp | null): Uint8Array {
-  if (!spellings) return body
-  // Latin-1 maps every byte to one character and back, so all other bytes stay as they are.
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1')
-  const rest = text.replace(spellings, REDACTED)
-  return rest === text ? body : Buffer.from(rest, 'latin1')
+function cutOut(body: Uint8Array, search: TextSearch): Uint8Array {
+  if (!search.occursIn(body)) return body
+  const pieces: Uint8Array[] = []
+  let from = 0
+  for (const { start, end } of search.placesIn(body)) {
+    pieces.push(body.subarray(from, start), MARK)
+    from = end
+  }
+  return joinBytes([...pieces, body.subarray(from)])
 }
 
 /** Searches a stream for a credential, across chunks, without changing it. */
 export class CredentialWatch {
   found = false
-  readonly #search: TextSearch | null
+  readonly #search: TextSearch
   /** The end of the last chunk, which may be the beginning of a secret. */
   #tail: Uint8Array = new Uint8Array()
 
   constructor(credential: Secrets) {
-    this.#search = spellingsOf(credential).inAnswers?.search ?? null
+    this.#search = spellingsOf(credential).long
   }
 
   look(chunk: Uint8Array): void {
-    if (this.found || !this.#search) return
+    if (this.found) return
     const longest = this.#search.longest
     // The chunk is searched where it lies; only its beginning is joined with the tail.
     const seam = joinBytes([this.#tail, chunk.subarray(0, longest)])

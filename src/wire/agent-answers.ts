@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** What agents and runs are shown as, on their surface and by the tools for clients of MCP (interface: Agents). */
 

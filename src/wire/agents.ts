@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { integrationSlug } from './integrations.ts'
 import { modelId, pageQuery, text, uuid } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /**
  * Forms in which the Responses surface answers: `headgate` as the interface describes it, `open_responses` as the

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { modelId, text, uuid } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { isAgentModel } from './agent-model.ts'
 import { cursorParameter, isPlainText } from './page-cursor.ts'
 

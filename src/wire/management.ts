@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { compatibility } from './compatibility.ts'
 import { instant, modelId, pageParameters, slug, text, uuid } from './management-fields.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /**
  * Members of model requests that Headgate reads. Other members are sent to the upstream as they are (interface: Chat

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** The end of a page: the time of its last row, in microseconds since the epoch, and that row's id. */
 export interface PagePosition {

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { LARGEST_INTEGER, pageParameters, period, text, uuid } from './management-fields.ts'
 import { jsonCursor } from './page-cursor.ts'
 
@@ -75,3 +75,11 @@ export const usageEventQuery = z.strictObject({ ...pageParameters, ...period })
 export type AuditQuery = z.infer<typeof auditQuery>
 export type UnrecordedPosition = z.infer<typeof unrecordedCursor>
 export type UsageQuery = z.infer<typeof usageQuery>
+
+/** Bytes of one direction, counted at the engine's input and again at the sink: inspected + uninspected = released + withheld. */
+export interface InspectionCounts {
+  inspected: number
+  uninspected: number
+  released: number
+  withheld: number
+}

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** The queries of the Responses surface (interface: Responses, Conversations; Events, Resume). */
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Compatibility } from './compatibility.ts'
 import { LONGEST_MODEL } from './model-requests.ts'
 
@@ -153,9 +153,11 @@ export interface HostedCallItem {
   error?: string | null
   /** Of an `mcp_call`. */
   server_label?: string
+  /** Of an `mcp_call` that the caller has approved: id of the request for that. */
+  approval_request_id?: string
 }
 
-/** A call of an integration's tool that waits for the caller's approval. Its arguments are complete from its end on. */
+/** A call of an integration's tool that waits for the caller's approval. Its arguments are complete from its beginning on. */
 export interface McpApprovalRequestItem {
   id: string
   type: 'mcp_approval_request'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** Rules of an organization for the tools that this service runs (`docs/tools.md`). */
 

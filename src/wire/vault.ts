@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { jsonCursor } from './page-cursor.ts'
 
 /** Kinds of secrets that the vault seals, in the order of a rotation. */

@@ -10,18 +10,20 @@ const MOST_RESULTS = 32
 const MOST_PARTS = 64
 
 /**
- * The results of the last calls with effects, by call id: a request that is repeated, because its answer was lost, gets the
- * first result. A call is recorded before it runs. If it has no result and does not run, the object has ended in its middle,
- * and the call is not run again; neither is one whose result was dropped, because all results together were too large.
+ * The calls of tools that have begun, and the results of the last ones with effects, by call id. A call is recorded, on disk,
+ * before it runs. A request that is repeated, because its answer was lost, gets the first result; a call without effects runs
+ * again. If a recorded call has no result, the object has ended in its middle, perhaps by it: it is not run again. Neither is one
+ * whose result was dropped, because all results together were too large.
  */
 export class CallResults {
   readonly #sql: SqlStorage
+  readonly #sync: () => Promise<void>
   readonly #now: () => number
-  readonly #running = new Map<string, Promise<unknown>>()
 
-  /** Creates the tables. */
-  constructor(sql: SqlStorage, now: () => number) {
+  /** Creates the tables. @param sync resolves when what was written is on disk. */
+  constructor(sql: SqlStorage, sync: () => Promise<void>, now: () => number) {
     this.#sql = sql
+    this.#sync = sync
     this.#now = now
     sql.exec(
       'CREATE TABLE IF NOT EXISTS calls (id TEXT PRIMARY KEY, begun INTEGER NOT NULL, parts INTEGER) WITHOUT ROWID',
@@ -32,17 +34,32 @@ export class CallResults {
   }
 
   /**
-   * Runs a call, or returns the result of its first run.
+   * Runs a call with effects, or returns the result of its first run. Calls are made one after another.
    * @throws WorkspaceError interrupted for a call that ended without a result, and what `run` throws, which had no effect.
    */
   async once<Result>(callId: string, run: () => Promise<Result>): Promise<Result> {
-    const running = this.#running.get(callId)
-    if (running) return running as Promise<Result>
-    const known = this.#known(callId)
+    const known = this.#known(callId, EFFECTS_UNKNOWN)
     if (known) return known.result as Result
-    const result = this.#run(callId, run)
-    this.#running.set(callId, result)
-    return result.finally(() => this.#running.delete(callId))
+    await this.#begin(callId)
+    try {
+      const result = await run()
+      this.#store(callId, JSON.stringify(result))
+      return result
+    } catch (error) {
+      if (hadNoEffect(error)) this.#forget(callId)
+      throw error
+    }
+  }
+
+  /** Runs a call without effects. @throws WorkspaceError interrupted if the object has ended in its middle; what `run` throws. */
+  async reading<Result>(callId: string, run: () => Promise<Result>): Promise<Result> {
+    this.#known(callId, NOTHING_CHANGED)
+    await this.#begin(callId)
+    try {
+      return await run()
+    } finally {
+      this.#forget(callId)
+    }
   }
 
   /** Deletes what is older than results are remembered. @returns when there will be more of it; null without any. */
@@ -54,13 +71,14 @@ export class CallResults {
     return oldest === null ? null : oldest + RESULT_MEMORY_MS + 1
   }
 
-  #known(callId: string): { result: unknown } | null {
+  /** @param message of a call that has begun, and has no result. */
+  #known(callId: string, message: string): { result: unknown } | null {
     this.#forgetOld()
     const call = this.#sql
       .exec<{ parts: number | null }>('SELECT parts FROM calls WHERE id = ?', callId)
       .toArray()[0]
     if (!call) return null
-    if (call.parts === null) throw interrupted()
+    if (call.parts === null) throw new WorkspaceError('interrupted', message)
     const parts = this.#sql.exec<{ text: string }>(
       'SELECT text FROM results WHERE call = ? ORDER BY number',
       callId,
@@ -68,16 +86,13 @@ export class CallResults {
     return { result: JSON.parse([...parts].map(({ text }) => text).join('')) }
   }
 
-  async #run<Result>(callId: string, run: () => Promise<Result>): Promise<Result> {
+  async #begin(callId: string): Promise<void> {
     this.#sql.exec('INSERT INTO calls (id, begun) VALUES (?, ?)', callId, this.#now())
-    try {
-      const result = await run()
-      this.#store(callId, JSON.stringify(result))
-      return result
-    } catch (error) {
-      if (hadNoEffect(error)) this.#sql.exec('DELETE FROM calls WHERE id = ?', callId)
-      throw error
-    }
+    await this.#sync()
+  }
+
+  #forget(callId: string): void {
+    this.#sql.exec('DELETE FROM calls WHERE id = ?', callId)
   }
 
   #store(callId: string, json: string): void {
@@ -112,8 +127,7 @@ export class CallResults {
 /** Refusals come before the first effect, or roll it back. */
 const hadNoEffect = (error: unknown): boolean => error instanceof WorkspaceError || error instanceof FileError
 
-const interrupted = (): WorkspaceError =>
-  new WorkspaceError(
-    'interrupted',
-    'The call was interrupted, and it is not known how much of it was done. Look at the files before you repeat it.',
-  )
+const EFFECTS_UNKNOWN =
+  'The call was interrupted, and it is not known how much of it was done. Look at the files before you repeat it.'
+const NOTHING_CHANGED =
+  'The call was interrupted, perhaps because it took too much time or memory. It has changed nothing. Ask for less at once.'

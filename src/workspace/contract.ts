@@ -4,9 +4,10 @@
  */
 export interface Operations {
   exec: { request: ExecRequest; result: { output: CommandOutput[] } }
-  read: { request: { path: string; offset: number; limit: number }; result: ReadResult }
+  read: { request: Repeated & { path: string; offset: number; limit: number }; result: ReadResult }
   write: { request: Repeated & { path: string; content: string }; result: WriteResult }
-  list: { request: { path: string; recursive: boolean }; result: { files: FileInfo[]; more: boolean } }
+  /** Without an id for the owner of the files, whose list is no call of a tool. */
+  list: { request: Partial<Repeated> & ListRequest; result: { files: FileInfo[]; more: boolean } }
   search: { request: SearchRequest; result: SearchResult }
   patch: { request: Repeated & { patch: string }; result: { changes: FileChange[] } }
   download: { request: { path: string }; result: never }
@@ -16,7 +17,10 @@ export interface Operations {
 }
 export type Operation = keyof Operations
 
-/** A call with effects. A repeated request with the same id gets the first result, and has no second effect. */
+/**
+ * A call of a tool. It is recorded before it begins: if the object ends in its middle, a repeated request is refused as
+ * interrupted. A repeated request of a call with effects gets the first result, and has no second effect.
+ */
 export interface Repeated {
   callId: string
 }
@@ -77,7 +81,12 @@ export interface FileInfo {
   modifiedAt: number
 }
 
-export interface SearchRequest {
+export interface ListRequest {
+  path: string
+  recursive: boolean
+}
+
+export interface SearchRequest extends Repeated {
   /** RE2 syntax. */
   pattern: string
   path: string
@@ -88,7 +97,10 @@ export interface SearchRequest {
 
 export interface SearchResult {
   matches: Array<{ path: string; line: number; text: string }>
+  /** There are more matches, or may be. */
   more: boolean
+  /** The bounds of one search have ended it before all text was searched. Absent from an older script. */
+  unsearched?: boolean
 }
 
 export interface FileChange {

@@ -1,4 +1,5 @@
 import { hasTable } from '../lib/has-table.ts'
+import { inTurns } from '../lib/slices.ts'
 import { CallResults } from './call-results.ts'
 import {
   type ExecRequest,
@@ -17,6 +18,7 @@ import { resolvePath } from './files/paths.ts'
 import { MOST_WAITING_CALLS, RESULT_MEMORY_MS, SHELL_LIMITS, WORKSPACE_LIFETIME_MS } from './limits.ts'
 import { listFiles } from './list-files.ts'
 import { applyPatch, writeFile } from './patch/apply-patch.ts'
+import { readLines } from './read-lines.ts'
 import { searchFiles } from './search-files.ts'
 import { runCommands, type ShellNetwork } from './shell/run-commands.ts'
 
@@ -28,13 +30,10 @@ interface Open {
 
 /** A call that runs, or waits for its turn. */
 interface Pending {
-  /** Undefined for a call that has no effect. */
+  /** Undefined for one that is not of a tool. */
   callId?: string
   stop: AbortController
 }
-
-/** Begins the effects of a call, at most once for its id. */
-type Begin = <Result>(work: () => Promise<Result>) => Promise<Result>
 
 /** When the workspace deletes itself, in milliseconds since the epoch. */
 const EXPIRY = 'expiry'
@@ -42,16 +41,15 @@ const EXPIRY = 'expiry'
 const RENEWAL_STEP_MS = 3_600_000
 /** Calls of one response are aborted together, by requests of their own: the next must not begin between them. */
 const ABORTS_TOGETHER_MS = 100
-const READ_LIMIT = 64 * 1024
 const MOST_LISTED = 2_000
 
-const decoder = new TextDecoder()
+/** Their results are remembered, since they must not run twice. */
+const WITH_EFFECTS: readonly Operation[] = ['exec', 'write', 'patch']
 
 type Handlers = {
   [Name in Exclude<Operation, 'download' | 'abort' | 'remove'>]: (
     open: Open,
     request: Operations[Name]['request'],
-    begin: Begin,
     signal: AbortSignal,
   ) => Promise<Operations[Name]['result']>
 }
@@ -76,19 +74,21 @@ export class Workspace {
     name: Name,
     request: Operations[Name]['request'] & Timed,
   ): Promise<Operations[Name]['result']> {
-    const { callId } = request as { callId?: string }
+    const { callId } = request
     return this.#inTurn(callId, async ({ signal }) => {
       if (signal.aborted) throw new WorkspaceError('interrupted', 'The call was stopped before it began.')
+      requireInTime(request)
       // A list is also read for conversations that never had a file: it stores nothing.
       if (name === 'list' && !this.#exists()) return { files: [], more: false } as never
       const open = await this.#opened()
       const removals = this.#removals
-      const begin: Begin = async (work) => {
-        await this.#setAlarm(Date.now() + RESULT_MEMORY_MS)
-        return open.calls.once(callId ?? '', () => inTime(request, work))
-      }
+      const work = () => (this.#handlers[name] as Handlers[Name])(open, request, signal)
       try {
-        return await (this.#handlers[name] as Handlers[Name])(open, request, begin, signal)
+        if (callId === undefined) return await work()
+        await this.#setAlarm(Date.now() + RESULT_MEMORY_MS)
+        return await (WITH_EFFECTS.includes(name)
+          ? open.calls.once(callId, work)
+          : open.calls.reading(callId, work))
       } catch (error) {
         if (removals !== this.#removals)
           throw new WorkspaceError('interrupted', 'The files were deleted meanwhile.')
@@ -104,12 +104,16 @@ export class Workspace {
     return calls.length > 0
   }
 
-  /** The bytes of a file; null without such a file. Never creates a workspace. */
+  /** The bytes of a file; null for a path that does not lead to one. Never creates a workspace. */
   async download(path: string): Promise<Uint8Array | null> {
     if (!this.#exists()) return null
     const { files } = await this.#opened()
-    const entry = files.find(path)
-    return entry?.type === 'file' ? files.read(path) : null
+    try {
+      return files.read(path)
+    } catch (error) {
+      if (error instanceof FileError) return null
+      throw error
+    }
   }
 
   /** Deletes everything. A running call ends, and those that wait do not begin. */
@@ -135,17 +139,15 @@ export class Workspace {
   }
 
   readonly #handlers: Handlers = {
-    exec: (open, request, begin, signal) => begin(() => this.#exec(open, request, signal)),
+    exec: (open, request, signal) => this.#exec(open, request, signal),
     read: async ({ files }, { path, offset, limit }) =>
-      linesOf(textOf(files.read(inWorkspace(path))), offset, limit),
-    write: ({ files }, { path, content }, begin) =>
-      begin(async () =>
-        this.#atomically(() => {
-          const target = inWorkspace(path)
-          const created = writeFile(files, target, content)
-          return { path: target, bytes: files.get(target).size, created }
-        }),
-      ),
+      readLines(files.read(inWorkspace(path)), offset, limit),
+    write: async ({ files }, { path, content }) =>
+      this.#atomically(() => {
+        const target = inWorkspace(path)
+        const created = writeFile(files, target, content)
+        return { path: target, bytes: files.get(target).size, created }
+      }),
     list: async ({ files }, { path, recursive }) => {
       const all: FileInfo[] = []
       for (const file of listFiles(files, inWorkspace(path), recursive)) {
@@ -154,9 +156,8 @@ export class Workspace {
       }
       return { files: all, more: false }
     },
-    search: ({ files }, request) => searchFiles(files, request),
-    patch: ({ files }, { patch }, begin) =>
-      begin(async () => ({ changes: this.#atomically(() => applyPatch(files, patch)) })),
+    search: ({ files }, request, signal) => inTurns(searchFiles(files, request, signal)),
+    patch: async ({ files }, { patch }) => ({ changes: this.#atomically(() => applyPatch(files, patch)) }),
   }
 
   async #exec(
@@ -169,8 +170,6 @@ export class Workspace {
       outputBytes: Math.min(outputBytes, SHELL_LIMITS.outputBytes),
     }
     const network = egress.allow.length > 0 ? this.#networkOf(egress) : null
-    // What is stored survives a command that never ends, after which this call is not run again.
-    await this.#storage.sync()
     return { output: await runCommands(files, commands, limits, network, signal) }
   }
 
@@ -209,7 +208,8 @@ export class Workspace {
     if (this.#open) return this.#open
     const now = () => Date.now()
     const { sql } = this.#storage
-    this.#open = { files: new FileStore(new Entries(sql, now)), calls: new CallResults(sql, now) }
+    const sync = () => this.#storage.sync()
+    this.#open = { files: new FileStore(new Entries(sql, now)), calls: new CallResults(sql, sync, now) }
     return this.#open
   }
 
@@ -237,40 +237,13 @@ const pause = (milliseconds: number) => new Promise<void>((done) => setTimeout(d
 
 const inWorkspace = (path: string): string => resolvePath(WORKSPACE_FOLDER, path)
 
-/** Does work whose caller still waits. @throws WorkspaceError busy */
-async function inTime<Result>({ startBefore = Infinity }: Timed, work: () => Promise<Result>) {
-  if (Date.now() < startBefore) return work()
-  throw new WorkspaceError('busy', 'The call has waited too long for this workspace. Nothing was done.')
+/** @throws WorkspaceError busy if its caller does not wait any more */
+function requireInTime({ startBefore = Infinity }: Timed): void {
+  if (Date.now() >= startBefore)
+    throw new WorkspaceError('busy', 'The call has waited too long for this workspace. Nothing was done.')
 }
 
 function workspaceErrorOf({ code, message }: FileError): WorkspaceError {
   const quota = ['EDQUOT', 'ENOSPC', 'EFBIG'].includes(code)
   return new WorkspaceError(code === 'ENOENT' ? 'not_found' : quota ? 'quota' : 'invalid', message)
-}
-
-function textOf(bytes: Uint8Array): string {
-  if (bytes.subarray(0, 8_192).includes(0))
-    throw new WorkspaceError('invalid', 'The file is binary. Use the shell.')
-  return decoder.decode(bytes)
-}
-
-function linesOf(text: string, offset: number, limit: number) {
-  const lines = text.split('\n')
-  if (lines.at(-1) === '') lines.pop()
-  const chosen: string[] = []
-  let length = 0
-  for (const line of lines.slice(offset - 1, offset - 1 + limit)) {
-    length += line.length + 1
-    if (length > READ_LIMIT && chosen.length > 0) break
-    chosen.push(line.slice(0, READ_LIMIT))
-    if (length > READ_LIMIT) break
-  }
-  const lastLine = Math.max(0, offset - 1 + chosen.length)
-  return {
-    content: chosen.join('\n'),
-    firstLine: offset,
-    lastLine,
-    totalLines: lines.length,
-    cut: length > READ_LIMIT,
-  }
 }

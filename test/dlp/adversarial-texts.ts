@@ -1,4 +1,4 @@
-import type { CustomDetector } from '../../src/governance/dlp/types.ts'
+import type { CustomDetector } from '../../src/dlp/types.ts'
 
 /** Texts made to keep a matcher busy: long runs of almost, beginnings without end, deep nesting. By length in units. */
 export interface AdversarialText {

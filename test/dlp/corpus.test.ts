@@ -1,6 +1,13 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { findLeaks, measureHoldBack, spelledSamples } from '../../scripts/bench-dlp/streams.ts'
-import { buildCorpus, type Corpus, SURROUNDINGS, surroundedSamples } from './corpus/corpus.ts'
+import {
+  ADJOINING,
+  buildCorpus,
+  type Corpus,
+  GLUED,
+  SURROUNDINGS,
+  surroundedSamples,
+} from './corpus/corpus.ts'
 import type { LabelType } from './corpus/values.ts'
 import { detectorOf, fullProfile } from './engine-under-test.ts'
 import { buildFakerCorpus } from './faker-corpus.ts'
@@ -122,6 +129,22 @@ describe('marks around values', () => {
     const weak = STRUCTURED.filter((type) => quality.recall(type) < 0.95)
     expect(weak.map((type) => `${type} ${quality.recall(type).toFixed(2)}`)).toEqual([])
   })
+})
+
+describe('what adjoins values', () => {
+  const weakOf = (mark: (typeof ADJOINING)[number], types: readonly LabelType[]): string[] => {
+    const quality = qualityOf(surroundedSamples(60, SEED, mark, true))
+    return types
+      .filter((type) => quality.recall(type) < 0.95)
+      .map((type) => `${type} ${quality.recall(type).toFixed(2)}`)
+  }
+  // What looks like a host or an address in the name of a file is a name or a version.
+  const tied = STRUCTURED.filter((type) => type !== 'domain' && type !== 'ip').concat('phone')
+  /** Letters make codes and keys other ones. */
+  const glued: readonly LabelType[] = ['card', 'iban', 'us_routing', 'us_ssn', 'us_itin']
+
+  it.each(ADJOINING)('finds values beside %j and %j', (...mark) => expect(weakOf(mark, tied)).toEqual([]))
+  it.each(GLUED)('finds values right beside %j and %j', (...mark) => expect(weakOf(mark, glued)).toEqual([]))
 })
 
 describe('streams', () => {

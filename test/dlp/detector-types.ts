@@ -1,4 +1,4 @@
-import { BUILT_IN_DETECTORS } from '../../src/governance/dlp/detectors/registry.ts'
+import { BUILT_IN_DETECTORS } from '../../src/dlp/detectors/registry.ts'
 import type { LabelType } from './corpus/values.ts'
 
 /** The engine's detectors in the words of the corpus. */

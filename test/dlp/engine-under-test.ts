@@ -1,8 +1,8 @@
-import { BUILT_IN_DETECTORS } from '../../src/governance/dlp/detectors/registry.ts'
-import * as profiles from '../../src/governance/dlp/policy/profile-detector.ts'
-import { detect } from '../../src/governance/dlp/scan/detect.ts'
-import type { TextDetector } from '../../src/governance/dlp/stream/text-stream.ts'
-import type { CustomDetector, Finding, Profile } from '../../src/governance/dlp/types.ts'
+import { BUILT_IN_DETECTORS } from '../../src/dlp/detectors/registry.ts'
+import * as profiles from '../../src/dlp/policy/profile-detector.ts'
+import { detect } from '../../src/dlp/scan/detect.ts'
+import type { TextDetector } from '../../src/dlp/stream/text-stream.ts'
+import type { CustomDetector, Finding, Profile } from '../../src/dlp/types.ts'
 
 /** Every detector of the engine at the score that policies get when they name none. */
 export function fullProfile(custom: readonly CustomDetector[] = []): Profile {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { detect } from '../../src/governance/dlp/scan/detect.ts'
-import { holdBack } from '../../src/governance/dlp/stream/hold-back.ts'
-import { EVERYTHING, profileOf } from '../unit/governance/dlp/finding.ts'
+import { detect } from '../../src/dlp/scan/detect.ts'
+import { holdBack } from '../../src/dlp/stream/hold-back.ts'
+import { EVERYTHING, profileOf } from '../unit/dlp/finding.ts'
 import { growthOf } from './timing.ts'
 
 /** What starts something that detectors follow, over and over. */

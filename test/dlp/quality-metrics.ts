@@ -1,4 +1,4 @@
-import type { Finding } from '../../src/governance/dlp/types.ts'
+import type { Finding } from '../../src/dlp/types.ts'
 import type { Label, Sample } from './corpus/labelled-text.ts'
 import type { LabelType } from './corpus/values.ts'
 import { typeOfDetector } from './detector-types.ts'

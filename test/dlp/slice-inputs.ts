@@ -1,4 +1,4 @@
-import type { Operation } from '../../src/gateway/operations.ts'
+import type { Operation } from '../../src/gateway/protocols/operations.ts'
 
 /** A request that is one long text or token of one kind, by its length in bytes. */
 export interface SliceInput {

@@ -135,6 +135,8 @@ export const SPELLING_VARIANTS: readonly SpellingVariant[] = [
   parted('en dashes', '–', ['card', 'us_ssn', 'us_itin']),
   parted('double spaces', '  ', ['card', 'iban']),
   parted('line breaks', '\n', ['card', 'iban']),
+  parted('tabs', '\t', ['card', 'iban']),
+  parted('underscores', '_'),
   eachUnit('a space in each gap', ['card', 'iban'], (unit, index) =>
     index === 0 || unit === ' ' || unit === '-' ? unit : ` ${unit}`,
   ),

@@ -1,14 +1,15 @@
-import { VENDOR_KEYS } from '../../src/governance/dlp/detectors/vendor-keys.ts'
-import { TokenVault } from '../../src/governance/dlp/policy/actions.ts'
-import { PolicyEngine } from '../../src/governance/dlp/policy/policy-engine.ts'
-import { detectorOf } from '../../src/governance/dlp/policy/profile-detector.ts'
-import { detectAfter } from '../../src/governance/dlp/scan/detect.ts'
-import { ScanBudget } from '../../src/governance/dlp/scan/scan-budget.ts'
-import { holdBack } from '../../src/governance/dlp/stream/hold-back.ts'
-import { TextStream } from '../../src/governance/dlp/stream/text-stream.ts'
-import type { CustomDetector, Profile } from '../../src/governance/dlp/types.ts'
+import { VENDOR_KEYS } from '../../src/dlp/detectors/vendor-keys.ts'
+import { TokenVault } from '../../src/dlp/policy/actions.ts'
+import { PolicyEngine } from '../../src/dlp/policy/policy-engine.ts'
+import { detectorOf } from '../../src/dlp/policy/profile-detector.ts'
+import { detectAfter } from '../../src/dlp/scan/detect.ts'
+import { ScanBudget } from '../../src/dlp/scan/scan-budget.ts'
+import { holdBack } from '../../src/dlp/stream/hold-back.ts'
+import { TextStream } from '../../src/dlp/stream/text-stream.ts'
+import type { CustomDetector, Profile } from '../../src/dlp/types.ts'
 import { drained } from '../../src/lib/slices.ts'
 import type { StepCounter } from '../harness/counted-steps.ts'
+import { describeGrowth, grown, randomText, type Trial } from '../harness/step-search.ts'
 import { SeededRandom } from './corpus/seeded-random.ts'
 import { fullProfile } from './engine-under-test.ts'
 
@@ -34,16 +35,6 @@ const CUSTOM: readonly CustomDetector[] = [
   { id: 'terms', kind: 'dictionary', terms: ['a', 'a b', 'a b a', 'term', 'term term', '1 1 1 1'], score: 1 },
 ]
 
-/** A text of a length in units. */
-export type Growing = (units: number) => string
-
-export interface Trial {
-  name: string
-  text: Growing
-}
-
-const fill = (unit: string, units: number) => unit.repeat(Math.ceil(units / unit.length)).slice(0, units)
-
 /** Every fragment by itself, and with each separator after it. */
 export const simpleTrials = (): Trial[] =>
   FRAGMENTS.flatMap((fragment) =>
@@ -53,25 +44,8 @@ export const simpleTrials = (): Trial[] =>
 /** One unit over and over. */
 export const repeating = (unit: string): Trial => grown('', [[unit, 1]], '!!!')
 
-/** `head`, then the parts in turn, each repeated so many times, over and over, and `tail`. */
-function grown(head: string, parts: ReadonlyArray<readonly [string, number]>, tail: string): Trial {
-  const unit = parts.map(([fragment, times]) => fragment.repeat(times)).join('')
-  const name = JSON.stringify([head, parts, tail])
-  return { name, text: (units) => head + fill(unit, units) + tail }
-}
-
-/** A random combination of fragments. Some double a part with the length: long runs, each of which ends. */
-export function randomTrial(random: SeededRandom): Trial {
-  const some = () => random.pick(FRAGMENTS)
-  const parts = Array.from({ length: random.integer(1, 3) }, () => [some(), random.integer(1, 5)] as const)
-  const [head, tail] = [random.pick(['', some()]), random.pick(['', '!!!', some()])]
-  if (random.integer(1, 3) > 1) return grown(head, parts, tail)
-  const [run, rest] = [some(), parts.map(([fragment]) => fragment).join('')]
-  return {
-    name: JSON.stringify({ head, run, rest, tail }),
-    text: (units) => `${head}${fill(run, units / 2)}${fill(rest, units / 2)}${tail}`,
-  }
-}
+/** A random combination of fragments. */
+export const randomTrial = (random: SeededRandom): Trial => randomText(random, FRAGMENTS)
 
 const PROFILE = fullProfile()
 const WITH_CUSTOM = fullProfile(CUSTOM)
@@ -111,39 +85,19 @@ export const WAYS = {
   'tool arguments': asArguments,
 } satisfies Record<string, (text: string) => void>
 
-/** Fourfold texts may take this many times as many steps: linear work takes 4, squared work 16. */
-const MOST_GROWTH = 5.2
-/** Units of the smaller text. What has a limit, such as the length of a key, grows faster below that limit. */
-const SIZES = [1_000, 4_000, 16_000]
-
 /** Blocks and characters for each unit of a text; the worst that are known take half of it. */
 const MOST_STEPS_PER_UNIT = 2_000
 
-/**
- * The steps of a trial, at the first size at which they do not grow too fast, or at the last.
- * @returns a description if they grow too fast or are too many.
- */
-export function describeExcess(
+/** As `describeGrowth`, of an inspection. */
+export const describeExcess = (
   counter: StepCounter,
   inspect: (text: string) => void,
   { name, text }: Trial,
-): string[] {
-  const stepsAt = (units: number) => {
+): string[] =>
+  describeGrowth(name, MOST_STEPS_PER_UNIT, (units) => {
     const grown = text(units)
     return counter.stepsOf(() => inspect(grown))
-  }
-  let growth = 0
-  let stepsPerUnit = 0
-  for (const size of SIZES) {
-    const small = stepsAt(size)
-    const large = stepsAt(4 * size)
-    growth = large / small
-    stepsPerUnit = large / (4 * size)
-    if (growth <= MOST_GROWTH) break
-  }
-  const isTooMuch = growth > MOST_GROWTH || stepsPerUnit > MOST_STEPS_PER_UNIT
-  return isTooMuch ? [`${name}: ${growth.toFixed(1)} times, ${stepsPerUnit.toFixed(0)} a unit`] : []
-}
+  })
 
 /** Steps of the engine's own counter for each unit, of a whole text. */
 export function budgetOf({ text }: Trial, units: number): number {

@@ -1,9 +1,5 @@
-import {
-  type ReleasedText,
-  type TextDetector,
-  TextStream,
-} from '../../src/governance/dlp/stream/text-stream.ts'
-import type { Finding } from '../../src/governance/dlp/types.ts'
+import { type ReleasedText, type TextDetector, TextStream } from '../../src/dlp/stream/text-stream.ts'
+import type { Finding } from '../../src/dlp/types.ts'
 import type { SeededRandom } from './corpus/seeded-random.ts'
 
 /** How a text behaves that arrives in pieces. */

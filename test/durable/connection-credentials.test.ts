@@ -2,8 +2,8 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
+import { credentialOf, reportRefused } from '../../src/integrations/brokers/credentials.ts'
 import { renewalClient } from '../../src/integrations/brokers/local/renewal-client.ts'
-import { credentialOf, reportRefused } from '../../src/integrations/connections/credentials.ts'
 import {
   type Connection,
   CredentialsUnavailable,
@@ -106,7 +106,7 @@ async function newWorld(options: { rotates?: boolean; expiresIn?: number | null 
   return {
     ...{ server, integration, connection, row },
     credential: () => credentialOf(deps(), integration, connection),
-    refused: (sent) => reportRefused(deps(), integration, connection, sent),
+    refused: (sent) => reportRefused(deps(), integration, connection, sent, false),
     stored: async () =>
       openCredential(
         configuration.VAULT_KEYS,
@@ -152,6 +152,7 @@ async function issuedCredential(server: AuthorizationServer): Promise<OAuthCrede
     accessToken: String(tokens.access_token),
     refreshToken: String(tokens.refresh_token),
     obtainedAt: Date.now(),
+    replacesRefused: false,
     expiresAt: expiresIn === undefined ? null : Date.now() + expiresIn * 1_000,
   }
 }
@@ -207,14 +208,33 @@ describe('renewal of tokens', () => {
     expect(world.server.tokenRequests).toHaveLength(1)
   })
 
-  it('marks a connection whose new token is refused at once', async () => {
+  it('renews a new token that is refused once, however it was obtained, and then marks the connection', async () => {
+    for (const age of [0, HOUR]) {
+      const world = await newWorld()
+      // That of the exchange, or one that was renewed before its end.
+      passTime(age)
+      const sent = await world.credential()
+      const before = world.server.tokenRequests.length
+      expect(await world.refused(sent)).toBe(true)
+      expect(world.server.tokenRequests).toHaveLength(before + 1)
+      const renewed = await world.credential()
+      expect(await works(world, renewed)).toBe(true)
+      expect(await world.row()).toMatchObject({ status: 'active' })
+
+      expect(await world.refused(renewed)).toBe(false)
+      expect(world.server.tokenRequests).toHaveLength(before + 1)
+      expect(await world.row()).toMatchObject({ status: 'needs_reauth' })
+      await expect(world.credential()).rejects.toThrow(CredentialsUnavailable)
+    }
+  })
+
+  it('renews again a token that was taken for a while after it was renewed for a refusal', async () => {
     const world = await newWorld()
-    passTime(HOUR)
-    const sent = await world.credential()
-    expect(await world.refused(sent)).toBe(false)
-    expect(world.server.tokenRequests).toHaveLength(1)
-    expect(await world.row()).toMatchObject({ status: 'needs_reauth' })
-    await expect(world.credential()).rejects.toThrow(CredentialsUnavailable)
+    expect(await world.refused(await world.credential())).toBe(true)
+    passTime(60_000)
+    expect(await world.refused(await world.credential())).toBe(true)
+    expect(world.server.tokenRequests).toHaveLength(2)
+    expect(await works(world, await world.credential())).toBe(true)
   })
 
   it('stores rotated refresh tokens, and keeps one that is not rotated', async () => {

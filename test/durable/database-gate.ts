@@ -14,6 +14,8 @@ export class DatabaseGate {
   held = false
   /** Only requests with this text are held. */
   heldText = ''
+  /** Only requests with this text lose their answer. */
+  lostText = ''
   readonly #requests: string[] = []
   /** What was logged as an error. */
   errorLog: string[] = []
@@ -29,7 +31,8 @@ export class DatabaseGate {
       const body = await response.text()
       const isHeld = () => this.held && String(init?.body).includes(this.heldText)
       while (isHeld()) await new Promise((resolve) => setTimeout(resolve, 1))
-      if (mode === 'answer_lost') throw new TypeError('connection reset (gate)')
+      if (mode === 'answer_lost' && String(init?.body).includes(this.lostText))
+        throw new TypeError('connection reset (gate)')
       return new Response(body, response)
     }
   }
@@ -52,7 +55,7 @@ export class DatabaseGate {
 export function useDatabaseGate(now?: number): DatabaseGate {
   const gate = new DatabaseGate()
   beforeEach(() => {
-    Object.assign(gate, { mode: 'open', held: false, heldText: '', errorLog: [] })
+    Object.assign(gate, { mode: 'open', held: false, heldText: '', lostText: '', errorLog: [] })
     gate.install()
     vi.spyOn(console, 'error').mockImplementation((line) => gate.errorLog.push(String(line)))
     // An object is not evicted while a timer is pending, and a signal's timer goes on after its request has ended.

@@ -3,16 +3,16 @@ import { env } from 'cloudflare:workers'
 import { beforeEach, expect, vi } from 'vitest'
 import { apiKeys, memberships, organizations, users } from '../../schema/identity.ts'
 import { grants, modelRoutes, models, providers } from '../../schema/models.ts'
+import type { CallIdentity } from '../../src/calls/governed-call.ts'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
-import type { CallIdentity } from '../../src/governance/governed-call.ts'
-import { NO_INTEGRATIONS } from '../../src/governance/integration-rights.ts'
-import { keyIdOf, type Principal } from '../../src/governance/principal.ts'
+import { NO_INTEGRATIONS } from '../../src/identity/integration-rights.ts'
+import { keyIdOf, type Principal } from '../../src/identity/principal.ts'
 import { seal } from '../../src/lib/crypto.ts'
 import { newId } from '../../src/lib/ids.ts'
-import { newResponseId } from '../../src/responses/ids.ts'
-import { StoredValues } from '../../src/responses/object/stored-values.ts'
+import { newResponseId } from '../../src/responses/model/ids.ts'
+import type { StartRequest } from '../../src/responses/model/types.ts'
 import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
-import type { StartRequest } from '../../src/responses/types.ts'
+import { StoredValues } from '../../src/responses/store/stored-values.ts'
 import type { ResponseStream } from '../../workers/response-stream.ts'
 import { checkResponseStream } from '../harness/conformance.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
@@ -140,6 +140,7 @@ export function newResponse(
   namespace = env.RESPONSE_STREAMS,
   compatibility: StartRequest['compatibility'] = null,
   connection?: StartRequest['connection'],
+  more: Partial<StartRequest> = {},
 ) {
   const { principal, owner } = caller
   const responseId = newResponseId(configuration.KEY_PEPPERS)
@@ -153,6 +154,7 @@ export function newResponse(
     headers: [],
     compatibility,
     connection,
+    ...more,
   })
   const type = connection && { type: 'response.create' }
   const bytesOf = (members: object) =>
@@ -191,6 +193,15 @@ export function newResponse(
     /** What its object has stored under a name. */
     stored: (name: string) =>
       runInDurableObject(stub(), (_, { storage }) => new StoredValues(storage.sql).get(name)),
+    /** Its stored events as text, without reading them as a reader does. */
+    storedEvents: () =>
+      runInDurableObject(stub(), (_, { storage }) =>
+        storage.sql
+          .exec<{ body: ArrayBuffer }>('SELECT body FROM event_segments ORDER BY position')
+          .toArray()
+          .map(({ body }) => new TextDecoder().decode(body))
+          .join(''),
+      ),
     /** The whole stream of a response that has ended, or ends soon. */
     replay: async (after = 0): Promise<string> => {
       const follower = follow(after)

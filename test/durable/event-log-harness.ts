@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
-import type { EmittedEvent } from '../../src/responses/emitter/event-writer.ts'
+import type { EmittedEvent } from '../../src/responses/model/events.ts'
 import type { EventLogObject } from './event-log-object.ts'
 
 const decoder = new TextDecoder()

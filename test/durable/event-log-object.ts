@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
-import type { EmittedEvent } from '../../src/responses/emitter/event-writer.ts'
 import { EventLog } from '../../src/responses/log/event-log.ts'
+import type { EmittedEvent } from '../../src/responses/model/events.ts'
 
 export interface StoredRow {
   first: number

@@ -1,9 +1,9 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
-import type { EmittedEvent } from '../../src/responses/emitter/event-writer.ts'
 import { FLUSH_BYTES, FLUSH_EVENTS, FLUSH_MILLISECONDS } from '../../src/responses/log/event-log.ts'
 import { MAXIMUM_ROW_BYTES } from '../../src/responses/log/event-segments.ts'
+import type { EmittedEvent } from '../../src/responses/model/events.ts'
 import { Random } from '../faults/support/random.ts'
 import { event, frameOf, framesOf, newEventLog, readAll, TailReader } from './event-log-harness.ts'
 

@@ -1,6 +1,6 @@
 import { env, runInDurableObject } from 'cloudflare:test'
 import { describe, expect, it } from 'vitest'
-import { InputStore } from '../../src/responses/object/input-store.ts'
+import { InputStore } from '../../src/responses/store/input-store.ts'
 
 let names = 0
 

@@ -1,6 +1,6 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { describe, expect, it, vi } from 'vitest'
-import { NO_USAGE } from '../../src/governance/usage.ts'
+import { NO_USAGE } from '../../src/calls/usage.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   creditSum,

@@ -2,17 +2,17 @@ import { env } from 'cloudflare:workers'
 import { sql } from 'drizzle-orm'
 import { describe, expect, it } from 'vitest'
 import { configurationOf } from '../../src/deps.ts'
-import type { LedgerClient } from '../../src/governance/ledger/contract.ts'
-import { readChainHeads, readHashes } from '../../src/governance/ledger/records/chain.store.ts'
-import { GENESIS } from '../../src/governance/ledger/records/chain.ts'
+import type { LedgerClient } from '../../src/ledger/contract.ts'
+import { readChainHeads, readHashes } from '../../src/ledger/records/chain.store.ts'
+import { GENESIS } from '../../src/ledger/records/chain.ts'
 import {
   type CheckpointDeps,
   exportCheckpoints,
   verifyAttested,
   verifyCheckpoints,
   writeCheckpoint,
-} from '../../src/governance/ledger/records/checkpoint.ts'
-import { verifyLinks } from '../../src/governance/ledger/records/verify.ts'
+} from '../../src/ledger/records/checkpoint.ts'
+import { verifyLinks } from '../../src/ledger/records/verify.ts'
 import { database, expectIntactChain, newOrganization, outcome } from './ledger-harness.ts'
 
 const configuration = configurationOf(env)

@@ -1,8 +1,8 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
-import type { RecordBody } from '../../src/governance/ledger/records/record-body.ts'
-import { NO_USAGE } from '../../src/governance/usage.ts'
+import { NO_USAGE } from '../../src/calls/usage.ts'
+import type { RecordBody } from '../../src/ledger/records/record-body.ts'
 import { SeededRandom } from '../unit/lib/seeded-random.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import {

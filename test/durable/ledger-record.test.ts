@@ -1,17 +1,17 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { sql } from 'drizzle-orm'
 import { describe, expect, it } from 'vitest'
-import type { CallOpening } from '../../src/governance/audit-record.ts'
-import type { CommitBatch } from '../../src/governance/ledger/commits/commit.ts'
+import type { CallOpening } from '../../src/ledger/audit-record.ts'
+import type { CommitBatch } from '../../src/ledger/commits/commit.ts'
 import {
   batchOf,
   type CommitEntry,
   callEntry,
   closingEntry,
   recordEntry,
-} from '../../src/governance/ledger/commits/commit-entries.ts'
-import { OTHER_GRANT } from '../../src/governance/ledger/contract.ts'
-import type { LedgerObject } from '../../src/governance/ledger/ledger-object.ts'
+} from '../../src/ledger/commits/commit-entries.ts'
+import { OTHER_GRANT } from '../../src/ledger/contract.ts'
+import type { LedgerObject } from '../../src/ledger/ledger-object.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   creditSum,

@@ -1,6 +1,6 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { LedgerObject } from '../../src/governance/ledger/ledger-object.ts'
+import type { LedgerObject } from '../../src/ledger/ledger-object.ts'
 import { Ledger } from '../../workers/ledger.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import { outcome } from './ledger-harness.ts'

@@ -1,7 +1,7 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { keyIdOf } from '../../src/governance/principal.ts'
+import { keyIdOf } from '../../src/identity/principal.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import {
   lastOf,

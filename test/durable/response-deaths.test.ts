@@ -1,7 +1,7 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import type { Usage } from '../../src/governance/usage.ts'
+import type { Usage } from '../../src/ledger/audit-record.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   type Caller,

@@ -25,7 +25,8 @@ const asked = requestOf(model)
 it('a response keeps the form of its request over a restart, with own names in all that is stored', async () => {
   const response = newResponse(await newCaller(), env.TOOL_RESPONSES, 'open_responses')
   const look = { type: 'function', name: 'look', parameters: { type: 'object' } }
-  expect(await response.start({ tools: [look] })).toMatchObject({ compatibility: 'open_responses' })
+  const note = { type: 'custom', name: 'note' }
+  expect(await response.start({ tools: [look, note] })).toMatchObject({ compatibility: 'open_responses' })
   expect(await response.state()).toMatchObject({ compatibility: 'open_responses' })
   const first = await asked(1)
   first.call('hosted_read', '{"n":0}')
@@ -38,16 +39,18 @@ it('a response keeps the form of its request over a restart, with own names in a
   const reader = response.follow()
   const second = await asked(2)
   second.call('look', '{}')
+  second.call('note', '{"input":"x"}', 1)
   second.finish('tool_calls')
   expect(await reader.done).toBe(true)
 
   expect(lastOf(reader.text)).toMatchObject({
     status: 'completed',
     compatibility: 'open_responses',
-    tools: [look, { type: 'shell' }, { type: 'computer' }],
+    tools: [look, note, { type: 'shell' }, { type: 'computer' }],
     output: [
       { type: 'mcp_call', output: 'It is there.' },
       { type: 'function_call', name: 'look' },
+      { type: 'custom_tool_call', name: 'note' },
     ],
   })
   expect(await response.settle()).toBe('settled')
@@ -65,7 +68,11 @@ it('a response keeps the form of its request over a restart, with own names in a
     data: {
       response: {
         tools: [{ ...look, description: null, strict: false }],
-        output: [{ type: 'headgate:mcp_call', output: 'It is there.' }, { type: 'function_call' }],
+        output: [
+          { type: 'mcp_call', output: 'It is there.' },
+          { type: 'function_call' },
+          { type: 'headgate:custom_tool_call' },
+        ],
       },
     },
   })

@@ -2,8 +2,8 @@ import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
-import { releaseLeftResponses } from '../../src/responses/left-responses.ts'
 import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
+import { releaseLeftResponses } from '../../src/responses/store/left-responses.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   type Caller,

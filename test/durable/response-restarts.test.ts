@@ -1,9 +1,9 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { keyIdOf } from '../../src/governance/principal.ts'
-import type { StoredToolCall } from '../../src/responses/engine/run-tool-call.ts'
-import { untrusted } from '../../src/responses/tools/untrusted.ts'
+import { keyIdOf } from '../../src/identity/principal.ts'
+import type { StoredToolCall } from '../../src/responses/model/tool-result.ts'
+import { untrusted } from '../../src/responses/model/untrusted.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import {
   type LiveTrial,

@@ -2,7 +2,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { configurationOf } from '../../src/deps.ts'
-import { keyIdOf } from '../../src/governance/principal.ts'
+import { keyIdOf } from '../../src/identity/principal.ts'
 import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
 import { socketClient, socketsName } from '../../src/responses/sockets/socket-client.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'

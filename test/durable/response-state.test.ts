@@ -1,13 +1,14 @@
 import { env, runInDurableObject } from 'cloudflare:test'
 import { expect, it } from 'vitest'
-import type { ResponseDeps } from '../../src/responses/object/response-deps.ts'
-import type { ResponseHead, StoredRequest } from '../../src/responses/object/response-head.ts'
-import { ResponseState } from '../../src/responses/object/response-state.ts'
+import type { OfferedTool } from '../../src/responses/model/integration-tools.ts'
+import type { ResponseHead, StoredRequest } from '../../src/responses/model/response-head.ts'
+import type { ResponseDeps } from '../../src/responses/response-deps.ts'
+import { ResponseState } from '../../src/responses/store/response-state.ts'
 
 // No method that these tests call needs them.
 const DEPS = {} as ResponseDeps
 
-it('a request that has changed is what a restarted object reads: an approval is used once', async () => {
+it('a request that has changed is what a restarted object reads: tools that were found are offered', async () => {
   const object = env.EVENT_LOG.get(env.EVENT_LOG.idFromName('response-state'))
   const read = await runInDurableObject(object, (_object, { storage: { sql } }) => {
     const state = new ResponseState(DEPS, sql)
@@ -15,18 +16,18 @@ it('a request that has changed is what a restarted object reads: an approval is 
     state.store()
     const request = {
       hostedTools: [],
-      integrations: { approved: [{ name: 'crm_add', arguments: '{}' }], offered: [] },
+      integrations: { offered: [], search: null },
     } as unknown as StoredRequest
     state.storeRequest(request)
-    request.integrations?.approved.splice(0)
-    // After a later turn, and after the approval was used.
+    request.integrations?.offered.push({ tool: { name: 'crm_add' } } as OfferedTool)
+    // After a later turn, and after the search.
     state.storeRequest(request)
     const before = new ResponseState(DEPS, sql).request
     state.replaceRequest(request)
     return [before, new ResponseState(DEPS, sql).request]
   })
   expect(read).toMatchObject([
-    { integrations: { approved: [{ name: 'crm_add' }] } },
-    { integrations: { approved: [] } },
+    { integrations: { offered: [] } },
+    { integrations: { offered: [{ tool: { name: 'crm_add' } }] } },
   ])
 })

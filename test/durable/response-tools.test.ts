@@ -1,7 +1,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { untrusted } from '../../src/responses/tools/untrusted.ts'
+import { untrusted } from '../../src/responses/model/untrusted.ts'
 import { DEFAULT_TOOL_RIGHTS } from '../harness/tool-rights.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {

@@ -1,8 +1,8 @@
 import { DurableObject } from 'cloudflare:workers'
 import { readAll } from '../../src/lib/bytes/read-bytes.ts'
 import { sha256Hex } from '../../src/lib/crypto.ts'
-import type { ItemPage, ItemPageRequest } from '../../src/responses/store/items.store.ts'
-import type { Owner, StartRequest, StartResult } from '../../src/responses/types.ts'
+import type { ItemPage, ItemPageRequest } from '../../src/responses/model/stored-items.ts'
+import type { Owner, StartRequest, StartResult } from '../../src/responses/model/types.ts'
 
 const BODY_LIMIT = 64 * 1024 * 1024
 

@@ -1,6 +1,6 @@
 import { env, runInDurableObject } from 'cloudflare:test'
 import { describe, expect, it } from 'vitest'
-import { StoredValues } from '../../src/responses/object/stored-values.ts'
+import { StoredValues } from '../../src/responses/store/stored-values.ts'
 
 let names = 0
 

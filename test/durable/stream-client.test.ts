@@ -2,8 +2,8 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
 import { sha256Hex } from '../../src/lib/crypto.ts'
+import type { StartRequest } from '../../src/responses/model/types.ts'
 import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
-import type { StartRequest } from '../../src/responses/types.ts'
 
 const OWNER = { organizationId: 'organization', userId: 'user' }
 

@@ -1,7 +1,8 @@
 import { env } from 'cloudflare:workers'
 import type { Bindings } from '../../src/env.ts'
+import type { ToolResult } from '../../src/responses/model/tool-result.ts'
 import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
-import type { HostedTool, ToolResult } from '../../src/responses/tools/hosted-tool.ts'
+import type { HostedTool } from '../../src/responses/tools/hosted-tool.ts'
 import { ResponseStream } from '../../workers/response-stream.ts'
 
 /** A run of a tool, which ends as the test says. */

@@ -30,6 +30,11 @@ const exec = (command: string) => ({
   ...{ callId: 'c', commands: [command], timeoutMs: 10_000, outputBytes: 1_000 },
   egress: { allow: [], deny: [] },
 })
+/** A member of an object, with its methods bound to it. */
+function bound<Target extends object>(target: Target, member: string | symbol): unknown {
+  const value: unknown = Reflect.get(target, member, target)
+  return typeof value === 'function' ? value.bind(target) : value
+}
 const noNetwork = () => {
   throw new Error('no network')
 }
@@ -88,7 +93,11 @@ describe('a workspace', () => {
   it('keeps large results within a limit, and does not repeat a call whose result it dropped', async () => {
     await runInDurableObject(newStub(), async (_, { storage }) => {
       let now = 0
-      const calls = new CallResults(storage.sql, () => now++)
+      const calls = new CallResults(
+        storage.sql,
+        async () => {},
+        () => now++,
+      )
       const large = 'x'.repeat(5_000_000)
       for (const id of ['1', '2', '3', '4', '5']) await calls.once(id, async () => large)
       const { length } = storage.sql.exec('SELECT sum(length(text)) AS length FROM results').one()
@@ -127,6 +136,54 @@ describe('a workspace', () => {
       await running
       expect(new TextDecoder().decode((await after.download('/workspace/log')) ?? undefined)).toBe('x\n')
     })
+  })
+
+  it.each(['exec', 'write', 'patch', 'read', 'list', 'search'] as const)(
+    'has the record of a call on disk before it begins, and does not repeat one in whose middle its object ended: %s',
+    async (name) => {
+      const patch = '*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch'
+      const requests = {
+        exec: exec('echo y > a'),
+        write: { callId: 'c', path: 'a', content: 'y' },
+        patch: { callId: 'c', patch },
+        read: { callId: 'c', path: 'a', offset: 1, limit: 1 },
+        list: { callId: 'c', path: '.', recursive: true },
+        search: { callId: 'c', pattern: 'x', path: '.', glob: null, ignoreCase: false },
+      }
+      const stub = newStub()
+      await call(stub, 'write', { callId: 'before', path: 'a', content: 'x\n' })
+      await runInDurableObject(stub, async (_, { storage }) => {
+        const states: unknown[] = []
+        // The object ends as soon as the record is on disk: what it would do next never happens.
+        const ending = new Proxy(storage, {
+          get: (target, member) => {
+            if (member !== 'sync') return bound(target, member)
+            return async () => {
+              await target.sync()
+              const begun = target.sql.exec("SELECT count(*) AS n FROM calls WHERE id = 'c'").one().n
+              const content = await new Workspace(storage, noNetwork).download('/workspace/a')
+              states.push([begun, new TextDecoder().decode(content ?? undefined)])
+              return new Promise<never>(() => {})
+            }
+          },
+        })
+        void new Workspace(ending, noNetwork).run(name, requests[name] as never)
+        await expect.poll(() => states).toEqual([[1, 'x\n']])
+        const after = new Workspace(storage, noNetwork)
+        await expect(after.run(name, requests[name] as never)).rejects.toMatchObject({ code: 'interrupted' })
+        expect(await after.download('/workspace/a')).toEqual(new TextEncoder().encode('x\n'))
+      })
+    },
+  )
+
+  it('runs a call that only reads again when its answer was lost, and stores no result of it', async () => {
+    const stub = newStub()
+    await write(stub)
+    const read = () => call(stub, 'read', { callId: 'r', path: 'a', offset: 1, limit: 9 })
+    const missing = () => call(stub, 'read', { callId: 'm', path: 'b', offset: 1, limit: 9 })
+    expect([await read(), await read()].map(({ status }) => status)).toEqual([200, 200])
+    expect([await missing(), await missing()].map(({ status }) => status)).toEqual([404, 404])
+    expect(await countsOf(stub)).toEqual({ calls: 1, results: 1 })
   })
 
   it('remembers the results of the last calls only', async () => {
@@ -237,7 +294,7 @@ describe('a call that is reported as failed', () => {
     }
     const client = workspaceClient(tools, async () => {})(owner, 'conv_1')
     await client.run('exec', exec('echo x >> a'), { timeLimit: 10_000 })
-    expect((await call(stub, 'read', { path: 'a', offset: 1, limit: 9 })).body).toMatchObject({
+    expect((await call(stub, 'read', { callId: 'r', path: 'a', offset: 1, limit: 9 })).body).toMatchObject({
       totalLines: 1,
     })
   })

@@ -11,9 +11,9 @@ const CRASHES = Math.ceil(TRIALS / 30)
 let faulty: FaultyGateway
 beforeAll(async () => {
   faulty = await startFaultyGateway({
-    // Only a crash ends the calls of these tests.
-    UPSTREAM_HEADERS_TIMEOUT_MS: 4_000,
-    UPSTREAM_ANSWER_TIMEOUT_MS: 4_000,
+    // Only a crash ends the calls of these tests: the lease alone bounds how long their credits stay reserved.
+    UPSTREAM_HEADERS_TIMEOUT_MS: 600_000,
+    UPSTREAM_ANSWER_TIMEOUT_MS: 600_000,
     UPSTREAM_EVENT_TIMEOUT_MS: 60_000,
     LEDGER_LEASE_MS: 1_000,
   })

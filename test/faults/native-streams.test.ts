@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
-import type { InspectionCounts } from '../../src/governance/audit-record.ts'
+import type { InspectionCounts } from '../../src/wire/records.ts'
 import { createBusyTenant } from '../harness/contention.ts'
 import { upstreamControl } from '../harness/gateway.ts'
 import { openStream } from '../harness/open-stream.ts'

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../schema/database.ts'
 import { databaseCause } from '../../src/lib/database-error.ts'
-import { newConversationId } from '../../src/responses/ids.ts'
+import { newConversationId } from '../../src/responses/model/ids.ts'
 import { beginResponse, releaseConversation } from '../../src/responses/store/begin-response.store.ts'
 import { deleteResponse } from '../../src/responses/store/delete-response.store.ts'
 import { finishResponse } from '../../src/responses/store/finish-response.store.ts'
 import { selectConversationContext, selectResponse } from '../../src/responses/store/read-responses.store.ts'
 import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from '../local/real-servers.ts'
-import { databaseAt, migrateDatabase } from '../unit/governance/fixtures.ts'
-import { type Service, startStandIn } from '../unit/governance/stand-ins.ts'
+import { databaseAt, migrateDatabase } from '../unit/calls/fixtures.ts'
+import { type Service, startStandIn } from '../unit/calls/stand-ins.ts'
 import {
   beginOf,
   bodiesOf,

@@ -12,6 +12,8 @@ export interface ServerFaults {
   revocation?: 'error' | 'redirect' | 'endless' | null
   /** Called before each token request is answered. */
   beforeToken?: (() => Promise<void>) | null
+  /** Called before an issued token is sent. */
+  afterToken?: (() => Promise<void>) | null
 }
 
 export interface ServerOptions {
@@ -218,6 +220,12 @@ export class AuthorizationServer {
     if (fault !== null) return fault
     const client = this.#authenticated(request, given)
     if (client === null) return oauthError(401, 'invalid_client')
+    const answer = this.#granted(client, given)
+    await this.faults.afterToken?.()
+    return answer
+  }
+
+  #granted(client: Client, given: Record<string, string>): Response {
     if (given.grant_type === 'authorization_code') return this.#exchange(client, given)
     if (given.grant_type === 'refresh_token') return this.#renew(given)
     return oauthError(400, 'unsupported_grant_type')

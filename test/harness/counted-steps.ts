@@ -6,7 +6,8 @@ import inspector from 'node:inspector'
  * copies cost. The same work has the same count on every machine.
  */
 
-const COUNTED = /\/src\/|\/re2js\//
+/** Our code, and that of libraries which read what others send. */
+const COUNTED = /\/src\/|\/(?:re2js|htmlparser2|entities|zod|@modelcontextprotocol)\//
 
 type Native = (this: never, ...inputs: never[]) => unknown
 
@@ -43,6 +44,47 @@ const ARRAY_COSTS: Record<string, Cost<unknown[]>> = {
   lastIndexOf: whole,
 }
 
+/** What copies or reads all of its input. These are counted where a `StepCounter` is asked to. */
+const LONG_STRING_COSTS: Record<string, Cost<string>> = {
+  toWellFormed: whole,
+  isWellFormed: whole,
+  repeat: (_self, _inputs, result) => String(result).length,
+  concat: (_self, _inputs, result) => String(result).length,
+}
+const COPY_COSTS: Record<string, Cost<unknown[]>> = {
+  shift: whole,
+  unshift: whole,
+  slice: (_self, _inputs, result) => (result as unknown[]).length,
+  concat: (_self, _inputs, result) => (result as unknown[]).length,
+  join: (_self, _inputs, result) => String(result).length,
+  reverse: whole,
+  sort: whole,
+  toSorted: whole,
+  fill: whole,
+  flat: (_self, _inputs, result) => (result as unknown[]).length,
+}
+const lengthOf = (value: unknown): number =>
+  typeof value === 'string' || Array.isArray(value) ? value.length : Reflect.ownKeys(Object(value)).length
+const OBJECT_COSTS: Record<string, Cost<unknown>> = {
+  keys: (_self, [value]) => lengthOf(value),
+  values: (_self, [value]) => lengthOf(value),
+  entries: (_self, [value]) => lengthOf(value),
+  fromEntries: (_self, _inputs, result) => lengthOf(result),
+  assign: (_self, [, ...sources]) => sources.reduce<number>((sum, source) => sum + lengthOf(source), 0),
+}
+const JSON_COSTS: Record<string, Cost<unknown>> = {
+  parse: (_self, [text]) => String(text).length,
+  stringify: (_self, _inputs, result) => String(result ?? '').length,
+}
+const bytesOf = (value: unknown): number => (value as { byteLength?: number } | undefined)?.byteLength ?? 0
+const BYTES_COSTS: Record<string, Cost<Uint8Array>> = {
+  indexOf: whole,
+  includes: whole,
+  slice: (_self, _inputs, result) => bytesOf(result),
+  set: (_self, [source]) => lengthOf(source),
+  every: () => 1,
+}
+
 /** A search reads up to the end of its match, or to the end of the text; one at a fixed place reads only its match. */
 function searchCost(pattern: RegExp, from: number, text: string, end: number | null): number {
   if (end !== null) return end - from
@@ -70,7 +112,8 @@ function isAnchored(pattern: RegExp): boolean {
   return known
 }
 
-function countNatives(): () => void {
+/** @param copies whether what copies counts too. @param noteRun called with each pattern that runs. */
+function countNatives(copies: boolean, noteRun: (pattern: RegExp) => void): () => void {
   const undo: Array<() => void> = []
   const patch = (owner: object, name: string, make: (native: Native) => Native) => {
     const native = Reflect.get(owner, name) as Native
@@ -83,6 +126,7 @@ function countNatives(): () => void {
       name,
       (native) =>
         function (this: Self, ...inputs: unknown[]) {
+          if (inputs[0] instanceof RegExp) noteRun(inputs[0])
           const result = Reflect.apply(native, this as never, inputs as never[])
           nativeSteps += Math.max(1, cost(this, inputs, result))
           return result
@@ -90,10 +134,21 @@ function countNatives(): () => void {
     )
   for (const [name, cost] of Object.entries(STRING_COSTS)) count(String.prototype, name, cost)
   for (const [name, cost] of Object.entries(ARRAY_COSTS)) count(Array.prototype, name, cost)
+  if (copies) {
+    for (const [name, cost] of Object.entries(LONG_STRING_COSTS)) count(String.prototype, name, cost)
+    for (const [name, cost] of Object.entries(COPY_COSTS)) count(Array.prototype, name, cost)
+    for (const [name, cost] of Object.entries(OBJECT_COSTS)) count(Object, name, cost)
+    for (const [name, cost] of Object.entries(JSON_COSTS)) count(JSON, name, cost)
+    for (const [name, cost] of Object.entries(BYTES_COSTS))
+      count(Object.getPrototypeOf(Uint8Array.prototype), name, cost)
+    count(TextDecoder.prototype, 'decode', (_self, [bytes]) => bytesOf(bytes))
+    count(TextEncoder.prototype, 'encode', (_self, [text]) => String(text ?? '').length)
+  }
   for (const name of ['exec', 'test']) {
     patch(RegExp.prototype, name, () => {
       const exec = RegExp.prototype.exec
       return function (this: RegExp, text: string) {
+        noteRun(this)
         const from = this.global || this.sticky ? this.lastIndex : 0
         const match = Reflect.apply(exec, this, [text]) as RegExpExecArray | null
         nativeSteps += Math.max(1, searchCost(this, from, text, match && match.index + match[0].length))
@@ -117,16 +172,42 @@ interface Coverage {
 /** Counts the steps of works, one after another. To be disposed of. */
 export class StepCounter {
   readonly #session = new inspector.Session()
+  readonly #copies: boolean
+  readonly #patterns = new Map<string, RegExp>()
+  readonly #seen = new WeakSet<RegExp>()
 
-  constructor() {
+  /** @param options `copies`: whether what copies counts too: lists, objects, JSON and bytes. */
+  constructor({ copies = false } = {}) {
+    this.#copies = copies
     this.#session.connect()
     this.#session.post('Profiler.enable')
     this.#session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
   }
 
+  /** The patterns that have run since the last call, where copies count. */
+  takePatterns(): RegExp[] {
+    const patterns = [...this.#patterns.values()]
+    this.#patterns.clear()
+    return patterns
+  }
+
   stepsOf(work: () => void): number {
     this.#blocks()
     return this.#stepsSince(work)
+  }
+
+  /**
+   * The same for a work that waits. Nothing that counts may run beside it, or between two of them: reading the blocks takes
+   * milliseconds, and so they are read once.
+   */
+  async stepsOfAsync(work: () => unknown): Promise<number> {
+    const undo = this.#begin()
+    try {
+      await work()
+    } finally {
+      undo()
+    }
+    return this.#blocks() + nativeSteps
   }
 
   /**
@@ -149,14 +230,22 @@ export class StepCounter {
 
   /** Steps of a work, whose blocks are all that ran since they were last read. */
   #stepsSince(work: () => void): number {
-    nativeSteps = 0
-    const undo = countNatives()
+    const undo = this.#begin()
     try {
       work()
     } finally {
       undo()
     }
     return this.#blocks() + nativeSteps
+  }
+
+  #begin(): () => void {
+    nativeSteps = 0
+    return countNatives(this.#copies, (pattern) => {
+      if (!this.#copies || this.#seen.has(pattern)) return
+      this.#seen.add(pattern)
+      this.#patterns.set(String(pattern), pattern)
+    })
   }
 
   /** Bytes of all that a work allocates, from samples: within some percent of a few hundred kilobytes or more. */

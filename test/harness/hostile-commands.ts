@@ -186,18 +186,26 @@ export const HOSTILE_COMMANDS: readonly HostileCommand[] = [
     name: 'a large regular expression on a large text',
     commands: [`${MEGABYTE}echo $x | grep -c -E 'a{1,1000}b'`],
     endless: true,
-    long: true,
   },
   {
     name: 'nested loops within a command',
-    commands: ["awk 'BEGIN{for(i=0;i<9999;i++)for(j=0;j<9999;j++)for(k=0;k<9999;k++)n++}'"],
-    endless: true,
+    commands: [
+      "awk 'BEGIN{for(i=0;i<9999;i++)for(j=0;j<9999;j++)for(k=0;k<9999;k++)n++}'",
+      "awk 'BEGIN{for(i=0;i<9999;i++)a[i]; for(i in a)for(j in a)for(k in a);}'",
+      "awk 'function f(n){return n<2?n:f(n-1)+f(n-2)} BEGIN{f(60)}'",
+      "for i in $(seq 900); do sed ':a;s/x/y/;s/y/x/;ta' <<< x; done",
+      "for i in $(seq 900); do jq -n '[range(3000)]|map(.+1)|add'; done",
+    ],
+    long: true,
+  },
+  {
+    name: 'a loop over a long text',
+    commands: [`${MEGABYTE}for i in $(seq 9000); do y=\${#x}; done`],
+    long: true,
   },
   {
     name: 'a difference of two unlike files',
     commands: ['seq 9000 > f1; sort -r f1 > f2; cat f1 f1 f1 > f3; cat f2 f2 f2 > f4; diff f3 f4 | wc -l'],
-    endless: true,
-    long: true,
   },
   {
     name: 'a gzip bomb',

@@ -19,6 +19,8 @@ export class NangoStandIn {
   fault: Response | null = null
   /** Of every connection: its tokens cannot be renewed any more. */
   isExhausted = false
+  /** How often a client had tokens renewed before their end. Each time there is a new access token. */
+  forced = 0
   readonly #connections: NangoConnection[] = []
   #sessions: Array<{ endUserId: string; integrations: string[] }> = []
 
@@ -72,6 +74,10 @@ export class NangoStandIn {
       return Response.json({ success: true })
     }
     if (this.isExhausted) return error(424, 'connection_refresh_exhausted')
+    if (url.searchParams.get('force_refresh') === 'true') {
+      this.forced++
+      connection.credentials = { ...connection.credentials, access_token: `nango-access-${randomUUID()}` }
+    }
     return Response.json({ id: 1, ...connection, provider: 'demo', metadata: {}, errors: [] })
   }
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { StreamEvent } from './conformance-rules.ts'
 import { readResponseStream } from './response-stream-text.ts'
 
@@ -78,8 +78,10 @@ const standardItem = z.discriminatedUnion('type', [
   }),
   z.object({ type: z.literal('compaction'), id: text.min(1), encrypted_content: text }),
 ])
+/** Items of the official API on which clients act. They have no prefix, since clients know them under no other name. */
+const OFFICIAL = /^mcp_(call|approval_request|approval_response)$/
 const extensionItem = z.object({
-  type: text.regex(/^headgate:[a-z_]+$/),
+  type: z.union([text.regex(/^headgate:[a-z_]+$/), text.regex(OFFICIAL)]),
   id: text.min(1),
   status: text.min(1),
 })
@@ -219,7 +221,7 @@ export function openResponsesEvents(stream: string): StreamEvent[] {
   const events = readResponseStream(stream.slice(0, -DONE.length))
   for (const { event, data } of events) {
     const shape = EVENTS[event]
-    const isExtension = /^headgate:[a-z_]+(\.[a-z]+)?$/.test(event)
+    const isExtension = /^(headgate:[a-z_]+(\.[a-z]+)?|response\.mcp_call_arguments\.[a-z]+)$/.test(event)
     if (!shape && !isExtension) throw new Error(`${event} is no event of Open Responses`)
     const parsed = z.object({ type: z.literal(event), sequence_number: index, ...shape }).safeParse(data)
     if (!parsed.success) throw new Error(`${event}: ${parsed.error.message}\n${JSON.stringify(data)}`)

@@ -1,4 +1,4 @@
-import { DEFAULT_TOOL_SETTINGS, type ToolRights } from '../../src/governance/tool-rights.ts'
+import { DEFAULT_TOOL_SETTINGS, type ToolRights } from '../../src/identity/tool-rights.ts'
 
 /** The rights of a caller whose organization has no rules. */
 export const DEFAULT_TOOL_RIGHTS: ToolRights = { ...DEFAULT_TOOL_SETTINGS, off: [] }

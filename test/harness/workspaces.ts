@@ -1,5 +1,6 @@
 import { newId } from '../../src/lib/ids.ts'
-import type { HostedTool, ToolResult } from '../../src/responses/tools/hosted-tool.ts'
+import type { ToolResult } from '../../src/responses/model/tool-result.ts'
+import type { HostedTool } from '../../src/responses/tools/hosted-tool.ts'
 import { workspaceClient } from '../../src/responses/tools/workspace/workspace-client.ts'
 import { workspaceTools } from '../../src/responses/tools/workspace/workspace-tools.ts'
 import { DEFAULT_TOOL_RIGHTS } from './tool-rights.ts'

@@ -8,7 +8,8 @@ import { pruneRuns, republishOverdue } from '../../src/agents/runs/sweep.ts'
 import { parseConfiguration } from '../../src/env.ts'
 import { query, upstreamControl } from '../harness/gateway.ts'
 import { openStream } from '../harness/open-stream.ts'
-import { answered, inTurn } from '../harness/routed-model.ts'
+import { callEntries } from '../harness/records.ts'
+import { answered, inTurn, slowed } from '../harness/routed-model.ts'
 import { type Answer, jsonOf, send } from '../harness/send.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
 import { administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
@@ -89,20 +90,22 @@ async function waiting(signal: string, ...texts: string[]): Promise<string> {
 }
 
 describe('a run', () => {
-  it('goes on after the process is killed in the middle of a turn, and repeats that turn only', async () => {
+  it('goes on seconds after the process is killed in the middle of a turn, and repeats that turn only', async () => {
     const text = marker()
     const first = await inTurn(address, answered('chat', 'One.', true))
     const second = await waiting(marker(), 'lost', 'Two.')
     const { runId } = await begin([
       { instructions: `${first} ${text}-one` },
-      { instructions: `${second} ${text}-two`, max_attempts: 2 },
+      { instructions: `${second} ${text}-two` },
     ])
     await seenRequest(address, `${text}-two`)
     await address.restartWorkerd()
-    await endLease(runId)
-    await advance(600_000)
+    // The first repetition of its message takes the lease over.
+    await advance(2_000)
     expect(resultText(await ended(runId))).toBe('Two.')
-    expect(await attemptsOf(runId)).toEqual(['1.1 completed', '2.1 failed', '2.2 completed'])
+    expect(await attemptsOf(runId)).toEqual(['1.1 completed', '2.1 completed'])
+    expect(await seenRequests(address, `${text}-two`)).toHaveLength(2)
+    expect(await flagsOf(runId, 3)).toEqual(['', '', 'interrupted'])
     // In the second step, the first is part of the conversation.
     const requests = await seenRequests(address, `${text}-one`)
     expect(requests.filter(({ body }) => !body.includes(`${text}-two`))).toHaveLength(1)
@@ -138,17 +141,20 @@ describe('a run', () => {
     expect(await runEvents(tenant, runId, address)).toEqual(events)
   })
 
-  it('fails at a turn that died, if its step allows no second attempt', async () => {
-    const text = marker()
-    const script = await waiting(marker(), 'lost', 'Never.')
-    const { runId } = await begin([{ instructions: `${script} ${text}` }])
-    await seenRequest(address, text)
+  it('shows a turn that was read before the kill as incomplete, and then the one that was asked again', async () => {
+    const lost = slowed(answered('chat', 'Lost', true), 60_000)
+    const script = await inTurn(address, lost, answered('chat', 'Found.', true))
+    const { runId } = await begin([{ instructions: script }])
+    const path = `/v1/responses/resp_run_${runId}?stream=true`
+    const live = await openStream(`${address.baseUrl}${path}`, bearer(tenant.key), '', 'GET')
+    await live.until((arrived) => arrived.includes('output_text.delta'))
     await address.restartWorkerd()
-    await endLease(runId)
-    await advance(600_000)
-    expect((await ended(runId)).status).toBe('failure')
-    expect(await attemptsOf(runId)).toEqual(['1.1 failed'])
-    expect((await seenRequests(address, text)).length).toBe(1)
+    await advance(2_000)
+    expect(resultText(await ended(runId))).toBe('Found.')
+    const events = await runEvents(tenant, runId, address)
+    expect(endOf(events).output).toMatchObject([{ status: 'incomplete' }, { status: 'completed' }])
+    expect(events.map(({ data }) => JSON.stringify(data)).join()).toContain('output_text.delta')
+    expect(await attemptsOf(runId)).toEqual(['1.1 completed'])
   })
 
   it('is not disturbed by a watchdog that comes while its delivery works', async () => {
@@ -361,6 +367,12 @@ describe('a run', () => {
     expect(items.status).toBe(200)
   })
 })
+
+/** The flags of each record of a run's calls. */
+async function flagsOf(runId: string, count: number): Promise<string[]> {
+  const entries = await callEntries(address, tenant, count, (entry) => entry.request_id === `run_${runId}`)
+  return entries.map(({ record }) => String(record.flags)).sort()
+}
 
 const outboxOf = async (runId: string) =>
   (await query(address, 'SELECT rev, published_at FROM run_outbox WHERE run_id = $1', [runId])).map(

@@ -119,12 +119,31 @@ describe.concurrent('agents', () => {
     expect(await seenBy({ visibility: 'organization' })).toEqual(['creator', 'colleague', 'member'])
   })
 
-  it('need a key of their scope', async () => {
-    const { key } = await addKey(gateway(), tenant.base, tenant.userId, { scopes: ['models'] })
-    expect(await get('/v1/agents/list', key)).toEqual({
-      status: 403,
-      body: refusal('Forbidden', /scope agents/),
+  it('do not exist for a key without their scope, nor do their runs', async () => {
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: await says('Done.') }]))
+    const { runId } = await trigger(tenant, agentId)
+    const { key } = await addKey(gateway(), tenant.base, tenant.userId, { scopes: ['models', 'mcp'] })
+    const unknown = '00000000-0000-4000-8000-00000000000b'
+    const missing = (entity: string, id: string) => ({
+      status: 404,
+      body: refusal('Not found', `${entity} ${id} not found.`),
     })
+    expect(await get('/v1/agents/list', key)).toEqual({ status: 200, body: { items: [], total: 0 } })
+    for (const id of [agentId, unknown]) {
+      expect(await get(`/v1/agents/${id}`, key)).toEqual(missing('Agent', id))
+      const started = await post({ key }, '/v1/agents/runs', { agentId: id })
+      expect({ status: started.status, body: jsonOf(started) }).toEqual(missing('Agent', id))
+    }
+    for (const id of [runId, unknown]) {
+      for (const path of [`/v1/runs/${id}`, `/v1/runs/${id}/evals`]) {
+        expect(await get(path, key)).toEqual(missing('Run', id))
+      }
+      const restarted = await post({ key }, `/v1/runs/${id}/restart`, {})
+      expect({ status: restarted.status, body: jsonOf(restarted) }).toEqual(missing('Run', id))
+    }
+    // What is malformed is so for every key.
+    expect((await get('/v1/runs/x', key)).status).toBe(400)
+    expect((await post({ key }, '/v1/agents/runs', {})).status).toBe(400)
   })
 })
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { createApiKey } from '../../src/governance/identity/api-key.ts'
+import { createApiKey } from '../../src/identity/api-key.ts'
 import { gateway } from '../harness/gateway.ts'
 import { type Answer, send } from '../harness/send.ts'
 import { addKey, addMember, administrator, createTenant } from '../harness/tenant.ts'

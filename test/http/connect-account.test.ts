@@ -417,13 +417,23 @@ describe.concurrent('a tool call with a connected account', () => {
     })
     expect(server.tokenRequests).toHaveLength(1)
 
-    // The token is new: another one would not help.
+    // The token is new, and another one helps.
+    const requireNext = () => requireToken(server.lastAccessToken)
+    await requireToken('none-that-is-issued')
+    server.faults = { afterToken: requireNext }
+    expect(jsonOf(await callTool())).toMatchObject({ result: { content: expect.anything() } })
+    expect(server.tokenRequests).toHaveLength(2)
+    expect(await read(world)).toMatchObject({ status: 'active' })
+    server.faults = {}
+
+    // The one that was obtained for the refusal is refused too.
     await requireToken('none-that-is-issued')
     const refused = jsonOf(await callTool())
     expect(refused).toMatchObject({
       error: { code: -32000, data: { reason: 'credentials_unavailable', integrationId: integration.slug } },
     })
     expect(JSON.stringify(refused)).not.toMatch(/access-|refresh-/)
+    expect(server.tokenRequests).toHaveLength(2)
     expect(await read(world)).toMatchObject({ status: 'needs_reauth' })
 
     // Connected again, the same connection works.
@@ -431,6 +441,20 @@ describe.concurrent('a tool call with a connected account', () => {
     expectPage(await again.browser.get(again.back), 200, 'Connected')
     await requireToken(server.lastAccessToken)
     expect(jsonOf(await callTool())).toMatchObject({ result: { content: expect.anything() } })
+
+    // A list is read with a renewed token as well.
+    await requireToken('none-that-is-issued')
+    server.faults = { afterToken: requireNext }
+    expect(await refreshIntegration(worker, tenant, integration)).toMatchObject([{ kind: 'refreshed' }])
+    expect(await read(world)).toMatchObject({ status: 'active' })
+    server.faults = {}
+
+    // One call is enough to find out that no token helps.
+    const third = await authorize(await startLink(world))
+    expectPage(await third.browser.get(third.back), 200, 'Connected')
+    await requireToken('none-that-is-issued')
+    expect(jsonOf(await callTool())).toMatchObject({ error: { data: { reason: 'credentials_unavailable' } } })
+    expect(await read(world)).toMatchObject({ status: 'needs_reauth' })
   })
 })
 
@@ -451,6 +475,30 @@ describe('a connection at Nango', () => {
     })
     expect(await world.ask('DELETE', world.path)).toMatchObject({ deleted: true })
     expect(nango.requests.at(-1)).toBe(`DELETE /connections/${id}?provider_config_key=${world.slug}`)
+  })
+
+  it('has its token renewed once when the upstream refuses it, and then the account connected again', async () => {
+    const upstream = await startMcpServer(worker, { tools: [mcpTool('say')] })
+    const tenant = await createOwner()
+    const integration = await createIntegration(worker, tenant, {
+      url: upstream.url,
+      authorization: { kind: 'oauth' },
+    })
+    const { ask, call } = administrator(worker)
+    const { id } = await ask<ManagedConnection>('POST', `${tenant.base}/connections`, {
+      ...{ integration: integration.slug, display_name: 'Account', user_id: tenant.userId, broker: 'nango' },
+    })
+    const path = `${tenant.base}/connections/${id}`
+    await call('POST', `${path}/connect`, {})
+    nango.finish({ type: 'OAUTH2', access_token: 'nango-access', raw: {} })
+    expect(await ask('GET', path)).toMatchObject({ status: 'active' })
+    await refreshIntegration(worker, tenant, integration)
+    const requires = { header: 'authorization', value: 'Bearer another' }
+    await upstream.set({ tools: [mcpTool('say')], requires })
+    const answer = await sendMcp(worker, tenant.key, 'tools/call', { name: `${integration.slug}_say` })
+    expect(jsonOf(answer)).toMatchObject({ error: { data: { reason: 'credentials_unavailable' } } })
+    expect(nango.forced).toBe(1)
+    expect(await ask('GET', path)).toMatchObject({ status: 'needs_reauth' })
   })
 
   it('is not deleted here while Nango does not answer', async () => {

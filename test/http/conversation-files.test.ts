@@ -59,7 +59,9 @@ describe('the files of a conversation', () => {
 
   it('are not there for others, nor outside of the folder', async () => {
     await files.call('write_file', { path: 'secret.txt', content: 'secret' })
-    await files.shell('echo x > /tmp/outside; ln -s /tmp ../workspace/link')
+    await files.shell(
+      'echo x > /tmp/outside; ln -s /tmp ../workspace/link; ln -s self self; ln -s b a; ln -s a b; ln -s gone dangling',
+    )
     const others = [(await createTenant(gateway())).key, await addKeyOfMember()]
     for (const key of others) {
       for (const url of [path, `${path}/secret.txt`]) expect((await ask(key, 'GET', url)).status).toBe(404)
@@ -73,10 +75,17 @@ describe('the files of a conversation', () => {
       '%ff',
       'dir',
       'nope',
+      'self',
+      'self/inside',
+      'a',
+      'dangling',
+      'secret.txt/inside',
+      'x'.repeat(5_000),
     ]
     for (const name of escapes) {
       expect([name, (await ask(tenant.key, 'GET', `${path}/${name}`)).status]).toEqual([name, 404])
     }
+    expect((await ask(tenant.key, 'GET', path)).status).toBe(200)
     expect((await ask(tenant.key, 'GET', '/v1/conversations/conv_0000000000000000000000/files')).status).toBe(
       404,
     )

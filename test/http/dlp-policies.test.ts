@@ -66,11 +66,12 @@ describe('policies of data-loss prevention', () => {
       ['GET', `/dlp/policies/${id}/versions/1`, undefined],
       ['POST', '/dlp/test', { policy_id: id, text: 'x' }],
       ['POST', '/dlp/dry-run', { policy_id: id, samples: ['x'] }],
-      ['POST', '/dlp/policies', somePolicy({ scope: { user_ids: [theirs.userId] } })],
     ] as const) {
       const answer = await api().call(method, mine.base + path, body)
       expect(answer.status, `${method} ${path}`).toBe(404)
     }
+    const foreign = somePolicy({ scope: { user_ids: [theirs.userId] } })
+    expect((await api().call('POST', `${mine.base}/dlp/policies`, foreign)).status).toBe(400)
     expect(await readList(gateway(), `${mine.base}/dlp/policies`)).toEqual([])
     expect(await readList(gateway(), `${theirs.base}/dlp/policies`)).toMatchObject([{ id, version: 1 }])
   })

@@ -91,6 +91,9 @@ describe('the gate of the MCP endpoint', () => {
     '*/*',
     'application/*, text/*',
     'application/jsonx, text/event-stream',
+    'application/json, text/event-stream;q=0',
+    'application/json ; q=0.000, text/event-stream',
+    'text/event-stream;v="1, application/json";Q=0, application/json, text/*',
     undefined,
   ])('answers 406 to Accept %s', async (accept) => {
     for (const era of ERAS) {
@@ -99,12 +102,14 @@ describe('the gate of the MCP endpoint', () => {
     }
   })
 
-  it.each([MCP_ACCEPT, 'text/event-stream;q=0.5,  application/JSON; charset=utf-8', `*/*, ${MCP_ACCEPT}`])(
-    'accepts Accept %s',
-    async (accept) => {
-      expect((await postMcp(gateway(), tenant.key, PING, { headers: { accept } })).status).toBe(200)
-    },
-  )
+  it.each([
+    MCP_ACCEPT,
+    'text/event-stream;q=0.5,  application/JSON; charset=utf-8',
+    `*/*, ${MCP_ACCEPT}`,
+    'application/json;q=0.001, text/event-stream;q=1, text/html;q=0',
+  ])('accepts Accept %s', async (accept) => {
+    expect((await postMcp(gateway(), tenant.key, PING, { headers: { accept } })).status).toBe(200)
+  })
 
   it('answers 415 to another content type', async () => {
     for (const type of ['text/plain', 'application/json-rpc', undefined]) {

@@ -47,6 +47,30 @@ describe.concurrent('policies on calls of tools', () => {
     expect(entry.record).toMatchObject({ dlp: { findings: { code: 2 } } })
   })
 
+  it('restore in the result what the upstream got tokens for', async () => {
+    const tokenised = codePolicy('tokenise', { directions: ['tool_arguments', 'tool_result'] })
+    const { tenant, server, name } = await governed(tokenised)
+    const [sent, of] = [someCode(), someCode()]
+    await callMcpTool(gateway(), tenant.key, name, { text: sent })
+    const [token = ''] = JSON.stringify(await server.requests()).match(/\[\[CODE_[0-9a-f]{12}\]\]/) ?? []
+    const foreign = '[[CODE_000000000000]]'
+    const told = (value: string) => ({
+      content: [{ type: 'text', text: `${value}, ${foreign}, ${of}` }],
+      structuredContent: { deep: [{ [`of ${value}`]: value }] },
+    })
+    await server.set({ tools: [mcpTool('echo')], results: { echo: told(token) } })
+    const result = await callMcpTool(gateway(), tenant.key, name, { text: sent })
+    expect(JSON.stringify(await server.requests())).not.toContain(sent)
+    // A value that is the upstream's own becomes a token by the policy for results.
+    expect(JSON.stringify(result)).not.toContain(of)
+    expect(result).toMatchObject({ structuredContent: told(sent).structuredContent })
+    expect(textOf(result)).toMatch(
+      new RegExp(`^${sent}, \\[\\[CODE_0{12}\\]\\], \\[\\[CODE_[0-9a-f]{12}\\]\\]$`),
+    )
+    // A call that did not send the value does not get it for its token.
+    expect(textOf(await callMcpTool(gateway(), tenant.key, name, {}))).toMatch(/^\[\[CODE/)
+  })
+
   it('block arguments, and nothing is sent', async () => {
     const { tenant, server, name } = await governed(codePolicy('block', { directions: ['tool_arguments'] }))
     const params = { name, arguments: { text: someCode() } }

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { createApiKey } from '../../src/governance/identity/api-key.ts'
+import { createApiKey } from '../../src/identity/api-key.ts'
 import { gateway, query } from '../harness/gateway.ts'
 import { send } from '../harness/send.ts'
 

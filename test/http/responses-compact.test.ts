@@ -101,7 +101,7 @@ describe.each(WAYS)('a compaction on %s', (upstream, model) => {
       const many = Array.from({ length: 40 }, (_, index) => exchange(index)).flat()
       const input = [user(first), assistant(LONG_TEXT.repeat(20)), ...many, user(last)]
       const result = await compacted(owner.key, { model: small, instructions, input })
-      const calls = await callEntries(gateway(), owner, 9, ({ action }) => action.endsWith('/compact'))
+      const calls = await callEntries(gateway(), owner, 11, ({ action }) => action.endsWith('/compact'))
       expect(calls.every(({ status }) => status === 200)).toBe(true)
       const charged = (member: string) =>
         calls.reduce((sum, { record }) => sum + Number((record.usage as Json)[member]), 0)
@@ -354,9 +354,9 @@ describe('who may compact', () => {
   })
 
   it('stops between two parts when the credits are used up, and charges the first', async () => {
-    const owner = await createTenant(gateway(), { credits: 30_000 })
+    const owner = await createTenant(gateway(), { credits: 20_000 })
     const model = await modelWithWindow('chat', 8_000)
-    const usage = { prompt_tokens: 6_000, completion_tokens: 4_000, total_tokens: 10_000 }
+    const usage = { prompt_tokens: 6_000, completion_tokens: 2_000, total_tokens: 8_000 }
     const chunk = (choices: object[], more: object = {}) =>
       `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices, ...more })}\n\n`
     const instructions = await registerScript(gateway(), [
@@ -376,7 +376,7 @@ describe('who may compact', () => {
     expect(calls.map(({ status }) => status).sort()).toEqual([200, 429])
     const settled = calls.reduce((sum, { credits_settled }) => sum + credits_settled, 0)
     expect(settled).toBeGreaterThan(0)
-    expect((await credits(gateway(), owner)).balance).toBe(30_000 - settled)
+    expect((await credits(gateway(), owner)).balance).toBe(20_000 - settled)
   })
 })
 

@@ -114,46 +114,6 @@ describe.each(CORNER_WAYS)('tools of integrations (%s)', (_, { upstream, model, 
     expect(names(first && bodyOf(first))).not.toContain(`"${many.crm.slug}_`)
     expect(names(second && bodyOf(second))).toContain(`"${name}"`)
   })
-
-  it.runIf(upstream === 'messages')(
-    'wait for an approval where the organization requires it, and are called once with it',
-    async () => {
-      const guarded = await newWorld()
-      const { tenant, server, crm } = guarded
-      await administrator(gateway()).ask('PUT', `${tenant.base}/tools`, {
-        approvals: [{ integration: crm.slug, calls: 'effects' }],
-      })
-      const input = { text: 'Bob' }
-      const script = await turnsScript(upstream, [
-        [callTool(`${crm.slug}_find`, input)],
-        [callTool(`${crm.slug}_add`, input)],
-        [callTool(`${crm.slug}_add`, input)],
-        [callTool(`${crm.slug}_add`, input)],
-      ])
-      const tools = [mcp(guarded, { require_approval: 'never' })]
-      // With the approval the tool is offered, also where the others are searched.
-      const searched = [mcp(guarded, { defer_loading: true })]
-      const { response } = await call({ input: script, tools }, guarded)
-      expect(response.output.map(({ type }) => type)).toEqual(['mcp_call', 'mcp_approval_request'])
-      expect(response.status).toBe('completed')
-      const [request] = itemsOf(response, 'mcp_approval_request')
-      expect(request).toMatchObject({ name: 'add', server_label: crm.slug, arguments: '{"text":"Bob"}' })
-      expect(await server.calls('add')).toBe(0)
-      const decision = {
-        type: 'mcp_approval_response',
-        approval_request_id: request?.id,
-        approve: true,
-        reason: script,
-      }
-      const { response: approved } = await call(
-        { conversation: response.conversation?.id, input: [decision], tools: searched },
-        guarded,
-      )
-      // The model repeats the call for ever: one is approved.
-      expect(itemsOf(approved, 'mcp_call')[0]).toMatchObject({ output: 'added', status: 'completed' })
-      expect(await server.calls('add')).toBe(1)
-    },
-  )
 })
 
 describe('tools of integrations', () => {

@@ -22,7 +22,7 @@ beforeAll(async () => {
   })
 })
 
-/** Exchanges of about 170 tokens each. */
+/** Exchanges of about 130 estimated tokens each. */
 const exchanges = (count: number) =>
   Array.from({ length: count }, (_, index) => [
     user(`Question ${index}: ${'and '.repeat(50)}`),
@@ -50,7 +50,7 @@ describe.each(WAYS)('the room of a context (%s)', (_, { upstream }) => {
     const [plain] = await questionsFor(without, truncated, [[say('Done.')]])
     const [first, second] = await questionsFor(withTools, truncated, turns)
     expect(plain).toBeGreaterThan(70)
-    // The definitions have some thousands of tokens, and an exchange has 170.
+    // The definitions have some thousands of tokens, and an exchange has 130.
     expect(first).toBeLessThan((plain ?? 0) - 8)
     expect(second).toBeLessThanOrEqual(first ?? 0)
   })
@@ -60,7 +60,7 @@ describe.each(WAYS)('the room of a context (%s)', (_, { upstream }) => {
     const kindsFor = async ({ key }: Tenant) => {
       const instructions = await turnsScript(upstream, [[say('Summary.')], [say('Done.')]])
       // Almost all of the room that there is without tools.
-      const input = [...exchanges(Math.floor((WINDOW - MOST_OUTPUT) / 180)), user(marker())]
+      const input = [...exchanges(Math.floor((WINDOW - MOST_OUTPUT) / 135)), user(marker())]
       const managed = { context_management: [{ type: 'compaction', compact_threshold: WINDOW }] }
       const { response } = await respond(key, { model, instructions, input, ...managed })
       const items = await listItems(key, `/v1/conversations/${response.conversation?.id}/items?limit=1`)

@@ -1,7 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk'
 import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
+import * as z from 'zod'
 import { gateway } from '../harness/gateway.ts'
 import { callEntries } from '../harness/records.ts'
 import {

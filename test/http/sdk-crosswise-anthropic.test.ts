@@ -1,7 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk'
 import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
+import * as z from 'zod'
 import { gateway } from '../harness/gateway.ts'
 import { auditEntryOf } from '../harness/records.ts'
 import {

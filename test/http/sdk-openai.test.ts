@@ -1,7 +1,7 @@
 import type OpenAI from 'openai'
 import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
+import * as z from 'zod'
 import { gateway } from '../harness/gateway.ts'
 import { auditEntryOf } from '../harness/records.ts'
 import {

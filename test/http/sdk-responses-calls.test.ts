@@ -6,7 +6,7 @@ import {
   zodTextFormat as zodTextFormat6,
 } from 'openai-6/helpers/zod'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { z } from 'zod'
+import * as z from 'zod'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
 import {
   CHAT_MODEL,

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { createApiKey } from '../../src/governance/identity/api-key.ts'
+import { createApiKey } from '../../src/identity/api-key.ts'
 import { gateway } from '../harness/gateway.ts'
 import { auditEntries, auditEntryOf } from '../harness/records.ts'
 import type { Answer } from '../harness/send.ts'

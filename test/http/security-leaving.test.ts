@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { beginRequest } from '../harness/open-stream.ts'
 import { auditEntries, settledCredits } from '../harness/records.ts'
-import { createRoutedModel, type RoutedModel } from '../harness/routed-model.ts'
-import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { createRoutedModel, PRICES, type RoutedModel } from '../harness/routed-model.ts'
+import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 import { marker, registerScript, seenRequest } from '../harness/upstream.ts'
 
 const CREDITS = 1_000_000_000
@@ -24,14 +24,15 @@ beforeAll(async () => {
 })
 
 /** Streams until a text has come, and then resets the connection. */
-async function readUntil(script: string, text: string, more: object = {}): Promise<void> {
+async function readUntil(
+  script: string,
+  text: string,
+  more: object = {},
+  path = '/v1/chat/completions',
+): Promise<void> {
   const messages = [{ role: 'user', content: script }]
   const body = JSON.stringify({ model: model.id, stream: true, max_tokens: 1_000, messages, ...more })
-  const { outgoing, answered } = beginRequest(
-    `${gateway().baseUrl}/v1/chat/completions`,
-    bearer(tenant.key),
-    body,
-  )
+  const { outgoing, answered } = beginRequest(gateway().baseUrl + path, bearer(tenant.key), body)
   outgoing.on('error', () => {})
   const incoming = await answered
   let seen = ''
@@ -133,6 +134,72 @@ describe('a call that reasons, whose caller leaves', () => {
       outgoing.socket?.resetAndDestroy()
       await upstreamControl(gateway()).release(signal)
       expect(await charged()).toEqual({ cost: 50 + 900 * 5, status: 499, provenance: 'reported' })
+    },
+  )
+})
+
+describe('a model that thinks without being asked, whose caller leaves', () => {
+  const event = (data: { type: string; [member: string]: unknown }) => `event: ${data.type}\n${frame(data)}`
+  const message = {
+    ...{ id: 'msg', type: 'message', role: 'assistant', model: 'm', content: [], stop_reason: null },
+    usage: { input_tokens: 50, output_tokens: 1 },
+  }
+
+  /** A model behind the messages protocol. */
+  async function createThinking(capabilities: string[]): Promise<string> {
+    const { id, providers } = await createRoutedModel(gateway(), ['anthropic'])
+    const { ask } = administrator(gateway())
+    const { data } = await ask<{ data: Array<{ id: string; name: string }> }>('GET', '/providers?limit=200')
+    const provider = data.find(({ name }) => name === providers[0])
+    await ask('PUT', `/models/${id}`, {
+      ...{
+        owned_by: 'test',
+        context_window: 100_000,
+        max_output_tokens: 1_000,
+        prices: PRICES,
+        capabilities,
+      },
+      routes: [{ provider_id: provider?.id, upstream_model: 'thinker' }],
+    })
+    return id
+  }
+
+  it.each([
+    ['by the catalogue', ['reasoning', 'thinks_by_default'], 'reported', 50 + 900 * 5],
+    // Opus 4.8 thinks on request only: what it has not been asked for is not charged.
+    ['on request only', ['reasoning', 'adaptive_thinking'], 'estimated', 50 + 2 * 5],
+  ])(
+    'after the visible text pays for hidden reasoning as well (%s)',
+    async (_, capabilities, provenance, cost) => {
+      tenant = await createTenant(gateway(), { credits: CREDITS })
+      const thinker = await createThinking(capabilities)
+      const signal = uniqueName('usage')
+      const script = await registerScript(gateway(), [
+        { headers: { 'content-type': 'text/event-stream' } },
+        {
+          sse: [
+            event({ type: 'message_start', message }),
+            event({ type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } }),
+            event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: '4242' } }),
+          ],
+        },
+        { waitForSignal: signal },
+        {
+          sse: [
+            event({ type: 'content_block_stop', index: 0 }),
+            event({
+              type: 'message_delta',
+              delta: { stop_reason: 'end_turn' },
+              usage: { output_tokens: 900 },
+            }),
+            event({ type: 'message_stop' }),
+          ],
+        },
+        { end: true },
+      ])
+      await readUntil(script, '4242', { model: thinker }, '/v1/messages')
+      await upstreamControl(gateway()).release(signal)
+      expect(await charged()).toEqual({ cost, status: 499, provenance })
     },
   )
 })

@@ -15,6 +15,9 @@ beforeAll(async () => {
 /** Of a family that nobody knows, what stands around a conversation is taken for the most that is known of any. */
 const FRAME_TOKENS = 64
 
+/** The header that tells an estimate from a count. */
+const SOURCE = 'x-headgate-token-count'
+
 const question = (text: string) => ({ role: 'user', content: text }) as const
 
 async function count(model: string, members: object) {
@@ -35,16 +38,19 @@ describe('token counts', () => {
     const { answer, tokens } = await count(model, { messages: [question(`Count this, ${text}.`)] })
     expect(answer.status, answer.text).toBe(200)
     expect(Object.keys(jsonOf(answer))).toEqual(['input_tokens'])
+    expect(answer.headers[SOURCE]).toBeUndefined()
     const seen = await seenRequests(gateway(), text)
     expect(seen.map((request) => request.path)).toEqual([path])
     expect(tokens).toBeGreaterThan(0)
   })
 
-  it('by our own tokenizer where the provider has no counter, which is not asked again', async () => {
+  it('by an estimate, which is named as one, where the provider has no counter, which is not asked again', async () => {
     const text = marker()
     const first = await count('scripted-chat-plain', { messages: [question(`${text} one`)] })
     const second = await count('scripted-chat-plain', { messages: [question(`${text} two`)] })
     expect([first.answer.status, second.answer.status]).toEqual([200, 200])
+    expect(Object.keys(jsonOf(first.answer))).toEqual(['input_tokens'])
+    for (const { answer } of [first, second]) expect(answer.headers[SOURCE]).toBe('estimate')
     // Another test may have asked it already.
     expect((await seenRequests(gateway(), text)).length).toBeLessThanOrEqual(1)
     expect(first.tokens).toBeGreaterThan(text.length / 6)

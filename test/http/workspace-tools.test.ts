@@ -56,6 +56,36 @@ describe('shell', () => {
     expect(stdout).toBe('a\nb\nü\n6\n1\n[1,2]\n3\nmoved.csv\ndata.csv\nmoved.csv\n')
   })
 
+  it('compares files, which it refuses only where that takes long', async () => {
+    const caller = newWorkspace()
+    const { stdout, stderr } = await caller.shell(`
+      seq 9000 > a; sed 's/^4500$/x/' a > b; diff a b; echo $?; diff -q a b; cat b | diff a - | wc -l; diff a a; echo $?; diff a absent; echo $?`)
+    const hunk = '@@ -4497,7 +4497,7 @@\n 4497\n 4498\n 4499\n-4500\n+x\n 4501\n 4502\n 4503\n'
+    expect(stdout).toContain(`${hunk}1\nFiles a and b differ\n`)
+    expect(stdout).toMatch(/\n12\n0\n2\n$/)
+    expect(stderr).toBe('diff: absent: No such file or directory\n')
+    const unlike = await caller.shell('sort -r a > c; diff a c | wc -l')
+    expect(unlike.stderr).toBe('diff: the files are too large or too different; compare parts of them\n')
+  })
+
+  it('ends nested loops of awk, sed and jq after the steps that the commands of a call have together', async () => {
+    const { members } = await newWorkspace().call('shell', {
+      commands: [
+        "awk 'BEGIN{for(i=0;i<999;i++)n+=i; print n}'",
+        "awk 'BEGIN{for(i=0;i<9999;i++)for(j=0;j<9999;j++)for(k=0;k<9999;k++)n++}'; echo after",
+        "echo xx | sed 's/x/y/'",
+        "jq -n '[range(3)]'",
+      ],
+    })
+    const reason = 'the commands of a call may take 2000000 steps together\n'
+    expect((members.output as ShellOutput[]).map(({ stdout, stderr }) => stdout + stderr)).toEqual([
+      '498501\n',
+      `after\nawk: ${reason}`,
+      `sed: ${reason}`,
+      `jq: parse error: ${reason}`,
+    ])
+  })
+
   it('ends a command at its time limit, and does not run those after it', async () => {
     const started = Date.now()
     const { members } = await newWorkspace().call('shell', {
@@ -209,6 +239,78 @@ describe('files', () => {
     await refused('search_files', { pattern: '(' }).toThrow(/^pattern: .*RE2/)
     await refused('search_files', { pattern: '((a{100}){100})' }).toThrow(/^pattern: /)
     await refused('apply_patch', { patch: 'x' }).toThrow('"*** Begin Patch"')
+  })
+
+  it('are searched with a large pattern, and changed by a patch of many hunks, in little time', async () => {
+    const caller = newWorkspace()
+    const lines = Array.from({ length: 10_000 }, (_, index) => index.toString(2).padStart(14, '0'))
+    const content = lines.join('').replaceAll('0', 'a').replaceAll('1', 'b')
+    await caller.call('write_file', { path: 'ab', content: `${content}\n`.repeat(8) })
+    const pattern = '([ab]{1,150}){3}[k-z]'
+    expect(await textOf(caller, 'search_files', { pattern })).toMatch(/^\[not all text was searched/)
+
+    await caller.call('write_file', { path: 'many', content: 'a\n\n'.repeat(30_000) })
+    const hunks = '@@\n-a\n+b\n'.repeat(30_000)
+    const patch = `*** Begin Patch\n*** Update File: many\n${hunks}*** End Patch`
+    expect(await textOf(caller, 'apply_patch', { patch })).toBe('updated /workspace/many')
+    expect((await caller.shell('grep -c a many; sort -u many')).stdout).toBe('0\n\nb\n')
+  })
+
+  it('that are links to themselves, or behind them, are refused with that reason', async () => {
+    const caller = newWorkspace()
+    await caller.shell('ln -s self self; ln -s b a; ln -s a b; echo x > file')
+    const refused = (name: string, arguments_: object) => expect(caller.call(name, arguments_)).rejects
+    const reason = 'too many levels of symbolic links'
+    for (const path of ['self', 'a', 'b/inside']) {
+      await refused('read_file', { path }).toThrow(reason)
+      await refused('list_files', { path }).toThrow(reason)
+      await refused('search_files', { pattern: 'x', path }).toThrow(reason)
+      await refused('write_file', { path, content: '' }).toThrow(reason)
+      for (const change of [
+        `Add File: ${path}\n+x`,
+        `Delete File: ${path}/inside`,
+        `Update File: ${path}\n@@\n-x\n+y`,
+        `Update File: file\n*** Move to: ${path}\n@@\n-x\n+y`,
+      ]) {
+        const patch = `*** Begin Patch\n*** ${change}\n*** End Patch`
+        await refused('apply_patch', { patch }).toThrow(reason)
+      }
+    }
+    expect(await textOf(caller, 'list_files', {})).toBe(
+      '/workspace/a -> (a link)\n/workspace/b -> (a link)\n/workspace/file 2\n/workspace/self -> (a link)',
+    )
+    expect(await textOf(caller, 'search_files', { pattern: 'x' })).toBe('/workspace/file:1: x')
+  })
+
+  it('that are links to themselves do not end the shell', async () => {
+    const caller = newWorkspace()
+    await caller.shell('ln -s self self; echo x > file')
+    const commands = `cat self|cd self|echo x > self|echo x >> self|cat < self|. self|self/x|ls self|ls -L|ls -laR .|touch self|mkdir -p self/x
+      cp self other|cp file self|cp -r . /tmp/copy|mv file self/x|ln self hard|ln -s x self/y|rm self/x|rmdir self|chmod 600 self|stat self
+      stat -L self|readlink -f self|realpath self|find . -type f|find -L .|find self|test -e self|test -f self|grep -r x .|grep x self|rg x self
+      sed -i s/x/y/ self|awk 1 self|sort self|wc self|head self|tail self|diff self file|gzip self|jq . self|tee self < file|split self|du -a|tree
+      [ self -nt file ]|echo self/*|echo **/self|cd self/..|pushd self|mapfile a < self|source self|bash self|xargs -a self|file self|md5sum self`
+    const each = commands.split(/[|\n]/).map((command) => command.trim())
+    const outputs: ShellOutput[] = []
+    for (let at = 0; at < each.length; at += 20) {
+      const { members } = await caller.call('shell', { commands: each.slice(at, at + 20) })
+      outputs.push(...(members.output as ShellOutput[]))
+    }
+    const failed = each.filter((_, index) => /shell failed/.test(outputs[index]?.stderr ?? 'none'))
+    expect(failed).toEqual([])
+    const patch = '*** Begin Patch\n*** Delete File: self\n*** End Patch'
+    expect(await textOf(caller, 'apply_patch', { patch })).toBe('deleted /workspace/self')
+    expect((await caller.shell('ls')).stdout).not.toContain('self')
+  })
+
+  it('do not move to paths that would be too deep', async () => {
+    const caller = newWorkspace()
+    const deep = (name: string) => Array.from({ length: 30 }, () => name).join('/')
+    const moved = await caller.shell(
+      `mkdir -p ${deep('a')} ${deep('b')}; mv a ${deep('b')}/a; mv a b/a; find . | wc -l`,
+    )
+    expect(moved.stderr).toContain('ENAMETOOLONG')
+    expect((await caller.shell('find . | grep -c a; ls')).stdout).toBe('30\nb\n')
   })
 
   it('stay within their quotas, and a refused write leaves what was there', async () => {

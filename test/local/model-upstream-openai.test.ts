@@ -1,7 +1,7 @@
 import OpenAI from 'openai'
 import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
 import { describe, expect, it } from 'vitest'
-import { z } from 'zod'
+import * as z from 'zod'
 import { upstream, useUpstream } from './model-upstream-harness.ts'
 
 useUpstream()

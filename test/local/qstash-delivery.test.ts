@@ -73,7 +73,6 @@ describe('publishing', () => {
     [{ url: 'http://' }, /invalid destination url/],
     [{ delay: '5 apples' as never }, /invalid delay/],
     [{ timeout: 'x' as never }, /invalid timeout/],
-    [{ retryDelay: '1000' }, /the local QStash has no upstash-retry-delay/],
     [{ contentBasedDeduplication: true }, /the local QStash has no/],
     [{ label: 'red' }, /the local QStash has no/],
     [{ callback: 'mailto:me' }, /invalid callback url/],

@@ -5,6 +5,7 @@ import {
   type QstashSetup,
   setUpQstash,
   startDestination,
+  TOKEN,
   verify,
 } from './qstash-harness.ts'
 
@@ -64,6 +65,33 @@ describe('retries', () => {
       dlqId: expect.stringMatching(/^\d+-\d+$/),
     })
   })
+
+  it('follow the delays of the publisher, by how often the message was delivered again', async () => {
+    destination.answer = () => 503
+    const url = `${destination.url}/x`
+    await setup.client.publishJSON({
+      url,
+      body: 1,
+      retryDelay: 'max(3000, pow(6, retried) * 2000) - (1 + 1) / 2',
+    })
+    for (const [retried, delay] of [2_999, 11_999, 71_999].entries()) {
+      await pathsBecome(Array.from({ length: retried + 1 }, (_, index) => `/x ${index}`))
+      expect(Math.abs((await nextAttemptIn()) - delay)).toBeLessThan(2_000)
+      setup.clock.advance(delay + 10)
+    }
+  })
+
+  it.each(['retry', 'pow(2', '1000 1', 'constructor(1)', '2 ** 3', '1 - 2', '-', ''])(
+    'are refused with the delay %j',
+    async (retryDelay) => {
+      const headers = { authorization: `Bearer ${TOKEN}`, 'upstash-retry-delay': retryDelay }
+      const answer = await fetch(`${setup.standIn.url}/v2/publish/${destination.url}/x`, {
+        method: 'POST',
+        headers,
+      })
+      expect(answer.status).toBe(400)
+    },
+  )
 
   it('stop with the first success', async () => {
     destination.answer = ({ headers }) => (headers['upstash-retried'] === '2' ? 204 : 500)

@@ -5,8 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildWorker } from '../../scripts/build.ts'
 import { type RunningWorkerd, startWorkerd } from '../../scripts/local/workerd.ts'
 import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
-import type { ToolResult } from '../../src/responses/tools/hosted-tool.ts'
-import { INJECTION, type StandInWeb, startStandInWeb } from '../harness/web-tools/stand-in-web.ts'
+import type { ToolResult } from '../../src/responses/model/tool-result.ts'
+
+import {
+  findingPath,
+  INJECTION,
+  type StandInWeb,
+  startStandInWeb,
+} from '../harness/web-tools/stand-in-web.ts'
 import type { WebToolCall } from '../harness/web-tools/worker.ts'
 
 // The web tools in the runtime itself, against a hostile web.
@@ -384,6 +390,24 @@ describe('web_search', () => {
     const ran = await search(brave, { web: { allow: ['*'], deny: ['*.example', 'denied.example'] } })
     expect(ran.result.members).toMatchObject({ results: [], output: 'No results.', action: { sources: [] } })
   })
+
+  it.each(['brave', 'tavily', 'searxng'] as const)(
+    'leaves out what no page may be opened at: %s',
+    async (provider) => {
+      const results: unknown[] = []
+      for (let at = 0; at < PRIVATE.length; at += 8) {
+        const ran = await search({
+          SEARCH_PROVIDER: provider,
+          SEARCH_API_KEY: KEY,
+          SEARCH_URL: `http://${web.hosts[0]}${findingPath(['https://bees.example/', ...PRIVATE.slice(at, at + 8)])}`,
+        })
+        results.push(ran.result.members.results)
+        expect(ran.result.members.action).toMatchObject({ sources: [{ url: 'https://bees.example/' }] })
+      }
+      const found = [{ title: 'Found', url: 'https://bees.example/', snippet: 'Text' }]
+      expect(results).toEqual(results.map(() => found))
+    },
+  )
 
   it.each([
     [

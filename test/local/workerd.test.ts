@@ -117,7 +117,7 @@ describe('the built Worker under workerd', () => {
       owner,
       `import { startWorkerd } from ${JSON.stringify(module)}
        const workerd = await startWorkerd({ bundleDirectory: ${JSON.stringify(folder)}, bindings: {},
-         durableObjects: { LEDGER: 'Ledger' }, compatibilityDate: '2026-11-01', flags: [] })
+         durableObjects: { LEDGER: 'Ledger' }, compatibilityDate: '2026-10-23', flags: [] })
        console.log(workerd.url)
        setInterval(() => {}, 1000)`,
     )

@@ -75,43 +75,86 @@ describe('layers', () => {
 
   it.each([
     ['src/lib/a.ts', '../wire/b.ts', 'lib must not import wire'],
-    ['src/wire/a.ts', '../governance/b.ts', 'wire must not import governance'],
-    ['src/governance/a.ts', '../gateway/b.ts', 'governance must not import gateway'],
+    ['src/wire/a.ts', '../calls/b.ts', 'wire must not import calls'],
+    ['src/calls/a.ts', '../gateway/b.ts', 'calls must not import gateway'],
+    ['src/identity/a.ts', '../ledger/b.ts', 'identity must not import ledger'],
+    ['src/ledger/a.ts', '../dlp/b.ts', 'ledger must not import dlp'],
+    ['src/dlp/a.ts', '../calls/b.ts', 'dlp must not import calls'],
+    ['src/agents/own-runs.ts', '../admin/b.ts', 'agents must not import admin'],
     ['src/gateway/a.ts', '../responses/b.ts', 'gateway must not import responses'],
     ['src/gateway/a.ts', '../integrations/b.ts', 'gateway must not import integrations'],
     ['src/responses/a.ts', '../agents/b.ts', 'responses must not import agents'],
     ['src/agents/a.ts', '../http/b.ts', 'agents must not import http'],
     ['src/http/a.ts', '../deps.ts', 'http must not import deps other than as types'],
-    ['src/governance/a.ts', '../deps.ts', 'governance must not import deps'],
+    ['src/calls/a.ts', '../deps.ts', 'calls must not import deps'],
     ['src/console/a.ts', '../wire/b.ts', 'console must not import wire other than as types'],
     ['schema/a.ts', '../src/lib/b.ts', 'schema must not import lib'],
     ['src/lib/a.ts', '../../scripts/seed.ts', 'lib must not import scripts'],
     ['workers/gateway.ts', '../test/harness/a.ts', 'workers must not import test'],
-    ['scripts/local/a.ts', '../../src/governance/b.ts', 'scripts/local must not import governance'],
+    ['scripts/local/a.ts', '../../src/calls/b.ts', 'scripts/local must not import calls'],
     ['scripts/local/a.ts', '../seed.ts', 'scripts/local must not import scripts'],
   ])('%s may not import %s', (path, specifier, rule) => {
     expect(broken(path, `\nimport { x } from '${specifier}'\n`)).toEqual([`2: ${rule}`])
     expect(broken(path, `const x = await import('${specifier}')`)).toEqual([`1: ${rule}`])
   })
 
-  it.each(['deps', 'env'])('governance may not import types of %s', (root) => {
-    const rule = `1: governance must not import ${root}`
-    expect(broken('src/governance/a.ts', `import type { A } from '../${root}.ts'`)).toEqual([rule])
+  it.each(['deps', 'env'])('calls may not import types of %s', (root) => {
+    const rule = `1: calls must not import ${root}`
+    expect(broken('src/calls/a.ts', `import type { A } from '../${root}.ts'`)).toEqual([rule])
   })
 
   it.each([
-    ['src/governance/a.ts', "import type { Database } from '../../schema/database.ts'"],
-    ['src/governance/a.store.ts', "import { users } from '../../schema/identity.ts'"],
+    ['src/calls/a.ts', "import type { Database } from '../../schema/database.ts'"],
+    ['src/calls/a.store.ts', "import { users } from '../../schema/identity.ts'"],
     ['src/http/a.ts', "import { type Deps } from '../deps.ts'"],
     ['src/http/routes/a.ts', "import { invokeModel } from '../../gateway/invoke-model.ts'"],
     ['src/agents/a.ts', "import { x } from '../responses/b.ts'"],
     ['workers/gateway.ts', "import { createDeps } from '../src/deps.ts'"],
     ['scripts/local/a/b.ts', "import { x } from '../../../src/lib/b.ts'"],
     ['scripts/local/a.ts', "import type { X } from '../../src/wire/b.ts'"],
-    ['scripts/seed.ts', "import { x } from '../src/governance/identity/api-key.ts'"],
+    ['scripts/seed.ts', "import { x } from '../src/identity/api-key.ts'"],
     ['test/unit/a.test.ts', "import { x } from '../../src/gateway/providers/provider.ts'"],
   ])('%s may write %s', (path, text) => {
     expect(broken(path, text)).toEqual([])
+  })
+})
+
+describe('floors inside a module', () => {
+  it.each([
+    ['src/responses/model/a.ts', '../engine/b.ts', 'model must not import engine'],
+    ['src/responses/emitter/a.ts', '../object/b.ts', 'emitter must not import object'],
+    ['src/responses/items/types/a.ts', '../../emitter/b.ts', 'items must not import emitter'],
+    ['src/gateway/protocols/a.ts', '../translation/b.ts', 'protocols must not import translation'],
+    ['src/gateway/relay/a.ts', '../invoke-model.ts', 'relay must not import .'],
+    ['src/integrations/vault/a.ts', '../brokers/b.ts', 'vault must not import brokers'],
+    ['src/agents/runs/a.ts', '../evaluations/b.ts', 'runs must not import evaluations'],
+  ])('%s may not import %s, also not as types', (path, specifier, rule) => {
+    const module = path.split('/')[1]
+    const expected = [`1: in ${module}, ${rule}, which stands above it`]
+    expect(broken(path, `import { x } from '${specifier}'`)).toEqual(expected)
+    expect(broken(path, `import type { X } from '${specifier}'`)).toEqual(expected)
+  })
+
+  it('refuses a folder that has no place', () => {
+    expect(broken('src/responses/new/a.ts', "import { x } from '../model/b.ts'")).toEqual([
+      '1: responses/new has no place in the order of folders',
+    ])
+  })
+
+  it.each([
+    ['src/responses/engine/a.ts', "import { x } from '../emitter/b.ts'"],
+    ['src/responses/model/a.ts', "import type { ResponseDeps } from '../response-deps.ts'"],
+    ['src/responses/response-deps.ts', "import type { HostedTool } from './tools/hosted-tool.ts'"],
+    ['src/gateway/invoke-model.ts', "import { x } from './relay/b.ts'"],
+    ['src/agents/runs/a.ts', "import type { AgentDeps } from '../agent-deps.ts'"],
+  ])('%s may write %s', (path, text) => {
+    expect(broken(path, text)).toEqual([])
+  })
+
+  it('lets a file of types import no values from above', () => {
+    expect(broken('src/responses/response-deps.ts', "import { x } from './tools/hosted-tool.ts'")).toEqual([
+      '1: responses/. has no place in the order of folders',
+    ])
   })
 })
 
@@ -145,10 +188,10 @@ describe('doors', () => {
     ],
     [
       'src/workspace/a.ts',
-      "import { admit } from '../governance/governed-call.ts'",
-      'workspace must not import governance',
+      "import { admit } from '../calls/governed-call.ts'",
+      'workspace must not import calls',
     ],
-    ['src/governance/a.ts', "import { safeFetch } from '../lib/safe-fetch.ts'", 'safeFetch is for'],
+    ['src/calls/a.ts', "import { safeFetch } from '../lib/safe-fetch.ts'", 'safeFetch is for'],
     ['src/gateway/a.ts', "import * as all from '../lib/safe-fetch.ts'", 'safeFetch is for'],
     ['src/gateway/a.ts', "const answer = await fetch('https://host')", 'outbound requests go through'],
     ['src/gateway/a.ts', 'const send = globalThis.fetch', 'outbound requests go through'],

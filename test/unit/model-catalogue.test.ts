@@ -60,7 +60,7 @@ describe('model catalogue', () => {
     ['claude-opus-4-1', ['reasoning', 'vision']],
     ['claude-haiku-4-5', ['reasoning', 'json_schema', 'vision']],
     ['claude-sonnet-4-6', ['reasoning', 'adaptive_thinking', 'json_schema', 'vision']],
-    ['claude-opus-5', ['reasoning', 'adaptive_thinking', 'json_schema', 'vision']],
+    ['claude-opus-5', ['reasoning', 'adaptive_thinking', 'thinks_by_default', 'json_schema', 'vision']],
   ])('says what %s can do', (id, capabilities) => {
     expect(model(id)?.capabilities).toEqual(capabilities)
   })

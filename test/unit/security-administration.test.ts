@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { createApiKey } from '../../src/governance/identity/api-key.ts'
+import { createApiKey } from '../../src/identity/api-key.ts'
 import {
   create,
   dumpDatabase,

@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { isHostAllowed } from '../../src/governance/tool-rights.ts'
+import { isHostAllowed } from '../../src/identity/tool-rights.ts'
 import { safeFetch } from '../../src/lib/safe-fetch.ts'
 import { answerRequest } from '../../src/workspace/answer-request.ts'
 import { guardedNetwork } from '../../src/workspace/shell/guarded-network.ts'

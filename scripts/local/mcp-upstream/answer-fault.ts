@@ -20,9 +20,10 @@ export async function answerFault(
 ): Promise<boolean> {
   switch (fault.kind) {
     case 'answer':
-      response
-        .writeHead(fault.status, fault.headers)
-        .end(fault.body.replace('$ID', () => JSON.stringify(id ?? null)))
+      response.writeHead(fault.status, fault.headers)
+      response.write(fault.body.replace('$ID', () => JSON.stringify(id ?? null)))
+      if (fault.ending === 'end') response.end()
+      if (fault.ending === 'destroy') await pause(50).then(() => response.destroy())
       return true
     case 'hang':
       return true
@@ -38,7 +39,7 @@ export async function answerFault(
       await sendEndless(response, EVENTS[fault.event])
       return true
     case 'gzip':
-      await sendZeros(response, fault.megabytes)
+      await sendSpaces(response, fault)
       return true
     case 'slow':
       await pause(fault.milliseconds)
@@ -55,8 +56,11 @@ async function sendEndless(response: ServerResponse, event: string): Promise<voi
   }
 }
 
-async function sendZeros(response: ServerResponse, megabytes: number): Promise<void> {
-  response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
+async function sendSpaces(
+  response: ServerResponse,
+  { megabytes, type }: Extract<ServerFault, { kind: 'gzip' }>,
+): Promise<void> {
+  response.writeHead(200, { 'content-type': type, 'content-encoding': 'gzip' })
   const gzip = createGzip()
   gzip.on('error', () => {})
   gzip.pipe(response)

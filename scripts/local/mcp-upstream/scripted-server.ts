@@ -1,13 +1,14 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** What a server does wrong, in place of the answer to one method. */
 const fault = z.discriminatedUnion('kind', [
-  /** Any answer: a status, headers, and a body as text. */
+  /** Any answer: a status, headers, and a body as text, after which it ends, closes the connection, or leaves it open. */
   z.strictObject({
     kind: z.literal('answer'),
     status: z.number().int().default(200),
     headers: z.record(z.string(), z.string()).default({}),
     body: z.string().default(''),
+    ending: z.enum(['end', 'destroy', 'open']).default('end'),
   }),
   /** Never answers. */
   z.strictObject({ kind: z.literal('hang') }),
@@ -16,7 +17,11 @@ const fault = z.discriminatedUnion('kind', [
   /** Server-sent events without the answer and without an end: comments, or messages of the server. */
   z.strictObject({ kind: z.literal('endless'), event: z.enum(['comment', 'notification']) }),
   /** So many megabytes of zeros behind a few bytes of gzip. */
-  z.strictObject({ kind: z.literal('gzip'), megabytes: z.number().int().min(1).max(1_000) }),
+  z.strictObject({
+    kind: z.literal('gzip'),
+    megabytes: z.number().int().min(1).max(1_000),
+    type: z.enum(['application/json', 'text/event-stream']).default('application/json'),
+  }),
   /** Answers as it should after so many milliseconds. */
   z.strictObject({ kind: z.literal('slow'), milliseconds: z.number().int().min(0) }),
 ])

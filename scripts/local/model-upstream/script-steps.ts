@@ -1,5 +1,5 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http'
-import { z } from 'zod'
+import * as z from 'zod'
 
 const headerValues = z
   .record(z.string(), z.union([z.string(), z.array(z.string())]))

@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Broker } from './broker.ts'
-import { type PublishRequest, RefusedError } from './message.ts'
+import type { PublishRequest } from './message.ts'
 import { viewDeadMessage, viewMessage } from './message-view.ts'
+import { RefusedError } from './refused-error.ts'
 import type { Schedules } from './schedules.ts'
 
 /** A request whose token has been checked. */

@@ -4,6 +4,7 @@ import { type DeliveryOutcome, deliver, deliveredBody } from './delivery.ts'
 import { defaultBackoff, requestedDelay } from './durations.ts'
 import { createMessage, type DeadMessage, type Message, type PublishRequest } from './message.ts'
 import type { RecordCollection, RecordStore } from './record-store.ts'
+import { retryDelay } from './retry-delay.ts'
 import { signDelivery } from './signature.ts'
 
 /** What a publish is answered with. */
@@ -139,7 +140,7 @@ export class Broker {
     if (outcome.status >= 200 && outcome.status < 300) this.#messages.delete(message.messageId)
     else if (isFinal(outcome) || message.retried >= message.maxRetries) this.#bury(message, outcome, now)
     else {
-      const delay = requestedDelay(outcome.headers, now) ?? defaultBackoff(message.retried + 1)
+      const delay = requestedDelay(outcome.headers, now) ?? backoff(message)
       const retry = { ...message, retried: message.retried + 1, nextDeliveryAt: now + delay }
       this.#messages.set(message.messageId, retry)
     }
@@ -172,6 +173,9 @@ export class Broker {
     }
   }
 }
+
+const backoff = ({ retryDelay: expression, retried }: Message): number =>
+  expression === undefined ? defaultBackoff(retried + 1) : retryDelay(expression, retried)
 
 /** 489 with the header below means: do not try again. https://upstash.com/docs/qstash/features/retry */
 function isFinal({ status, headers }: DeliveryOutcome): boolean {

@@ -1,14 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { parseDuration } from './durations.ts'
-
-/** Thrown for a request that QStash would refuse; `status` is the HTTP status of the answer. */
-export class RefusedError extends Error {
-  readonly status: number
-  constructor(status: number, message: string) {
-    super(message)
-    this.status = status
-  }
-}
+import { RefusedError } from './refused-error.ts'
+import { retryDelay } from './retry-delay.ts'
 
 /** What publish, schedules and callbacks hand in. */
 export interface PublishRequest {
@@ -37,6 +30,8 @@ export interface Message {
   readonly nextDeliveryAt: number
   readonly retried: number
   readonly maxRetries: number
+  /** Expression for the delay of each retry. */
+  readonly retryDelay?: string
   readonly timeoutMs: number
   readonly callback?: string
   readonly failureCallback?: string
@@ -63,7 +58,7 @@ const MAX_TIMEOUT_MS = 86_400_000
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
 
 /** Features of QStash that are not here: refused, since ignoring them would change what is delivered. */
-const UNSUPPORTED = /^upstash-(content-based-deduplication|flow-control-.*|label|queue-name|retry-delay)$/
+const UNSUPPORTED = /^upstash-(content-based-deduplication|flow-control-.*|label|queue-name)$/
 
 /**
  * Makes a message from a publish request.
@@ -80,6 +75,8 @@ export function createMessage(request: PublishRequest, now: number): Message {
   const notBefore = readNotBefore(header('not-before'), header('delay'), now)
   const method = (header('method') ?? 'POST').toUpperCase()
   if (!METHODS.has(method)) throw new RefusedError(400, `invalid method ${method}`)
+  const delayOfRetry = header('retry-delay')
+  if (delayOfRetry !== undefined) retryDelay(delayOfRetry, 0)
   const callback = readCallback(header('callback'))
   const failureCallback = readCallback(header('failure-callback'))
   return {
@@ -96,6 +93,7 @@ export function createMessage(request: PublishRequest, now: number): Message {
     maxRetries: readCount(header('retries'), DEFAULT_RETRIES),
     timeoutMs: readDuration(header('timeout'), 'timeout', MAX_TIMEOUT_MS) ?? DEFAULT_TIMEOUT_MS,
     callerIp,
+    ...(delayOfRetry !== undefined && { retryDelay: delayOfRetry }),
     ...(callback !== undefined && { callback }),
     ...(failureCallback !== undefined && { failureCallback }),
     ...(scheduleId !== undefined && { scheduleId }),

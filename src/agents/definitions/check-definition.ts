@@ -1,5 +1,5 @@
 import type { AgentDefinition } from '../../wire/agents.ts'
-import { cronFault } from '../triggers/cron.ts'
+import { cronFault } from './cron.ts'
 import { referencesIn } from './template.ts'
 
 /** A part of a definition that cannot be run. */
@@ -64,7 +64,10 @@ function checkIssues(step: AgentDefinition['steps'][number] | undefined, path: s
 /** Members of a schema whose members are names, and not keywords. */
 const NAMED = new Set(['properties', '$defs', 'definitions', 'dependentSchemas'])
 
-/** Regular expressions in a schema: they would run on the output of a model without a bound of their time. */
+/**
+ * Regular expressions in a schema: they would run on the output of a model without a bound of their time. So would that of
+ * the validator for the format `url`, which is none of the standard's.
+ */
 function patternsIn(schema: unknown, path: string): DefinitionIssue[] {
   if (typeof schema !== 'object' || schema === null) return []
   return Object.entries(schema).flatMap(([keyword, value]) => {
@@ -72,6 +75,9 @@ function patternsIn(schema: unknown, path: string): DefinitionIssue[] {
     if (keyword === 'enum' || keyword === 'const' || keyword === 'default') return []
     if (keyword === 'pattern' || keyword === 'patternProperties') {
       return [{ path: at, reason: 'regular expressions are not supported in schemas' }]
+    }
+    if (keyword === 'format' && value === 'url') {
+      return [{ path: at, reason: 'url is not supported; the format of addresses is uri' }]
     }
     if (!NAMED.has(keyword) || typeof value !== 'object' || value === null) return patternsIn(value, at)
     return Object.entries(value).flatMap(([name, inner]) => patternsIn(inner, `${at}.${name}`))

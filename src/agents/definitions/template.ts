@@ -20,12 +20,22 @@ export function referencesIn(template: string): Reference[] {
 /**
  * Replaces the placeholders of a template. Values are inserted as they are: placeholders in them are text.
  * @param resolve gives the value of a reference; undefined leaves the placeholder as it is.
+ * @param longest characters. @returns null for a text that would be longer. It is not made then: a value may be repeated often.
  */
 export function renderTemplate(
   template: string,
   resolve: (reference: Reference) => string | undefined,
-): string {
-  return template.replace(PLACEHOLDER, (whole, name: string | undefined) =>
-    name === undefined ? '{{' : (resolve(referenceOf(name.trim())) ?? whole),
-  )
+  longest: number,
+): string | null {
+  const pieces: string[] = []
+  let end = 0
+  let length = template.length
+  for (const match of template.matchAll(PLACEHOLDER)) {
+    const [whole, name] = match
+    const value = name === undefined ? '{{' : (resolve(referenceOf(name.trim())) ?? whole)
+    length += value.length - whole.length
+    pieces.push(template.slice(end, match.index), value)
+    end = match.index + whole.length
+  }
+  return length > longest ? null : pieces.join('') + template.slice(end)
 }

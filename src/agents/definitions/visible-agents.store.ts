@@ -1,8 +1,9 @@
-import { and, asc, count, eq, isNull, type SQL, sql } from 'drizzle-orm'
-import { agents, agentTriggers, agentVersions } from '../../../schema/agents.ts'
+import { and, asc, count, desc, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { agents, agentTriggers, agentVersions, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
 import { users } from '../../../schema/identity.ts'
-import type { Principal } from '../../governance/principal.ts'
+import type { Principal } from '../../identity/principal.ts'
+import type { Owner } from '../../responses/model/types.ts'
 
 // The agents that a caller may see and run. Others are treated as missing.
 
@@ -79,7 +80,7 @@ export async function selectVisibleAgent(
       version: agents.version,
       definition: agentVersions.definition,
       hasTriggers: sql<boolean>`EXISTS (SELECT FROM ${agentTriggers} WHERE ${agentTriggers.agentId} = ${agents.id}
-        AND ${agentTriggers.removedAt} IS NULL)`,
+        AND ${agentTriggers.removedAt} IS NULL OFFSET 0)`,
     })
     .from(agents)
     .innerJoin(users, eq(users.id, agents.createdBy))
@@ -89,4 +90,19 @@ export async function selectVisibleAgent(
     )
     .where(and(isVisibleTo(viewer), eq(agents.id, id)))
   return row ?? null
+}
+
+/** The newest runs of an agent that a user has. */
+export function selectRecentRuns(
+  database: Database,
+  { organizationId, userId }: Owner,
+  agentId: string,
+  most: number,
+): Promise<Array<{ id: string; createdAt: Date }>> {
+  return database
+    .select({ id: runs.id, createdAt: runs.createdAt })
+    .from(runs)
+    .where(and(eq(runs.organizationId, organizationId), eq(runs.userId, userId), eq(runs.agentId, agentId)))
+    .orderBy(desc(runs.createdAt), desc(runs.id))
+    .limit(most)
 }

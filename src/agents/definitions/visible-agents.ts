@@ -1,11 +1,12 @@
 import type { Database } from '../../../schema/database.ts'
-import type { Principal } from '../../governance/principal.ts'
+import type { Principal } from '../../identity/principal.ts'
+import { hasScope } from '../../identity/principal.ts'
 import { notFound } from '../../lib/api-error.ts'
 import type { AgentDetail, AgentSummary } from '../../wire/agent-answers.ts'
-import { selectRecentRuns } from '../runs/read-runs.store.ts'
-import { storedDefinition } from './agents.ts'
+import { storedDefinition } from './stored-definition.ts'
 import {
   type RunnableVisibleAgent,
+  selectRecentRuns,
   selectVisibleAgent,
   selectVisibleAgents,
   type VisibleAgent,
@@ -17,23 +18,38 @@ interface ReadDeps {
   database: Database
 }
 
+/**
+ * Whether the caller's key may be used for agents and runs. For any other key there are none: a denial is not told from what is
+ * missing (interface, Authentication 6).
+ */
+export const mayUseAgents = (principal: Principal): boolean => hasScope(principal, 'agents')
+
 /** The agents that a caller may run, by name. @param page.search in names and descriptions, whatever the case. */
 export async function listVisibleAgents(
   { database }: ReadDeps,
   principal: Principal,
   page: { limit: number; offset: number; search?: string | undefined },
 ): Promise<{ items: AgentSummary[]; total: number }> {
+  if (!mayUseAgents(principal)) return { items: [], total: 0 }
   const { items, total } = await selectVisibleAgents(database, principal, page)
   return { items: items.map(summaryOf), total }
 }
 
-/** @param id a UUID. @throws ApiError not_found for an agent that the caller may not see. */
-export async function visibleAgent(
+/** @param id a UUID. @returns null for an agent that the caller may not see. */
+export const findVisibleAgent = async (
   { database }: ReadDeps,
   principal: Principal,
   id: string,
+): Promise<RunnableVisibleAgent | null> =>
+  mayUseAgents(principal) ? selectVisibleAgent(database, principal, id) : null
+
+/** The same. @throws ApiError not_found for an agent that the caller may not see. */
+export async function visibleAgent(
+  deps: ReadDeps,
+  principal: Principal,
+  id: string,
 ): Promise<RunnableVisibleAgent> {
-  const agent = await selectVisibleAgent(database, principal, id)
+  const agent = await findVisibleAgent(deps, principal, id)
   if (agent === null) throw notFound('Agent', id)
   return agent
 }

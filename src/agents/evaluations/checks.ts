@@ -1,5 +1,6 @@
+import type { ReadBudget } from '../../lib/counted-reads.ts'
 import type { StepCheck } from '../../wire/agents.ts'
-import { schemaFault } from '../runs/step-output.ts'
+import { schemaFault, schemaReads } from '../runs/step-output.ts'
 import type { Evidence } from './evidence.ts'
 
 /** A check of a step, and whether it passed: null where that cannot be known. */
@@ -9,10 +10,12 @@ export interface CheckResult {
 }
 
 /** Checks a step without a model, in the order of its definition. */
-export const checkStep = (checks: readonly StepCheck[], evidence: Evidence): CheckResult[] =>
-  checks.map((check) => ({ type: check.type, passed: passes(check, evidence) }))
+export function checkStep(checks: readonly StepCheck[], evidence: Evidence): CheckResult[] {
+  const budget = schemaReads()
+  return checks.map((check) => ({ type: check.type, passed: passes(check, evidence, budget) }))
+}
 
-function passes(check: StepCheck, { output, toolCalls }: Evidence): boolean | null {
+function passes(check: StepCheck, { output, toolCalls }: Evidence, budget: ReadBudget): boolean | null {
   switch (check.type) {
     case 'not_empty':
       return output.trim() !== ''
@@ -21,7 +24,7 @@ function passes(check: StepCheck, { output, toolCalls }: Evidence): boolean | nu
     case 'not_contains':
       return !output.includes(check.text)
     case 'json_schema':
-      return schemaFault(check.schema, output) === null
+      return schemaFault(check.schema, output, budget) === null
     case 'tool_called':
       return toolCalls?.some(({ name }) => name === check.tool) ?? null
     case 'tool_not_called':

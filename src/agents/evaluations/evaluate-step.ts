@@ -1,17 +1,12 @@
 import { errorText, logEvent } from '../../lib/log.ts'
-import { newResponseId } from '../../responses/ids.ts'
+import { newResponseId } from '../../responses/model/ids.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { selectRunState } from '../runs/progress.store.ts'
+import { announceVerdict } from '../runs/publish-verdict.ts'
 import { currentAttempt, currentStep, ownerOf, type RunState } from '../runs/run.ts'
 import { openInputs } from '../runs/run-inputs.ts'
 import { renderedInstructions } from '../runs/step-request.ts'
 import { findResponse, findResponseOf } from '../runs/step-response.ts'
-import { checkStep, checkText } from './checks.ts'
-import { type Evidence, toolCallsOf } from './evidence.ts'
-import { beginJudging, endOfJudging, type Refusal } from './judge-call.ts'
-import { judgeRequest } from './judge-request.ts'
-import { announceVerdict } from './publish-verdict.ts'
-import { judgedOutcome, type Outcome, undetermined } from './verdict.ts'
 import {
   type DueVerdict,
   type DueVerdictKey,
@@ -19,7 +14,12 @@ import {
   postponeVerdict,
   selectDueVerdict,
   storeNextCall,
-} from './verdicts.store.ts'
+} from '../runs/verdicts.store.ts'
+import { checkStep, checkText } from './checks.ts'
+import { type Evidence, toolCallsOf } from './evidence.ts'
+import { beginJudging, endOfJudging, type Refusal } from './judge-call.ts'
+import { judgeRequest } from './judge-request.ts'
+import { judgedOutcome, type Outcome, undetermined } from './verdict.ts'
 
 /** After it, a verdict that cannot be reached is `unknown`. */
 const LONGEST_AGE_MS = 6 * 3_600_000

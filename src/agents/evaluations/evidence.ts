@@ -1,4 +1,4 @@
-import { toolName } from '../../integrations/tool-name.ts'
+import { toolName } from '../../integrations/catalog/tool-name.ts'
 import type { OutputItem } from '../../wire/responses.ts'
 
 /** What a completed step has done, as checks and the judge read it. */

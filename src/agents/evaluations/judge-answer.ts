@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** The JSON schema of an answer of the judge, within the rules that strict schemas have. */
 export const VERDICT_SCHEMA = {
@@ -73,10 +73,15 @@ const collapsed = (text: string): string => text.replace(/\s+/g, ' ').trim()
 
 /** Some models put JSON into a block of code. Undefined for text that is no JSON. */
 function jsonOf(text: string): unknown {
-  const block = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text)
   try {
-    return JSON.parse(block?.[1] ?? text)
+    return JSON.parse(withoutFences(text.trim()))
   } catch {
     return undefined
   }
+}
+
+function withoutFences(text: string): string {
+  const line = text.slice(0, text.indexOf('\n') + 1).trim()
+  const isBlock = (line === '```' || line === '```json') && text.endsWith('```')
+  return isBlock ? text.slice(text.indexOf('\n'), -3) : text
 }

@@ -1,7 +1,7 @@
-import { TOOL_FAMILIES } from '../../governance/tool-rights.ts'
+import { TOOL_FAMILIES } from '../../identity/tool-rights.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
-import { apiErrorOf } from '../../responses/object/error-data.ts'
+import { apiErrorOf } from '../../responses/model/error-data.ts'
 import { messageBody } from '../../responses/sockets/message-body.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { isTransient } from '../runs/advance-run.ts'
@@ -9,7 +9,7 @@ import type { RunState } from '../runs/run.ts'
 import { ownerOf } from '../runs/run.ts'
 import type { EndedStep } from '../runs/step-output.ts'
 import { findResponseOf, principalOf, waitForResponseOf } from '../runs/step-response.ts'
-import { selectRunCost } from './verdicts.store.ts'
+import { selectRunCost } from '../runs/verdicts.store.ts'
 
 /** Why a call of the judge did not begin. */
 export interface Refusal {

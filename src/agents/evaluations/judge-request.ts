@@ -1,4 +1,4 @@
-import { untrusted } from '../../responses/tools/untrusted.ts'
+import { untrusted } from '../../responses/model/untrusted.ts'
 import type { Evidence } from './evidence.ts'
 import { VERDICT_SCHEMA } from './judge-answer.ts'
 

@@ -1,13 +1,13 @@
-import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
-import { type PolicyDeps, policyFor } from '../../governance/dlp/policy/policy-for-call.ts'
-import type { Principal } from '../../governance/principal.ts'
-import { modelTarget } from '../../governance/target.ts'
+import { type PolicyDeps, policyFor } from '../../calls/policy-for-call.ts'
+import { modelTarget } from '../../calls/target.ts'
+import type { CallPolicy } from '../../dlp/policy/call-policy.ts'
+import type { Principal } from '../../identity/principal.ts'
 import { inTurns } from '../../lib/slices.ts'
 import { redactItems } from '../../responses/items/redaction.ts'
 import type { RunEvaluation } from '../../wire/agent-answers.ts'
-import { storedDefinition } from '../definitions/agents.ts'
-import { evaluationOf, type StepEvaluation } from '../runs/evaluation.ts'
+import { storedDefinition } from '../definitions/stored-definition.ts'
 import { type ReadRun, selectEvaluatedSteps } from '../runs/read-runs.store.ts'
+import { evaluationOf, type StepEvaluation } from './evaluation.ts'
 
 /**
  * The evaluation of a run as its user may read it under the current policies: explanations repeat what models wrote.

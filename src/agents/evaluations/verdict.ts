@@ -1,7 +1,7 @@
 import type { AgentStep } from '../../wire/agents.ts'
 import type { EndedStep } from '../runs/step-output.ts'
+import type { DueVerdict, Verdict } from '../runs/verdicts.store.ts'
 import { type JudgeAnswer, readJudgeAnswer } from './judge-answer.ts'
-import type { DueVerdict, Verdict } from './verdicts.store.ts'
 
 /** What a delivery found out about a verdict that is due. Costs are micro-credits of all calls of the judge so far. */
 export type Outcome =

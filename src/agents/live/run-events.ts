@@ -1,9 +1,8 @@
-import { type EmittedEvent, EventWriter, eventFrame } from '../../responses/emitter/event-writer.ts'
-import { renderedFrames, type StreamEvent } from '../../responses/emitter/rendered-frames.ts'
+import { EventWriter } from '../../responses/emitter/event-writer.ts'
+import type { EmittedEvent } from '../../responses/model/events.ts'
+import { BEGINNING_EVENTS, eventFrame } from '../../responses/model/events.ts'
+import { renderedFrames, type StreamEvent } from '../../responses/model/rendered-frames.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
-
-/** Events of a response before those of its items: `response.created` and `response.in_progress`. */
-const BEGINNING_EVENTS = 2
 
 /**
  * The events of one reader's stream of a run: the beginning, the events of the items of each attempt, and the end. Numbers

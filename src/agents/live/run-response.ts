@@ -1,4 +1,4 @@
-import { initialResponse, outputTextOf } from '../../responses/object/response-members.ts'
+import { initialResponse, outputTextOf } from '../../responses/model/response-members.ts'
 import { agentModel } from '../../wire/agent-model.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import { isUuid } from '../../wire/management-fields.ts'

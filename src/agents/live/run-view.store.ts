@@ -2,7 +2,7 @@ import { and, asc, eq, sql } from 'drizzle-orm'
 import { runOutbox, runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
 import { responses } from '../../../schema/responses.ts'
-import type { Owner } from '../../responses/types.ts'
+import type { Owner } from '../../responses/model/types.ts'
 import type { RunStatus } from '../../wire/agents.ts'
 import type { RunError } from '../runs/run.ts'
 

@@ -1,22 +1,23 @@
-import { MAX_CREDITS } from '../../governance/governed-call.ts'
+import { MAX_CREDITS } from '../../calls/governed-call.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { newResponseId } from '../../responses/ids.ts'
-import { apiErrorOf } from '../../responses/object/error-data.ts'
-import type { StartResult } from '../../responses/types.ts'
+import { apiErrorOf } from '../../responses/model/error-data.ts'
+import { newResponseId } from '../../responses/model/ids.ts'
+import type { StartResult } from '../../responses/model/types.ts'
 import type { AgentDeps } from '../agent-deps.ts'
-import { announceVerdict } from '../evaluations/publish-verdict.ts'
 import {
   type FoundRun,
   finishCancelled,
   leaseRun,
+  leaseToken,
   type RunRevision,
   releaseRun,
   selectRunState,
   storeChange,
 } from './progress.store.ts'
 import { announceRun, publishRun } from './publish-run.ts'
+import { announceVerdict } from './publish-verdict.ts'
 import { currentAttempt, currentStep, type LeasedRun, type RunState, spentCredits } from './run.ts'
 import { type EndedStep, outcomeOf } from './step-output.ts'
 import { findResponse, startResponse, stopResponse, waitForResponse } from './step-response.ts'
@@ -31,18 +32,32 @@ const STOP_RETRY_MS = 2_000
 const SHORTEST_WAIT_MS = 2_000
 const LONGEST_WAIT_MS = 300_000
 
+/** What QStash says of a delivery. It is not signed. */
+export interface RunDelivery {
+  /** The same for all deliveries of a message; null if it is not known. */
+  messageId: string | null
+  /** Whether QStash got no answer to an earlier delivery of the message: that one is over. */
+  isRepeated: boolean
+}
+
 /**
  * Advances a run by one delivery: begins the response of its current step or finds it, waits for its end for at most
  * RUN_DELIVERY_MS, and stores what follows. A message of an earlier revision does nothing, and one of a run that another
- * delivery holds is repeated after that lease, so that messages may be repeated, late and out of order.
+ * delivery holds is repeated after that lease, so that messages may be repeated, late and out of order. A repeated delivery
+ * takes over the lease of an earlier one of its message, which has probably died with its process.
  * @throws what a service that is away throws: the delivery has to be repeated.
  */
-export async function advanceRun(deps: AgentDeps, revision: RunRevision): Promise<void> {
+export async function advanceRun(
+  deps: AgentDeps,
+  revision: RunRevision,
+  { messageId, isRepeated }: RunDelivery,
+): Promise<void> {
   const now = deps.clock()
-  const token = newId('lease')
+  const token = leaseToken(messageId)
   const leasedUntil = now + deps.configuration.RUN_DELIVERY_MS + LEASE_MARGIN_MS
   try {
-    const leasing = await leaseRun(deps.database, revision, { now, leasedUntil, token })
+    const takesOver = isRepeated ? messageId : null
+    const leasing = await leaseRun(deps.database, revision, { now, leasedUntil, token, takesOver })
     if (leasing.kind === 'refused') return await withoutLease(deps, revision, leasing.run)
     const { run } = leasing
     await publishWatchdog(deps, revision, leasedUntil - now + WATCHDOG_MARGIN_MS, token)
@@ -147,8 +162,8 @@ async function begin(deps: AgentDeps, run: LeasedRun): Promise<StepOutcome | nul
   try {
     return refusedOutcome(run, await startResponse(deps, run), deps.clock())
   } catch (error) {
-    if (error instanceof ApiError && error.kind === 'unauthorized') {
-      return refusal({ code: error.code ?? 'unauthorized', message: error.message })
+    if (error instanceof ApiError && (error.kind === 'unauthorized' || error.kind === 'invalid_request')) {
+      return refusal({ code: error.code ?? error.kind, message: error.message })
     }
     throw error
   }

@@ -2,7 +2,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import { agents, runOutbox, runRequests, runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
 import { conversations } from '../../../schema/responses.ts'
-import type { Owner } from '../../responses/types.ts'
+import type { Owner } from '../../responses/model/types.ts'
 
 /** What identifies a request for a run: a second one gets the run of the first. */
 export interface RequestIdentity {
@@ -56,8 +56,8 @@ export async function insertRun(
   const { id } = run
   const results = await database.batch([
     database.execute(requestStatement(run, identities)),
-    database.execute(conversationStatement(run, identities.length)),
-    database.execute(runStatement(run, identities.length)),
+    database.execute(conversationStatement(run, identities)),
+    database.execute(runStatement(run, identities)),
     database.execute(attemptStatement(run)),
     database.execute(sql`INSERT INTO ${runOutbox} (run_id, rev, organization_id, due_at)
       SELECT ${runs.id}, ${runs.rev}, ${runs.organizationId}, ${runs.createdAt} FROM ${runs} WHERE ${runs.id} = ${id}`),
@@ -80,16 +80,13 @@ export async function insertRun(
  * was never written.
  */
 function begunQuery({ id, owner }: NewRun, identities: readonly RequestIdentity[]): SQL {
-  const digests = JSON.stringify(identities.map(({ digest }) => digest))
-  return sql`WITH request AS (
-      SELECT run_id, content FROM ${runRequests}
-      WHERE organization_id = ${owner.organizationId} AND user_id = ${owner.userId}
-        AND digest IN (SELECT jsonb_array_elements_text(${digests}::jsonb))
+  return sql`WITH request AS MATERIALIZED (
+      SELECT known.run_id, known.content FROM ${knownRequests(owner, identities)}
     )
     SELECT ${runs.id} AS run_id, ${runs.conversationId} AS conversation_id,
       (SELECT content FROM request WHERE run_id = ${runs.id} LIMIT 1) AS content
     FROM ${runs} WHERE ${runs.organizationId} = ${owner.organizationId}
-      AND ${runs.id} IN (SELECT run_id FROM request UNION SELECT ${id}::uuid) LIMIT 1`
+      AND ${runs.id} = ANY(ARRAY(SELECT run_id FROM request UNION SELECT ${id}::uuid)) LIMIT 1`
 }
 
 /** An identity that is known stays with its run, until it expires. */
@@ -103,23 +100,28 @@ function requestStatement({ id, owner, createdAt }: NewRun, identities: readonly
     WHERE known.expires_at <= ${instant(createdAt)}`
 }
 
+/** What is known of the identities. Each is looked up by its whole key, of which a search for several may use a part only. */
+const knownRequests = ({ organizationId, userId }: Owner, identities: readonly RequestIdentity[]): SQL =>
+  sql`jsonb_array_elements_text(${JSON.stringify(identities.map(({ digest }) => digest))}::jsonb) AS given(digest)
+    CROSS JOIN LATERAL (SELECT run_id, content FROM ${runRequests} WHERE organization_id = ${organizationId}
+      AND user_id = ${userId} AND digest = given.digest OFFSET 0) AS known`
+
 /** Whether every identity of the request is that of this run. */
-const isFirst = ({ id, owner }: NewRun, identities: number): SQL =>
-  sql`(SELECT count(*) FROM ${runRequests} WHERE ${runRequests.organizationId} = ${owner.organizationId}
-    AND ${runRequests.userId} = ${owner.userId} AND ${runRequests.runId} = ${id}) = ${identities}`
+const isFirst = ({ id, owner }: NewRun, identities: readonly RequestIdentity[]): SQL =>
+  sql`(SELECT count(*) FROM ${knownRequests(owner, identities)} WHERE known.run_id = ${id}) = ${identities.length}`
 
 const isPresent = ({ agentId, owner }: NewRun): SQL =>
   sql`EXISTS (SELECT FROM ${agents} WHERE ${agents.id} = ${agentId}
     AND ${agents.organizationId} = ${owner.organizationId} AND ${agents.deletedAt} IS NULL)`
 
-function conversationStatement(run: NewRun, identities: number): SQL {
+function conversationStatement(run: NewRun, identities: readonly RequestIdentity[]): SQL {
   const { owner, conversationId, createdAt } = run
   return sql`INSERT INTO ${conversations} (id, organization_id, user_id, next_position, created_at)
     SELECT ${conversationId}::text, ${owner.organizationId}::uuid, ${owner.userId}::uuid, 0, ${instant(createdAt)}
     WHERE ${isFirst(run, identities)} AND ${isPresent(run)}`
 }
 
-function runStatement(run: NewRun, identities: number): SQL {
+function runStatement(run: NewRun, identities: readonly RequestIdentity[]): SQL {
   const { id, owner, agentId, agentVersion, conversationId, origin, restartedFrom, sealedInputs } = run
   return sql`INSERT INTO ${runs} (id, organization_id, user_id, agent_id, agent_version, conversation_id, origin,
       restarted_from, sealed_inputs, status, rev, step, attempt, created_at, deadline_at)

@@ -1,7 +1,8 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { agentVersions, dueVerdicts, runOutbox, runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
-import { isReadable, storedDefinition } from '../definitions/agents.ts'
+import { newId } from '../../lib/ids.ts'
+import { isReadable, storedDefinition } from '../definitions/stored-definition.ts'
 import type { LeasedRun, RunState, StepAttempt } from './run.ts'
 import type { RunChange } from './transitions.ts'
 
@@ -27,20 +28,35 @@ export interface FoundRun extends RunState {
   unpublishedDueAt: number | null
 }
 
+/** A lease names the message of its delivery, whose next delivery may take it over. */
+export const leaseToken = (messageId: string | null): string => `${newId('lease')}/${messageId ?? ''}`
+
+interface Leasing {
+  /** Milliseconds since the epoch. */
+  now: number
+  leasedUntil: number
+  /** As `leaseToken` makes it. */
+  token: string
+  /** The message whose lease is taken over; null for none. */
+  takesOver: string | null
+}
+
 /**
- * Leases a run that is in progress at this revision, unless another delivery holds it.
+ * Leases a run that is in progress at this revision, unless another delivery holds it. Two deliveries that both work on a run
+ * do no harm: only the one with the lease changes it.
  * @returns `refused`: it is ended, at another revision, or leased; `run` is null for one that does not exist, or was ended here
  *   because its definition cannot be read. @throws ApiError internal for another run with such a definition.
  */
 export async function leaseRun(
   database: Database,
   revision: RunRevision,
-  { now, leasedUntil, token }: { now: number; leasedUntil: number; token: string },
+  { now, leasedUntil, token, takesOver }: Leasing,
 ): Promise<{ kind: 'leased'; run: LeasedRun } | { kind: 'refused'; run: FoundRun | null }> {
   const results = await database.batch([
     database.execute(sql`UPDATE ${runs} SET leased_until = ${instant(leasedUntil)}, lease_token = ${token}
       WHERE ${isRun(revision)} AND rev = ${revision.rev} AND status = 'in_progress'
-        AND (leased_until IS NULL OR leased_until <= ${instant(now)})`),
+        AND (leased_until IS NULL OR leased_until <= ${instant(now)}
+          OR split_part(lease_token, '/', 2) = nullif(${takesOver}::text, ''))`),
     database.execute(stateQuery(isRun(revision))),
     database.execute(attemptsQuery(revision)),
   ])

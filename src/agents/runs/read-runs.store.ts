@@ -1,12 +1,8 @@
 import { and, asc, desc, eq, sql } from 'drizzle-orm'
 import { agents, agentVersions, runSteps, runs, runVerdicts } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
-import {
-  equal,
-  type OrganizationScope,
-  selectPage,
-} from '../../governance/administration/administration.store.ts'
-import type { Owner } from '../../responses/types.ts'
+import { equal, type OrganizationScope, selectPage } from '../../ledger/changes/scoped-statements.store.ts'
+import type { Owner } from '../../responses/model/types.ts'
 import type { RunStatus } from '../../wire/agents.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 
@@ -69,21 +65,6 @@ export async function selectRunInputs(
     .from(runs)
     .where(isOwn(owner, runId))
   return row ?? null
-}
-
-/** The newest runs of an agent that a user has. */
-export function selectRecentRuns(
-  database: Database,
-  { organizationId, userId }: Owner,
-  agentId: string,
-  most: number,
-): Promise<Array<{ id: string; createdAt: Date }>> {
-  return database
-    .select({ id: runs.id, createdAt: runs.createdAt })
-    .from(runs)
-    .where(and(eq(runs.organizationId, organizationId), eq(runs.userId, userId), eq(runs.agentId, agentId)))
-    .orderBy(desc(runs.createdAt), desc(runs.id))
-    .limit(most)
 }
 
 /** The last attempt of a step, and the verdict about it. */

@@ -9,10 +9,13 @@ export type RunInputs = Readonly<Record<string, string>>
 /** Key-value pairs of the caller (interface: Responses, `metadata`). */
 export type RunMetadata = Readonly<Record<string, unknown>>
 
+/** Bytes of the values of a run together: they are stored in one row, and a delivery has them in memory. */
+const MOST_INPUT_BYTES = 10_000_000
+
 /**
  * The values of a definition's inputs. Those of unknown names are dropped (interface: Agents); of a name that is given twice,
  * the last one counts.
- * @throws ApiError unprocessable for a required input that is missing.
+ * @throws ApiError unprocessable for a required input that is missing; invalid_request for values that are too large.
  */
 export function declaredInputs(
   { inputs }: Pick<AgentDefinition, 'inputs'>,
@@ -30,6 +33,13 @@ export function declaredInputs(
     const value = values.get(name)
     return value === undefined ? [] : [[name, value] as const]
   })
+  const bytes = declared.reduce((sum, [, value]) => sum + Buffer.byteLength(value), 0)
+  if (bytes > MOST_INPUT_BYTES) {
+    throw new ApiError('invalid_request', `inputs: may have at most ${MOST_INPUT_BYTES} bytes.`, {
+      code: 'invalid_body',
+      param: 'inputs',
+    })
+  }
   return Object.fromEntries(declared)
 }
 

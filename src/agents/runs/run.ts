@@ -1,4 +1,4 @@
-import type { Owner } from '../../responses/types.ts'
+import type { Owner } from '../../responses/model/types.ts'
 import type { AgentDefinition, AgentStep, RunStatus } from '../../wire/agents.ts'
 
 /** Why a run or a step ended without success. */

@@ -1,4 +1,5 @@
 import { CfWorkerJsonSchemaValidator } from '@modelcontextprotocol/server/validators/cf-worker'
+import { countedReads, type ReadBudget } from '../../lib/counted-reads.ts'
 import type { HostedTool } from '../../responses/tools/hosted-tool.ts'
 import type { AgentStep } from '../../wire/agents.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
@@ -53,9 +54,9 @@ const incompleteError = (reason: string): RunError => ({
   message: REASONS[reason] ?? `The response of the step is incomplete (${reason}).`,
 })
 
-/** The text of the last message; null if there is none. */
+/** The text of the last message; null if there is none. In a completed response, only a withdrawn turn left others incomplete. */
 function finalMessage({ output }: ResponseObject): string | null {
-  const last = output.findLast((item) => item.type === 'message')
+  const last = output.findLast((item) => item.type === 'message' && item.status !== 'incomplete')
   if (last?.type !== 'message') return null
   return last.content.map((part) => (part.type === 'output_text' ? part.text : part.refusal)).join('')
 }
@@ -85,8 +86,20 @@ function hadEffects({ output }: ResponseObject, hostedTools: readonly HostedTool
   })
 }
 
-/** Why an output does not fit its schema; null if it does. */
-export function schemaFault(schema: Record<string, unknown>, output: string): RunError | null {
+/**
+ * Reads of a schema and an output together. References let a short schema be applied very often, and a list is compared with
+ * itself where its items have to be unique.
+ */
+const MOST_READS = 4_000_000
+
+export const schemaReads = (): ReadBudget => ({ left: MOST_READS })
+
+/** Why an output does not fit its schema; null if it does. @param budget of all comparisons that are made at once. */
+export function schemaFault(
+  schema: Record<string, unknown>,
+  output: string,
+  budget = schemaReads(),
+): RunError | null {
   const invalid = (message: string): RunError => ({ code: 'invalid_output', message })
   let value: unknown
   try {
@@ -95,7 +108,8 @@ export function schemaFault(schema: Record<string, unknown>, output: string): Ru
     return invalid('The output of the step is not JSON.')
   }
   try {
-    const { valid } = new CfWorkerJsonSchemaValidator().getValidator(schema)(value)
+    const validator = new CfWorkerJsonSchemaValidator().getValidator(countedReads(schema, budget))
+    const { valid } = validator(countedReads(value, budget))
     return valid ? null : invalid('The output of the step does not fit its schema.')
   } catch {
     return invalid('The output of the step cannot be compared with its schema.')

@@ -1,5 +1,6 @@
+import { ApiError } from '../../lib/api-error.ts'
 import type { AgentStep } from '../../wire/agents.ts'
-import { renderTemplate } from '../definitions/template.ts'
+import { type Reference, renderTemplate } from '../definitions/template.ts'
 import { currentStep, outputOf, type RunState } from './run.ts'
 import { inputValue, type RunInputs } from './run-inputs.ts'
 
@@ -32,13 +33,23 @@ export function stepRequest(run: RunState, inputs: RunInputs): Record<string, un
   }
 }
 
-/** The instructions of the current step with the values of their placeholders. */
-export const renderedInstructions = (run: RunState, inputs: RunInputs): string =>
-  renderTemplate(currentStep(run).instructions, (reference) =>
+/** Characters of instructions with the values of their placeholders, each of which may stand in them often. */
+const LONGEST_INSTRUCTIONS = 10_000_000
+
+/**
+ * The instructions of the current step with the values of their placeholders.
+ * @throws ApiError invalid_request `instructions_too_long`.
+ */
+export function renderedInstructions(run: RunState, inputs: RunInputs): string {
+  const resolve = (reference: Reference) =>
     reference.kind === 'input'
       ? inputValue(run.definition, inputs, reference.name)
-      : outputOf(run, reference.step),
-  )
+      : outputOf(run, reference.step)
+  const text = renderTemplate(currentStep(run).instructions, resolve, LONGEST_INSTRUCTIONS)
+  if (text !== null) return text
+  const message = `The instructions of the step have more than ${LONGEST_INSTRUCTIONS} characters with the values of their placeholders.`
+  throw new ApiError('invalid_request', message, { code: 'instructions_too_long' })
+}
 
 const schemaFormat = ({ name, schema }: Extract<AgentStep['output'], { format: 'json_schema' }>) => ({
   type: 'json_schema',

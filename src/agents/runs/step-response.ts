@@ -1,11 +1,11 @@
-import { renewPrincipal } from '../../governance/identity/identify.ts'
-import type { Principal } from '../../governance/principal.ts'
-import { noLongerAllowed } from '../../governance/renew-rights.ts'
+import { noLongerAllowed } from '../../calls/renew-rights.ts'
+import { renewPrincipal } from '../../identity/identify.ts'
+import type { Principal } from '../../identity/principal.ts'
 import { newId } from '../../lib/ids.ts'
 import { TimeLimitError, withinTime } from '../../lib/time-limit.ts'
+import type { Owner, StartResult } from '../../responses/model/types.ts'
 import { storedResponse } from '../../responses/object/stored-response.ts'
 import { messageBody } from '../../responses/sockets/message-body.ts'
-import type { Owner, StartResult } from '../../responses/types.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { currentAttempt, ownerOf, type RunState, spentCredits } from './run.ts'
 import { openInputs } from './run-inputs.ts'
@@ -35,7 +35,7 @@ export async function findResponseOf(
 
 /**
  * Begins the response of the current attempt, with the rights of this moment. Beginning it again is refused by its object.
- * @throws ApiError for a user without access, and what the database throws.
+ * @throws ApiError for a user without access, and for instructions that are too long; what the database throws.
  */
 export async function startResponse(deps: AgentDeps, run: RunState): Promise<StartResult> {
   const principal = await principalOf(deps, run)
@@ -55,6 +55,7 @@ export async function startResponse(deps: AgentDeps, run: RunState): Promise<Sta
     },
     headers: [],
     compatibility: null,
+    repeatsTurns: true,
     ...(mostCredits !== undefined && { creditLimit: Math.max(0, mostCredits - spentCredits(run)) }),
   }
   return deps.responseStream(responseId).start(request, messageBody(JSON.stringify(stepRequest(run, inputs))))

@@ -4,7 +4,8 @@ import type { Database } from '../../../schema/database.ts'
 import type { OverdueLimits } from '../queue/overdue-messages.ts'
 import type { RunRevision } from './progress.store.ts'
 
-// Deployment-wide: what a scheduled job repeats and removes.
+// Deployment-wide: what a scheduled job repeats and removes. Rows are taken by where they were found (ctid): no plan has to look
+// for them again, and one that changed meanwhile is left to the next job.
 
 const instant = (at: number) => sql`${new Date(at).toISOString()}::timestamptz`
 
@@ -18,12 +19,12 @@ export async function takeOverdue(
 ): Promise<RunRevision[]> {
   const { rows } = await database.execute<{ run_id: string; organization_id: string; rev: number }>(sql`
     UPDATE ${runOutbox} SET published_at = ${instant(now)}
-    WHERE (run_id, rev) IN (
-      SELECT message.run_id, message.rev FROM ${runOutbox} AS message JOIN ${runs} ON ${runs.id} = message.run_id
+    WHERE ctid = ANY(ARRAY(
+      SELECT message.ctid FROM ${runOutbox} AS message JOIN ${runs} ON ${runs.id} = message.run_id
       WHERE message.due_at <= ${instant(overdueSince)}
         AND (message.published_at IS NULL OR message.published_at <= ${instant(publishedBefore)})
         AND (${runs.leasedUntil} IS NULL OR ${runs.leasedUntil} <= ${instant(overdueSince)})
-      ORDER BY message.due_at LIMIT ${most} FOR UPDATE OF message SKIP LOCKED)
+      ORDER BY message.due_at LIMIT ${most} FOR UPDATE OF message SKIP LOCKED))
     RETURNING run_id, organization_id, rev`)
   return rows.map(({ run_id: runId, organization_id: organizationId, rev }) => ({
     runId,
@@ -47,15 +48,16 @@ export async function deleteEndedRuns(
   endedBefore: number,
   most: number,
 ): Promise<number> {
-  const { rows } = await database.execute(sql`DELETE FROM ${runs} WHERE id IN (
-      SELECT id FROM ${runs} WHERE ended_at <= ${instant(endedBefore)} AND status <> 'in_progress'
-      ORDER BY ended_at LIMIT ${most} FOR UPDATE SKIP LOCKED)
+  const { rows } = await database.execute(sql`DELETE FROM ${runs} WHERE ctid = ANY(ARRAY(
+      SELECT ctid FROM ${runs} WHERE ended_at <= ${instant(endedBefore)} AND status <> 'in_progress'
+      ORDER BY ended_at LIMIT ${most} FOR UPDATE SKIP LOCKED))
     RETURNING id`)
   return rows.length
 }
 
 /** Deletes requests that are not recognized any more. */
 export async function deleteExpiredRequests(database: Database, now: number, most: number): Promise<void> {
-  await database.execute(sql`DELETE FROM ${runRequests} WHERE (organization_id, user_id, digest) IN (
-    SELECT organization_id, user_id, digest FROM ${runRequests} WHERE expires_at <= ${instant(now)} LIMIT ${most})`)
+  await database.execute(sql`DELETE FROM ${runRequests} WHERE ctid = ANY(ARRAY(
+    SELECT ctid FROM ${runRequests} WHERE expires_at <= ${instant(now)} ORDER BY expires_at LIMIT ${most}
+    FOR UPDATE SKIP LOCKED))`)
 }

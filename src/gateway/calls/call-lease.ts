@@ -1,5 +1,5 @@
-import { extend, type GovernanceDeps, type GovernedCall } from '../../governance/governed-call.ts'
-import type { CallProgress } from '../../governance/ledger/contract.ts'
+import { extend, type GovernanceDeps, type GovernedCall } from '../../calls/governed-call.ts'
+import type { CallProgress } from '../../ledger/contract.ts'
 
 /** The ledger's lease of a running stream, renewed with its usage so far: the settlement if its end never comes. */
 export class CallLease {

@@ -1,11 +1,11 @@
 /** What a request selects besides plain tokens: price classes, units with a price of their own, and a wider window. */
-import type { Prices } from '../../governance/usage.ts'
+import type { Prices } from '../../calls/usage.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
+import type { Route } from '../catalog/call-routes.ts'
 import type { CatalogModel } from '../catalog/catalog.ts'
-import { OPERATIONS, type Operation } from '../operations.ts'
+import { OPERATIONS, type Operation } from '../protocols/operations.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import { DEFAULT_USES, type ServerTool } from '../protocols/server-tools.ts'
-import type { Route } from '../routes/call-routes.ts'
 import type { ChargeBasis } from './charges.ts'
 import { CONTAINER_MINUTES, LEAST_CONTAINER_MINUTES, MOST_CONTAINER_MINUTES } from './container-time.ts'
 

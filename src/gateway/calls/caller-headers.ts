@@ -1,5 +1,5 @@
 import { FORWARDED_NAMES } from '../providers/forwarded-headers.ts'
-import { SESSION_HEADERS } from '../routes/conversation-key.ts'
+import { SESSION_HEADERS } from './conversation-key.ts'
 
 const NAMES = [...new Set([...FORWARDED_NAMES, ...SESSION_HEADERS])]
 

@@ -1,10 +1,11 @@
+import type { Route } from '../catalog/call-routes.ts'
 import type { CatalogModel } from '../catalog/catalog.ts'
-import { OPERATIONS, type Operation } from '../operations.ts'
+import { OPERATIONS, type Operation } from '../protocols/operations.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
-import type { Route } from '../routes/call-routes.ts'
+import { familyOf } from '../token-count/model-families.ts'
 import { defaultCompletionTokens } from '../translation/requests/completions-to-chat.ts'
 import { fixedUnits, pricedCall, termsOf } from './call-terms.ts'
-import { boundsOf, type ChargeBasis } from './charges.ts'
+import { boundsOf, type ChargeBasis, MOST_BYTES_PER_TOKEN } from './charges.ts'
 import { hiddenOutputOf } from './hidden-output.ts'
 
 /**
@@ -29,6 +30,10 @@ export function chargeBasis(
     requestBytes: outline.body.length,
     charged: OPERATIONS[operation].generates,
     hiddenOutput: hiddenOutputOf(outline, model, routes, bounds.outputTokens),
+    bytesPerToken: Math.min(
+      ...routes.map(({ upstreamModel }) => familyOf(upstreamModel).bytesPerToken),
+      MOST_BYTES_PER_TOKEN,
+    ),
     ...fixedUnits(terms, prices, routes),
     ...(unpriced.length > 0 && { unpriced }),
   }

@@ -1,22 +1,15 @@
-import type { CallOutcome } from '../../governance/audit-record.ts'
-import {
-  addUsage,
-  costOf,
-  NO_USAGE,
-  type Prices,
-  reservationFor,
-  type Usage,
-  type UsageProvenance,
-} from '../../governance/usage.ts'
+import { addUsage, costOf, NO_USAGE, type Prices, reservationFor } from '../../calls/usage.ts'
+import type { CallOutcome, Usage, UsageProvenance } from '../../ledger/audit-record.ts'
 import type { CatalogModel } from '../catalog/catalog.ts'
+import { correctedUsage, lacksInput, lacksOutput } from '../protocols/plausible-usage.ts'
 import type { Meter } from '../protocols/protocol.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import { type CallTerms, PLAIN_TERMS } from './call-terms.ts'
 import { thinkingBudget } from './hidden-output.ts'
-import { laterReads } from './server-tool-input.ts'
+import { laterReads, MOST_ROUNDS } from './server-tool-input.ts'
 
-/** Bytes of text for one token in an estimate: low, because an estimate must not fall below the usage. */
-const BYTES_PER_TOKEN = 3
+/** Bytes of text for one token in an estimate, for the vocabularies that spend the fewest tokens. */
+export const MOST_BYTES_PER_TOKEN = 3
 /**
  * The most tokens of one image or sound beyond its bytes: a link is short, its target is not. The highest known number is
  * gpt-4o-mini's, 48,169: https://platform.openai.com/docs/guides/images-vision
@@ -29,6 +22,8 @@ const IMAGE_TOKENS = 50_000
 const LINKED_TOKENS = 1_000
 /** Tokens of the text that providers put before the tools of a request. */
 const TOOL_PREAMBLE_TOKENS = 1_000
+/** The most tokens that a provider adds to a request by itself: system prompts and templates. Assumed. */
+const ADDED_TOKENS = 10_000
 
 /** The most that a call can use, and the reservation for it. */
 export interface CallBounds {
@@ -39,6 +34,10 @@ export interface CallBounds {
   reserve: number
   /** Of pictures and documents, estimated; absent where there are none. */
   linkedTokens?: number
+  /** More input than this cannot be true, whatever the provider adds by itself. */
+  mostInput: number
+  /** The most uses of each unit; absent without units. */
+  units?: Record<string, number>
 }
 
 /** The basis of a call's charge. Plain data: it is stored with an open call. */
@@ -48,6 +47,8 @@ export interface ChargeBasis {
   requestBytes: number
   /** The most tokens of output that only the usage shows, of a call that reasons (`hidden-output.ts`); 0 or absent for others. */
   hiddenOutput?: number
+  /** See `ModelFamily`; `MOST_BYTES_PER_TOKEN` if absent. */
+  bytesPerToken?: number
   /** Units that no usage states. */
   fixedUnits?: Record<string, number>
   /** What the call may use without a price; its record is flagged. */
@@ -56,7 +57,10 @@ export interface ChargeBasis {
   charged: boolean
 }
 
-export type Charge = Pick<CallOutcome, 'usage' | 'provenance' | 'cost'>
+export type Charge = Pick<CallOutcome, 'usage' | 'provenance' | 'cost'> & {
+  /** Absent for none. */
+  flags?: string[]
+}
 
 export const NO_CHARGE: Charge = { usage: null, provenance: null, cost: 0 }
 
@@ -77,6 +81,10 @@ export function boundsOf(
   const first = outline.documents > 0 ? window : Math.min(text, window)
   const later = laterReads(outline, { first, output, window })
   const inputTokens = first + later.total + terms.compactions * later.last
+  // Results of the provider's tools and documents may be larger than any estimate of them.
+  const isBoundByText = outline.documents === 0 && inputTokens === first
+  const mostInput =
+    (isBoundByText ? text : (1 + MOST_ROUNDS) * (1 + terms.compactions) * window) + ADDED_TOKENS
   const outputTokens = (output + terms.compactions * (outline.maximumOutput ?? 0)) * outline.choices
   const units: Record<string, number> = {}
   for (const { price, most } of terms.priced) units[price] = (units[price] ?? 0) + (most ?? 0)
@@ -86,6 +94,8 @@ export function boundsOf(
     inputTokens,
     outputTokens,
     reserve: Math.min(reserve, Number.MAX_SAFE_INTEGER),
+    mostInput: Math.max(mostInput, inputTokens),
+    ...(Object.keys(units).length > 0 && { units }),
     ...(linked > 0 && { linkedTokens: linked * LINKED_TOKENS }),
   }
 }
@@ -102,38 +112,58 @@ function outputBeyondLimit({ fields, maximumOutput, body, budgetIsWithinLimit }:
   return prediction + (isWithin ? 0 : budget)
 }
 
-/**
- * The usage of a call whose upstream reported none, or a part: estimated from the bytes that passed, at least what was
- * reported, at most the bounds of the call.
- */
+/** The usage of a call by the bytes that passed, within the bounds of the call. @param textBytes of generated text. */
 export function estimateUsage(
-  { requestBytes, bounds }: Pick<ChargeBasis, 'requestBytes' | 'bounds'>,
+  {
+    requestBytes,
+    bounds,
+    bytesPerToken = MOST_BYTES_PER_TOKEN,
+  }: Pick<ChargeBasis, 'requestBytes' | 'bounds' | 'bytesPerToken'>,
   textBytes: number,
-  reported: Usage | null,
 ): Usage {
-  const text = Math.ceil(requestBytes / BYTES_PER_TOKEN)
+  const text = Math.ceil(requestBytes / bytesPerToken)
   const input = Math.min(text + (bounds.linkedTokens ?? 0), bounds.inputTokens)
-  const known = reported ?? { ...NO_USAGE, input }
-  const output = Math.min(Math.ceil(textBytes / BYTES_PER_TOKEN), bounds.outputTokens)
-  return { ...known, output: Math.max(known.output, output) }
+  const output = Math.min(Math.ceil(textBytes / bytesPerToken), bounds.outputTokens)
+  return { ...NO_USAGE, input, output }
 }
 
 /** The input alone, estimated: for a request that an upstream has read, with or without an answer. */
 export const inputUsage = (basis: ChargeBasis): Usage | null =>
-  basis.charged ? estimateUsage(basis, 0, null) : null
+  basis.charged ? estimateUsage(basis, 0) : null
 
 /** The charge for a whole answer. @param reported null when the upstream reported nothing. */
-export function answerCharge(basis: ChargeBasis, reported: Usage | null, textBytes: number): Charge {
-  if (!basis.charged) return NO_CHARGE
-  if (reported) return charge(basis, reported, 'reported')
-  return charge(basis, estimateUsage(basis, textBytes, null), 'estimated')
-}
+export const answerCharge = (basis: ChargeBasis, reported: Usage | null, textBytes: number): Charge =>
+  basis.charged ? meteredCharge(basis, reported && { usage: reported, final: true }, textBytes) : NO_CHARGE
 
 /** The charge for a stream so far: as reported, or estimated where the upstream has not reported everything. */
-export function streamCharge(basis: ChargeBasis, meter: Meter): Charge {
-  const reported = meter.usage()
-  if (reported?.final) return charge(basis, reported.usage, 'reported')
-  return charge(basis, estimateUsage(basis, meter.textBytes, reported?.usage ?? null), 'estimated')
+export const streamCharge = (basis: ChargeBasis, meter: Meter): Charge =>
+  meteredCharge(basis, meter.usage(), meter.textBytes)
+
+/** A usage that cannot be true was charged as far as it can be. */
+const IMPLAUSIBLE = 'implausible_usage'
+
+/**
+ * The charge for what an upstream reported, as far as it can be true, and for an estimate of the rest. Of a usage that is not
+ * final the output is a part.
+ */
+function meteredCharge(basis: ChargeBasis, reported: ReturnType<Meter['usage']>, textBytes: number): Charge {
+  const estimate = estimateUsage(basis, textBytes)
+  if (!reported) return charge(basis, estimate, 'estimated')
+  const { mostInput, inputTokens, outputTokens, units = {} } = basis.bounds
+  // A token is at least one byte: a provider that ignores the limit is paid for what it has sent.
+  const limits = { input: mostInput, sent: inputTokens, output: Math.max(outputTokens, textBytes), units }
+  const { usage, isCorrected } = correctedUsage(reported.usage, limits)
+  const hasInput = !lacksInput(usage)
+  const hasOutput = !lacksOutput(usage, textBytes)
+  const isPlausible = !isCorrected && hasInput && (hasOutput || !reported.final)
+  const isPart = !hasOutput || !reported.final
+  const used = {
+    ...usage,
+    ...(!hasInput && { input: estimate.input }),
+    ...(isPart && { output: Math.max(usage.output, estimate.output) }),
+  }
+  const known = charge(basis, used, isPlausible && reported.final ? 'reported' : 'estimated')
+  return isPlausible ? known : { ...known, flags: [IMPLAUSIBLE] }
 }
 
 /** Whether a call has output that only its usage shows. @param meter of its answer; null before one has begun. */
@@ -145,14 +175,14 @@ export const hidesOutput = ({ hiddenOutput }: ChargeBasis, meter: Meter | null):
  * generated. @param meter of its answer; null when none had begun.
  */
 export function abandonedCharge(basis: ChargeBasis, meter: Meter | null): Charge {
-  const reported = meter?.usage() ?? null
-  if (reported?.final) return charge(basis, reported.usage, 'reported')
   if (!basis.charged) return NO_CHARGE
-  const visible = estimateUsage(basis, meter?.textBytes ?? 0, reported?.usage ?? null)
+  const reported = meter?.usage() ?? null
+  const known = meteredCharge(basis, reported, meter?.textBytes ?? 0)
+  if (reported?.final || !known.usage) return known
   const most = basis.bounds.outputTokens
   const hidden = hidesOutput(basis, meter) ? basis.hiddenOutput || most : 0
-  const output = Math.max(visible.output, Math.min(visible.output + hidden, most))
-  return charge(basis, { ...visible, output }, 'estimated')
+  const output = Math.max(known.usage.output, Math.min(known.usage.output + hidden, most))
+  return { ...known, ...charge(basis, { ...known.usage, output }, 'estimated') }
 }
 
 /** The charge for an estimated usage; no charge for null. */
@@ -166,11 +196,12 @@ export const estimatedCharge = (basis: ChargeBasis, usage: Usage | null): Charge
  */
 export function withLost(basis: ChargeBasis, known: Charge, lost: Usage | null): Charge {
   if (!lost) return known
+  const flags = known.flags && { flags: known.flags }
   const both = charge(basis, addUsage(known.usage, lost), 'estimated')
-  if (both.cost <= basis.bounds.reserve) return both
+  if (both.cost <= basis.bounds.reserve) return { ...both, ...flags }
   const lostAlone = charge(basis, lost, 'estimated')
   const cost = Math.min(lostAlone.cost, basis.bounds.reserve)
-  return known.cost >= cost ? known : { ...lostAlone, cost }
+  return known.cost >= cost ? known : { ...lostAlone, cost, ...flags }
 }
 
 function charge({ prices, fixedUnits }: ChargeBasis, usage: Usage, provenance: UsageProvenance): Charge {

@@ -1,4 +1,4 @@
-import { costOf } from '../../governance/usage.ts'
+import { costOf } from '../../calls/usage.ts'
 import type { Charge, ChargeBasis } from './charges.ts'
 
 /**

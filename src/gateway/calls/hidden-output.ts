@@ -1,7 +1,8 @@
 /** Reasoning that a caller does not receive, or only in summary: its tokens are known only from the usage. */
+
+import type { Route } from '../catalog/call-routes.ts'
 import type { CatalogModel } from '../catalog/catalog.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
-import type { Route } from '../routes/call-routes.ts'
 import { budgetOfChat } from '../translation/requests/reasoning.ts'
 
 type Fields = RequestOutline['fields']
@@ -61,7 +62,10 @@ const isRequested = (fields: Fields): boolean =>
   member(fields, 'reasoning').effort !== undefined ||
   member(fields, 'reasoning').enabled === true
 
-/** Models behind the messages protocol with a budget think only on request; all others that reason do by default. */
+/**
+ * Whether a model reasons without being asked. Behind the messages protocol only the catalogue knows: some models think on
+ * request only, others unless it is switched off. All others that reason do so by default.
+ */
 const reasonsByItself = ({ capabilities }: CatalogModel, routes: readonly Route[]): boolean =>
-  capabilities.includes('reasoning') &&
-  (capabilities.includes('adaptive_thinking') || routes.some(({ operation }) => operation !== 'messages'))
+  capabilities.includes('thinks_by_default') ||
+  (capabilities.includes('reasoning') && routes.some(({ operation }) => operation !== 'messages'))

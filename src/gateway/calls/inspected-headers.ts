@@ -1,4 +1,4 @@
-import type { TextEngine } from '../../governance/dlp/inspection.ts'
+import type { TextEngine } from '../../dlp/inspection.ts'
 import { jsonContents } from '../../lib/json-text.ts'
 import { FORWARDED_NAMES } from '../providers/forwarded-headers.ts'
 

@@ -1,24 +1,25 @@
-import { mayUse } from '../../governance/access.ts'
-import type { CallOutcome } from '../../governance/audit-record.ts'
-import { dlpBlocked } from '../../governance/dlp/policy/actions.ts'
-import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
-import { type PolicyDeps, policyFor } from '../../governance/dlp/policy/policy-for-call.ts'
-import type { CallerRights } from '../../governance/governed-call.ts'
-import { hasScope, type Principal } from '../../governance/principal.ts'
-import { type CallTarget, modelTarget } from '../../governance/target.ts'
+import { mayUse } from '../../calls/access.ts'
+import type { CallerRights } from '../../calls/governed-call.ts'
+import { type PolicyDeps, policyFor } from '../../calls/policy-for-call.ts'
+import { type CallTarget, modelTarget } from '../../calls/target.ts'
+import { dlpBlocked } from '../../dlp/policy/actions.ts'
+import type { CallPolicy } from '../../dlp/policy/call-policy.ts'
+import { recordableText } from '../../dlp/recordable-text.ts'
+import { hasScope, type Principal } from '../../identity/principal.ts'
+import type { CallOutcome } from '../../ledger/audit-record.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { redact } from '../../lib/log.ts'
 import { inTurns, type Slices } from '../../lib/slices.ts'
 import { agentIdOf, isAgentModel } from '../../wire/agent-model.ts'
+import { type Route, routesFor } from '../catalog/call-routes.ts'
 import { type Catalog, type CatalogModel, modelOf } from '../catalog/catalog.ts'
-import { OPERATIONS, type Operation } from '../operations.ts'
+import { OPERATIONS, type Operation } from '../protocols/operations.ts'
 import { inspectRequest } from '../protocols/request-inspection.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
-import { type Route, routesFor } from '../routes/call-routes.ts'
-import { type RouteRequest, routeRequest } from '../routes/route-request.ts'
 import { chargeBasis } from './charge-basis.ts'
 import { inspectedHeaders } from './inspected-headers.ts'
 import type { InspectedRequest, ModelRequest, PlannedCall } from './model-call.ts'
+import { type RouteRequest, routeRequest } from './route-request.ts'
 
 /** A request that is refused, with what its audit record states. */
 interface RefusedPlan {
@@ -57,9 +58,9 @@ export async function planCall(
   let review: RequestReview | null = null
   try {
     const outline = earlier?.outline ?? (await inTurns(OPERATIONS[operation].protocol.outline(request.body)))
-    // Until the catalogue confirms it, the model is any text of the caller, possibly a key.
-    target = modelTarget(redact(outline.model))
-    const granted = allowedModel(catalog, rights.principal, operation, outline.model)
+    const named = await namedModel(deps, rights.principal, catalog, outline.model)
+    target = modelTarget(named)
+    const granted = allowedModel(catalog, rights.principal, operation, named)
     const model = modelOf(granted, rights.principal.organizationId)
     const { routes, basis } = chargeBasis(
       outline,
@@ -90,6 +91,22 @@ export async function planCall(
     const dlp = review && { policyVersion: review.policy.version, findings: review.policy.findings() }
     return { kind: 'refused', error, target, dlp, review: review ?? earlier }
   }
+}
+
+/**
+ * The model of a request. Until the catalogue confirms it, it is any text of the caller, possibly a key: it is recorded, and
+ * said in the refusal, as the policies leave it.
+ */
+async function namedModel(
+  deps: PolicyDeps,
+  principal: Principal,
+  catalog: Catalog,
+  id: string,
+): Promise<string> {
+  if (catalog.models.has(id)) return id
+  const text = redact(id)
+  const policy = await policyFor(deps, principal, modelTarget(text))
+  return inTurns(recordableText(policy, text))
 }
 
 /** Any ApiError that is not internal is a decision about the request, which is recorded. */

@@ -6,7 +6,7 @@ import { DEFAULT_USES } from '../protocols/server-tools.ts'
  * The provider pauses after ten rounds.
  * https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools (read 2026-11-22)
  */
-const MOST_ROUNDS = 10
+export const MOST_ROUNDS = 10
 /**
  * The most tokens that one use of a tool adds to the context. Of unknown tools it is the whole context.
  *

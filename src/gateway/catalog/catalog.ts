@@ -1,4 +1,4 @@
-import type { Prices } from '../../governance/usage.ts'
+import type { Prices } from '../../calls/usage.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import { errorText, logEvent } from '../../lib/log.ts'

@@ -5,7 +5,7 @@ import { ChatStreamReader, DONE } from './chat-stream-reader.ts'
 import { ChunkScan } from './chunk-scan.ts'
 import { ChatMessagesCheck } from './message-checks.ts'
 import type { AnswerContext, AnswerReading, Protocol } from './protocol.ts'
-import { MESSAGES_REQUEST_TEXTS } from './request-inspection.ts'
+import { CHAT_REQUEST_TEXTS } from './request-inspection.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
 import { usageOfChat } from './usage.ts'
 
@@ -15,7 +15,7 @@ const chatRules: OutlineRules = {
   schema: chatCompletionRequest,
   messages: () => new ChatMessagesCheck(),
   removals: REMOVALS,
-  texts: MESSAGES_REQUEST_TEXTS,
+  texts: CHAT_REQUEST_TEXTS,
   maximumOutput: largerOutput,
   choices: mostChoices,
 }
@@ -24,7 +24,7 @@ const completionRules: OutlineRules = {
   schema: completionRequest,
   messages: null,
   removals: REMOVALS,
-  texts: MESSAGES_REQUEST_TEXTS,
+  texts: CHAT_REQUEST_TEXTS,
   required: 'prompt',
   // The default of 16 is OpenAI's; other servers generate up to the model's maximum.
   maximumOutput: largerOutput,
@@ -48,7 +48,7 @@ const numberOf = (value: unknown): number | null => (typeof value === 'number' ?
 /** Chat completions between equal protocols. */
 export const chatCompletions: Protocol = {
   outline: (body) => outlineRequest(body, chatRules),
-  requestTexts: MESSAGES_REQUEST_TEXTS,
+  requestTexts: CHAT_REQUEST_TEXTS,
   removals: REMOVALS,
   usageIsOptional: true,
   readAnswer,

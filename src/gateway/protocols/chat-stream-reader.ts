@@ -1,13 +1,13 @@
-import type { Usage } from '../../governance/usage.ts'
+import type { Usage } from '../../ledger/audit-record.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { Slices } from '../../lib/slices.ts'
 import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
-import { type Json, objectOf, textOf } from '../translation/json.ts'
-import { isOverload } from '../translation/upstream-errors.ts'
 import { ChunkScan } from './chunk-scan.ts'
 import { type ChunkHead, ChunkTexts } from './chunk-texts.ts'
 import { editedJson, moveToFrame, scanFrame } from './frame-json.ts'
 import { FrameTemplate } from './frame-template.ts'
+import { type Json, objectOf, textOf } from './json.ts'
+import { isOverload } from './overload.ts'
 import {
   type AlikeVerdict,
   type AnswerContext,

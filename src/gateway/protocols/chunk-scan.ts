@@ -1,4 +1,4 @@
-import { inspectWhileScanning, WaitingTexts } from '../../governance/dlp/waiting-texts.ts'
+import { inspectWhileScanning, WaitingTexts } from '../../dlp/waiting-texts.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'

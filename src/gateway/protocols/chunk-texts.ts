@@ -1,4 +1,4 @@
-import type { HeldText, Inspection } from '../../governance/dlp/inspection.ts'
+import type { HeldText, Inspection } from '../../dlp/inspection.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { Slices } from '../../lib/slices.ts'
 import { type AnswerContext, sendsBlocks } from './protocol.ts'

@@ -1,4 +1,4 @@
-import { inspectWhileScanning, WaitingTexts } from '../../governance/dlp/waiting-texts.ts'
+import { inspectWhileScanning, WaitingTexts } from '../../dlp/waiting-texts.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'

@@ -1,5 +1,5 @@
-import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
-import type { Direction } from '../../governance/dlp/types.ts'
+import type { Inspection, TextField } from '../../dlp/inspection.ts'
+import type { Direction } from '../../dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { JsonPath } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'

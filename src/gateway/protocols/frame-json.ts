@@ -1,4 +1,4 @@
-import type { Inspection } from '../../governance/dlp/inspection.ts'
+import type { Inspection } from '../../dlp/inspection.ts'
 import { applyEdits, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
 import { JsonSyntaxError } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'

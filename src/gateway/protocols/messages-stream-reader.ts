@@ -1,11 +1,11 @@
-import type { Usage } from '../../governance/usage.ts'
+import type { Usage } from '../../ledger/audit-record.ts'
 import type { Slices } from '../../lib/slices.ts'
 import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
-import { objectOf, textOf } from '../translation/json.ts'
 import { EventScan } from './event-scan.ts'
 import { EventTexts, type TextEvent } from './event-texts.ts'
 import { moveToFrame, scanFrame } from './frame-json.ts'
 import { FrameTemplate } from './frame-template.ts'
+import { objectOf, textOf } from './json.ts'
 import {
   type AlikeVerdict,
   type AnswerContext,

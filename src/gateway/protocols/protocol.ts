@@ -1,10 +1,10 @@
-import type { Inspection } from '../../governance/dlp/inspection.ts'
-import type { Usage } from '../../governance/usage.ts'
+import type { Inspection } from '../../dlp/inspection.ts'
+import type { Usage } from '../../ledger/audit-record.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { JsonPath } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'
 import type { SseFrame } from '../../lib/sse.ts'
-import type { Json } from '../translation/json.ts'
+import type { Json } from './json.ts'
 import type { RequestOutline } from './request-outline.ts'
 import type { HeldFrame, TextKind } from './streamed-texts.ts'
 import type { RequestMembers } from './text-fields.ts'
@@ -122,3 +122,7 @@ export type FrameVerdict =
    * absent for a frame that is no error of the upstream.
    */
   | { kind: 'failure'; message: string; forward: ByteEdit[] | null; isOverload?: boolean; body?: Json }
+
+export type CallerProtocol = 'chat_completions' | 'messages' | 'completions' | 'responses'
+
+export type UpstreamProtocol = 'chat_completions' | 'messages'

@@ -1,8 +1,8 @@
-import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
-import type { JsonValuePlace } from '../../governance/dlp/names-and-numbers.ts'
-import { checkEdits } from '../../governance/dlp/scan/scan-budget.ts'
-import { dataUrlHead, isEncodedText } from '../../governance/dlp/source/encoded-text.ts'
-import type { Direction } from '../../governance/dlp/types.ts'
+import type { Inspection, TextField } from '../../dlp/inspection.ts'
+import type { JsonValuePlace } from '../../dlp/names-and-numbers.ts'
+import { checkEdits } from '../../dlp/scan/scan-budget.ts'
+import { dataUrlHead, isEncodedText } from '../../dlp/source/encoded-text.ts'
+import type { Direction } from '../../dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJsonInSlices } from '../../lib/json-scan.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
@@ -11,7 +11,7 @@ import type { Protocol, RequestTexts } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
 import { SourceData } from './source-data.ts'
 import { inspectOwnValue, inspectOwnValueInSlices, type TextKind } from './streamed-texts.ts'
-import { MESSAGES_STRUCTURE } from './technical-members.ts'
+import { CHAT_STRUCTURE, MESSAGES_STRUCTURE } from './technical-members.ts'
 import {
   isBase64InSlices,
   isUnreadable,
@@ -274,11 +274,12 @@ function kindOf(path: JsonPath, { toolMessages }: RequestOutline): TextKind {
   return path[4] === 'content' ? { kind: 'tool_result', json: false } : REQUEST
 }
 
-/** Requests with `messages`, of either protocol, and legacy completions. */
-export const MESSAGES_REQUEST_TEXTS: RequestTexts = {
+const COMMON: Omit<RequestTexts, 'members'> = {
   ownData: OWN_DATA,
-  members: MESSAGES_STRUCTURE,
   messageTextKind: kindOf,
   // Their protocol cuts blocks that were changed (`unsignedThinkingEdits`).
   thinkingOf: (path) => (path[0] === 'messages' && path[4] === 'thinking' ? `${path[1]}.${path[3]}` : null),
 }
+
+export const CHAT_REQUEST_TEXTS: RequestTexts = { ...COMMON, members: CHAT_STRUCTURE }
+export const MESSAGES_REQUEST_TEXTS: RequestTexts = { ...COMMON, members: MESSAGES_STRUCTURE }

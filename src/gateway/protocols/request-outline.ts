@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { JsonDepthError, type JsonKind, JsonSyntaxError } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'

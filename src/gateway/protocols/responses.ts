@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { JsonPath } from '../../lib/json-visitor.ts'
 import { encodeFrame, HEARTBEAT_COMMENT } from '../../lib/sse.ts'
 import type { Protocol, RequestTexts } from './protocol.ts'

@@ -1,11 +1,12 @@
 import type { JsonPath } from '../../lib/json-visitor.ts'
 
 /**
- * A string that a protocol defines, as opposed to text of a person or model:
+ * A string that a protocol defines, as opposed to text of a person or model. Every other string is inspected, under any
+ * name; these tables have all that are not, or not changed:
  * - `word` is one of a few values, such as a type; a value of another form is text.
  * - `fixed` has to arrive byte for byte, such as the id of a call, or a signature. A change would break the request, so
- *   a finding in it can block the call or be recorded.
- * - `ours` comes from the gateway itself: the model of the catalogue, and proofs that it has unsealed.
+ *   a finding in it can block the call or be recorded. A value that has not the form of an identifier is text.
+ * - `ours` comes from the gateway itself: the model of the catalogue, ids of items, and proofs that it has unsealed.
  */
 export type TechnicalKind = 'word' | 'fixed' | 'ours'
 
@@ -38,35 +39,36 @@ const CONTENT_MEMBERS: Record<string, KnownObject> = {
   input_audio: DETAILED,
   file: DETAILED,
 }
-const CONTENT = contentObject()
+/** Parts of chat completions have no ids: what stands in such a member is the caller's own. */
+const CHAT_CONTENT = contentObject({ signature: 'fixed' })
+/** Blocks of calls and results have ids, and searches content that only their provider reads. */
+const BLOCKS = contentObject({
+  id: 'fixed',
+  tool_use_id: 'fixed',
+  signature: 'fixed',
+  encrypted_content: 'fixed',
+})
 
 /** Parts and blocks, which may hold others in `content` and in their source. */
-function contentObject(): KnownObject {
+function contentObject(ids: Record<string, TechnicalKind>): KnownObject {
   const members = new Map(Object.entries(CONTENT_MEMBERS))
-  const { technical } = known({
-    type: 'word',
-    detail: 'word',
-    id: 'fixed',
-    tool_use_id: 'fixed',
-    signature: 'fixed',
-    encrypted_content: 'fixed',
-  })
+  const { technical } = known({ type: 'word', detail: 'word', ...ids })
   const content = { technical, members }
   members.set('content', content)
   members.set('source', known({ type: 'word', media_type: 'word' }, { content }))
   return content
 }
 
-/** Parts of items name files by their id. */
-const STORED_CONTENT = known({ type: 'word', detail: 'word', id: 'fixed', file_id: 'fixed' })
+/** Parts of items have no ids. */
+const PARTS = known({ type: 'word', detail: 'word' }, CONTENT_MEMBERS)
 const REASONING = known({ type: 'word', format: 'word', id: 'fixed', signature: 'fixed' })
-const MESSAGE = known(
-  { role: 'word', id: 'fixed', tool_call_id: 'fixed' },
+const CHAT_MESSAGE = known(
+  { role: 'word', tool_call_id: 'fixed' },
   {
-    content: CONTENT,
+    content: CHAT_CONTENT,
     tool_calls: known({ id: 'fixed', type: 'word' }),
     audio: known({ id: 'fixed' }),
-    images: CONTENT,
+    images: CHAT_CONTENT,
     annotations: TYPED,
     cache_control: CACHE_CONTROL,
     reasoning_details: REASONING,
@@ -92,7 +94,7 @@ const settings = {
   output_config: known({}, { format: FORMAT }),
   text: known({}, { format: FORMAT }),
   thinking: TYPED,
-  prediction: known({ type: 'word' }, { content: CONTENT }),
+  prediction: known({ type: 'word' }, { content: CHAT_CONTENT }),
   audio: known({ format: 'word' }),
   web_search_options: known({}, { user_location: TYPED }),
   mcp_servers: TYPED,
@@ -101,18 +103,28 @@ const settings = {
 }
 const TOP: Record<string, TechnicalKind> = { model: 'ours', service_tier: 'word' }
 
-/** Requests with `messages`, of either protocol, and legacy completions. */
-export const MESSAGES_STRUCTURE = known(TOP, { ...settings, system: CONTENT, messages: MESSAGE })
+/** Requests of chat completions, and legacy completions. */
+export const CHAT_STRUCTURE = known(TOP, { ...settings, messages: CHAT_MESSAGE })
+
+/** Requests of the messages protocol. */
+export const MESSAGES_STRUCTURE = known(TOP, {
+  ...settings,
+  system: PARTS,
+  messages: known({ role: 'word' }, { content: BLOCKS }),
+})
 
 /**
- * Items of responses as callers send, read and store them. Sealed content in them is not exempt here: only the surface
- * knows which of it is its own.
+ * Items of responses as callers send, read and store them. Their ids are made here. Sealed content in them is not exempt
+ * here: only the surface knows which of it is its own.
  */
 export const ITEM_STRUCTURE = known(
-  { type: 'word', role: 'word', status: 'word', server_label: 'word', id: 'fixed', call_id: 'fixed' },
   {
-    content: STORED_CONTENT,
-    output: STORED_CONTENT,
+    ...{ type: 'word', role: 'word', status: 'word', server_label: 'word' },
+    ...{ id: 'ours', call_id: 'fixed', approval_request_id: 'fixed' },
+  },
+  {
+    content: PARTS,
+    output: PARTS,
     summary: TYPED,
     action: known({ type: 'word' }, { sources: TYPED }),
   },
@@ -125,20 +137,20 @@ export const ITEMS_STRUCTURE = known(TOP, {
     {
       type: 'word',
       role: 'word',
-      id: 'fixed',
+      id: 'ours',
       call_id: 'fixed',
       signature: 'ours',
       redacted: 'ours',
       origin: 'ours',
     },
-    { content: CONTENT, output: CONTENT, summary: TYPED },
+    { content: PARTS, output: PARTS, summary: TYPED },
   ),
 })
 
 /** All technical names: most strings have none of them, so that one look-up decides. */
 const NAMES = new Set([
   ...['model', 'service_tier', 'type', 'role', 'ttl', 'detail', 'format', 'media_type', 'id', 'call_id'],
-  ...['status', 'server_label', 'file_id'],
+  ...['status', 'server_label', 'approval_request_id'],
   ...['tool_call_id', 'tool_use_id', 'signature', 'encrypted_content', 'redacted', 'origin'],
 ])
 
@@ -179,6 +191,22 @@ export function isWord(bytes: Uint8Array, start: number, end: number): boolean {
     if (!kind) return false
     digits = kind === 2 ? digits + 1 : 0
     if (digits > MOST_DIGITS) return false
+  }
+  return true
+}
+
+/** By byte: 1 for what ids and base64 are made of. No blank, quote or `@`, and no escape but that of a slash. */
+const IDENTIFIER = Uint8Array.from({ length: 128 }, (_, byte) =>
+  Number(/[A-Za-z0-9_.:|=+/~#$%&*!-]/.test(String.fromCharCode(byte))),
+)
+const BACKSLASH = 0x5c
+const SLASH = 0x2f
+
+/** Whether a string has the form of an id, or of encoded data such as a signature. */
+export function isIdentifier(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at] as number
+    if (!IDENTIFIER[byte] && !(byte === BACKSLASH && bytes[at + 1] === SLASH)) return false
   }
   return true
 }

@@ -1,8 +1,8 @@
-import { dataUrlHead } from '../../governance/dlp/source/encoded-text.ts'
+import { dataUrlHead } from '../../dlp/source/encoded-text.ts'
 import { decodeString } from '../../lib/json-string.ts'
 import type { JsonPath } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'
-import { isWord, type KnownObject, technicalKind } from './technical-members.ts'
+import { isIdentifier, isWord, type KnownObject, technicalKind } from './technical-members.ts'
 
 /**
  * Members of an answer or item that are not text. All others are: a member that a vendor adds later is inspected from
@@ -113,7 +113,7 @@ export function requestString(
 ): RequestString {
   if (own) return 'text'
   const kind = technicalKind(texts.members, path, name)
-  if (kind === 'fixed') return 'fixed'
+  if (kind === 'fixed') return isIdentifier(bytes, start, end) ? 'fixed' : 'text'
   if (kind !== null) return kind === 'ours' || isWord(bytes, start, end) ? 'word' : 'text'
   return isEncoded(path, bytes, start, end, name) ? 'encoded' : 'text'
 }

@@ -1,15 +1,15 @@
-import { NO_USAGE, type Usage } from '../../governance/usage.ts'
+import { NO_USAGE } from '../../calls/usage.ts'
+import type { Usage } from '../../ledger/audit-record.ts'
 
 type Counts = Record<string, unknown>
 
-/** More than any model reads or writes. Larger and negative counts are faults of the upstream and are ignored. */
-const MOST_TOKENS = 1_000_000_000
+// Figures are read as the upstream reports them, whatever they are: `correctedUsage` decides which can be true.
 
-const isCount = (value: unknown): value is number =>
-  typeof value === 'number' && value >= 0 && value <= MOST_TOKENS
-const count = (value: unknown): number => (isCount(value) ? Math.floor(value) : 0)
-/** Absent, or a count within the limits. */
-const isCredible = (value: unknown): boolean => typeof value !== 'number' || isCount(value)
+const isNumber = (value: unknown): value is number => typeof value === 'number'
+/** A number of JSON that is too large is infinite, and would make sums and differences no numbers. */
+const count = (value: unknown): number =>
+  isNumber(value) ? Math.max(-MOST_TOKENS, Math.min(value, MOST_TOKENS)) : 0
+const MOST_TOKENS = 1e15
 const member = (value: unknown): Counts =>
   typeof value === 'object' && value !== null ? (value as Counts) : {}
 
@@ -20,8 +20,7 @@ const member = (value: unknown): Counts =>
  */
 export function usageOfChat(value: unknown): Usage | null {
   const usage = member(value)
-  if (!isCount(usage.prompt_tokens) && !isCount(usage.completion_tokens)) return null
-  if (!isCredible(usage.prompt_tokens) || !isCredible(usage.completion_tokens)) return null
+  if (!isNumber(usage.prompt_tokens) && !isNumber(usage.completion_tokens)) return null
   const details = member(usage.prompt_tokens_details)
   const prompt = count(usage.prompt_tokens)
   // DeepSeek and Moonshot have other names for cached tokens.
@@ -31,7 +30,7 @@ export function usageOfChat(value: unknown): Usage | null {
   const outputDetails = member(usage.completion_tokens_details)
   const reasoning = count(outputDetails.reasoning_tokens)
   const units = unitsOf({
-    audio_input: Math.min(count(details.audio_tokens), prompt),
+    audio_input: count(details.audio_tokens),
     audio_output: count(outputDetails.audio_tokens),
     image_output: count(outputDetails.image_tokens),
     search_sources: count(usage.num_sources_used),
@@ -44,18 +43,18 @@ export function usageOfChat(value: unknown): Usage | null {
   } = units.units ?? {}
   return {
     ...units,
-    input: Math.max(0, prompt - cacheRead - cacheWrite - audioInput),
+    input: prompt - cacheRead - cacheWrite - audioInput,
     cacheRead,
     cacheWrite5Minutes: cacheWrite,
     cacheWrite1Hour: 0,
-    output: Math.max(0, outputOfChat(usage, prompt, reasoning) - audioOutput - imageOutput),
+    output: outputOfChat(usage, prompt, reasoning) - audioOutput - imageOutput,
     reasoning,
   }
 }
 
 /** Units that are billed apart; no member where there are none. */
 function unitsOf(counts: Record<string, number>): Pick<Usage, 'units'> {
-  const units = Object.fromEntries(Object.entries(counts).filter(([, number]) => number > 0))
+  const units = Object.fromEntries(Object.entries(counts).filter(([, number]) => number !== 0))
   return Object.keys(units).length > 0 ? { units } : {}
 }
 
@@ -90,7 +89,7 @@ export function usageOfChatBody(value: unknown): Usage | null {
  */
 export function usageOfMessages(value: unknown, known: Usage | null): Usage | null {
   const usage = member(value)
-  if (!isCount(usage.input_tokens) && !isCount(usage.output_tokens)) return null
+  if (!isNumber(usage.input_tokens) && !isNumber(usage.output_tokens)) return null
   const before = known ?? NO_USAGE
   const details = member(usage.cache_creation)
   const hour = number(details.ephemeral_1h_input_tokens) ?? before.cacheWrite1Hour
@@ -106,7 +105,7 @@ export function usageOfMessages(value: unknown, known: Usage | null): Usage | nu
     cacheRead: number(usage.cache_read_input_tokens) ?? before.cacheRead,
     cacheWrite5Minutes:
       number(details.ephemeral_5m_input_tokens) ??
-      (written === null ? before.cacheWrite5Minutes : Math.max(0, written - hour)),
+      (written === null ? before.cacheWrite5Minutes : written - hour),
     cacheWrite1Hour: hour,
     output: output === null ? before.output : output + compaction.output,
     reasoning: number(member(usage.output_tokens_details).thinking_tokens) ?? before.reasoning,
@@ -134,4 +133,4 @@ function serverToolUnits(value: unknown): Record<string, number> {
   return Object.fromEntries(requests.filter(([name]) => !FREE_USES.has(name)))
 }
 
-const number = (value: unknown): number | null => (isCount(value) ? Math.floor(value) : null)
+const number = (value: unknown): number | null => (isNumber(value) ? count(value) : null)

@@ -47,6 +47,12 @@ const listed = (names: readonly string[]) => names.map((name) => `\`${name}\``).
 const partsContext = (providerId: string) => `provider-credential:${providerId}`
 const plainContext = (providerId: string) => `provider:${providerId}`
 
+/** The contexts under which the credential of a provider may be sealed. */
+export const credentialContexts = (providerId: string): readonly string[] => [
+  partsContext(providerId),
+  plainContext(providerId),
+]
+
 /** Seals a credential for the row of its provider. */
 export function sealCredential(ring: KeyRing, providerId: string, { parts }: ProviderCredential): string {
   return seal(ring, JSON.stringify(parts), partsContext(providerId))
@@ -69,14 +75,4 @@ function openParts(ring: KeyRing, providerId: string, sealed: string): Credentia
   } catch {
     return null
   }
-}
-
-/** Seals a credential anew under the current key of the ring. @returns null for one that does not open. */
-export function resealCredential(ring: KeyRing, providerId: string, sealed: string): string | null {
-  for (const context of [partsContext(providerId), plainContext(providerId)]) {
-    try {
-      return seal(ring, unseal(ring, sealed, context), context)
-    } catch {}
-  }
-  return null
 }

@@ -1,5 +1,5 @@
 import type { FrameReader } from '../../lib/sse.ts'
-import type { Operation } from '../operations.ts'
+import type { Operation } from '../protocols/operations.ts'
 import type { CredentialForm, CredentialParts } from './credential.ts'
 import type { RequestBody } from './request-body.ts'
 

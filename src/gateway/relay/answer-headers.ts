@@ -59,9 +59,12 @@ const DROPPED = 'x-headgate-dropped'
 /** The longest list, in characters: names come from the caller. */
 const LONGEST_LIST = 1_000
 
-/** @returns the header for dropped members; none without one. Names that a header cannot hold are left out. */
+/** Names as protocols have them, with the places of those in lists. Another name may be a text of the caller. */
+const PROTOCOL_NAME = /^(?=.{1,60}$)[A-Za-z_]+(?:\.(?:[A-Za-z_]+|\d{1,4}))*$/
+
+/** @returns the header for dropped members; none without one. Only names of protocols are listed. */
 export function droppedHeaders(dropped: readonly string[]): Record<string, string> {
-  const names = dropped.filter((name) => /^[\w.-]{1,60}$/.test(name))
+  const names = dropped.filter((name) => PROTOCOL_NAME.test(name))
   return names.length === 0 ? {} : { [DROPPED]: names.join(', ').slice(0, LONGEST_LIST) }
 }
 

@@ -1,13 +1,14 @@
 /** A stream that begins before its upstream has sent anything: its caller would close a silent connection. */
-import type { CallOutcome } from '../../governance/audit-record.ts'
+import type { CallOutcome } from '../../ledger/audit-record.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { ModelAnswer, SentCall } from '../calls/model-call.ts'
-import { OPERATIONS, type Operation } from '../operations.ts'
+import type { Json } from '../protocols/json.ts'
+import { OPERATIONS, type Operation } from '../protocols/operations.ts'
+import { isOverload } from '../protocols/overload.ts'
 import type { Dialect } from '../protocols/protocol.ts'
-import type { Json } from '../translation/json.ts'
-import { isOverload, providerMessage, upstreamError } from '../translation/upstream-errors.ts'
+import { providerMessage, upstreamError } from '../translation/upstream-errors.ts'
 import { streamHeaders } from './answer-headers.ts'
 import { CLIENT_LEFT } from './stream-answer.ts'
 

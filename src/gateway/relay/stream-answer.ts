@@ -1,25 +1,27 @@
 /** A streamed answer: relayed to its caller from its first valid event on. */
-import type { InspectionCounts } from '../../governance/audit-record.ts'
-import type { Inspection } from '../../governance/dlp/inspection.ts'
-import type { GovernanceDeps, GovernedCall } from '../../governance/governed-call.ts'
-import type { Usage } from '../../governance/usage.ts'
+
+import type { GovernanceDeps, GovernedCall } from '../../calls/governed-call.ts'
+import type { Inspection } from '../../dlp/inspection.ts'
+import type { Usage } from '../../ledger/audit-record.ts'
 import { redactAnswer, redactCredential } from '../../lib/secret-spellings.ts'
+import type { InspectionCounts } from '../../wire/records.ts'
 import { CallLease } from '../calls/call-lease.ts'
 import {
   abandonedCharge,
   type Charge,
   type ChargeBasis,
   hidesOutput,
+  inputUsage,
   streamCharge,
   withLost,
 } from '../calls/charges.ts'
-import { OPERATIONS, type Operation } from '../operations.ts'
+import { noAnswer, type UnusableAnswer, unusable } from '../calls/unusable-answer.ts'
+import type { Route } from '../catalog/call-routes.ts'
+import type { Json } from '../protocols/json.ts'
+import { OPERATIONS, type Operation } from '../protocols/operations.ts'
 import type { Dialect, StreamReader } from '../protocols/protocol.ts'
 import { type Provider, transportOf } from '../providers/provider.ts'
-import { type AttemptDeps, noAnswer, type UpstreamAttempt } from '../routes/attempt.ts'
-import type { Route } from '../routes/call-routes.ts'
 import { callerEncoder } from '../translation/caller-encoder.ts'
-import type { Json } from '../translation/json.ts'
 import type { EventEncoder, ModelEvent } from '../translation/model-events.ts'
 import type { TranslatedCall } from '../translation/translated-call.ts'
 import { EventStreamCaller } from './event-stream-caller.ts'
@@ -28,8 +30,9 @@ import { HttpStreamCaller, type StreamCaller } from './stream-caller.ts'
 import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from './stream-pipeline.ts'
 import { REST_MS, type RelayEnd, relayStream } from './stream-relay.ts'
 
-export interface StreamDeps extends AttemptDeps, GovernanceDeps {
-  configuration: AttemptDeps['configuration'] & {
+export interface StreamDeps extends GovernanceDeps {
+  configuration: {
+    UPSTREAM_READ_ON_MS: number
     UPSTREAM_FIRST_EVENT_TIMEOUT_MS: number
     UPSTREAM_EVENT_TIMEOUT_MS: number
     STREAM_COMMIT_MS: number
@@ -50,7 +53,8 @@ interface StreamToStart {
   /** Null between equal protocols. */
   translated: TranslatedCall | null
   form: CallerForm
-  attempt: UpstreamAttempt
+  /** Aborts the request to the upstream. */
+  upstreamAbort: AbortController
   /** Fires when the caller leaves. */
   signal: AbortSignal
   call: GovernedCall
@@ -70,9 +74,8 @@ export interface StartedStream {
 }
 
 /** A stream that was an error of its upstream, before anything was generated. Nothing was sent to the caller. */
-export interface ErrorStream {
+export interface ErrorStream extends Omit<UnusableAnswer, 'kind'> {
   kind: 'error_stream'
-  message: string
   /** The error as the body of an answer, inspected and edited. It may hold the gateway's credential. */
   body: Json
 }
@@ -91,19 +94,19 @@ export const CLIENT_LEFT = 499
 
 /**
  * Starts a stream with its first valid event, or at its commit time.
- * @throws ApiError for a stream that ended before; `signal`'s reason when its caller left before.
+ * @returns unusable for a stream that ended before. @throws when its caller left before.
  */
 export async function startStream(
   deps: StreamDeps,
   stream: StreamToStart,
-): Promise<StartedStream | ErrorStream> {
+): Promise<StartedStream | ErrorStream | UnusableAnswer> {
   const { response, route, reader, translated, form, caller } = stream
   const { status, headers: upstreamHeaders } = response
   if (form === 'events') {
     if (!translated) throw new Error('events are only made by translation')
     const events = new EventStreamCaller(deps.clock)
     const relay = await relayTo(deps, stream, events, eventsOf(translated))
-    if (relay.kind === 'error_stream') return relay
+    if (relay.kind !== 'started') return relay
     return { kind: 'stream', status, upstreamHeaders, content: { batches: events }, ended: relay.ended }
   }
   const { dialect } = OPERATIONS[caller.operation].protocol
@@ -112,7 +115,7 @@ export async function startStream(
   const http = new HttpStreamCaller(deps.clock, dialect, mayPass)
   const converter = translated ? framesOfEvents(translated, encoderOf(deps, stream), dialect) : PASSED_FRAMES
   const relay = await relayTo(deps, stream, http, converter)
-  if (relay.kind === 'error_stream') return relay
+  if (relay.kind !== 'started') return relay
   return { kind: 'stream', status, upstreamHeaders, content: { body: http.body }, ended: relay.ended }
 }
 
@@ -127,15 +130,15 @@ export function redactedAnswer(bytes: Uint8Array, provider: Provider): Uint8Arra
   return redacted
 }
 
-/** Resolves when the stream has started, or was an error. @throws when it ended before in any other way. */
+/** Resolves when the stream has started, or has ended before. @throws when its caller left before. */
 async function relayTo<Unit>(
   deps: StreamDeps,
   stream: StreamToStart,
   caller: StreamCaller<Unit>,
   converter: FrameConverter<Unit>,
-): Promise<{ kind: 'started'; ended: Promise<StreamEnd> } | ErrorStream> {
-  const { response, route, reader, inspection, attempt, signal, basis } = stream
-  if (!response.body) throw noAnswer('The upstream sent an empty answer.')
+): Promise<{ kind: 'started'; ended: Promise<StreamEnd> } | ErrorStream | UnusableAnswer> {
+  const { response, route, reader, inspection, upstreamAbort, signal, basis } = stream
+  if (!response.body) return unusable(noAnswer('The upstream sent an empty answer.'))
   const { provider } = route
   const pipeline = pipelineOf(stream, converter)
   const { configuration } = deps
@@ -145,7 +148,7 @@ async function relayTo<Unit>(
     firstEvent: configuration.UPSTREAM_FIRST_EVENT_TIMEOUT_MS,
     betweenEvents: configuration.UPSTREAM_EVENT_TIMEOUT_MS,
   }
-  const common = { times, clock: deps.clock, upstreamAbort: attempt.abort }
+  const common = { times, clock: deps.clock, upstreamAbort }
   const passage =
     caller instanceof HttpStreamCaller && caller.readCopy
       ? new NativePassage({ ...common, provider, pipeline, caller }, caller.readCopy)
@@ -168,9 +171,9 @@ async function relayTo<Unit>(
   if (end.kind === 'client_left') throw new Error('the caller left')
   // A beginning that must not pass was generated all the same; a silent upstream may have read the input.
   const charged = end.error ? streamCharge(basis, reader).usage : null
-  attempt.discard(`stream_${end.reason}`, charged ?? (end.reason === 'timeout' ? attempt.inputUsage : null))
-  if (end.body) return { kind: 'error_stream', message: end.message, body: end.body }
-  throw end.error ?? noAnswer(end.message)
+  const lost = charged ?? (end.reason === 'timeout' ? inputUsage(basis) : null)
+  const ended = unusable(end.error ?? noAnswer(end.message), `stream_${end.reason}`, lost)
+  return end.body ? { ...ended, kind: 'error_stream', body: end.body } : ended
 }
 
 /**

@@ -1,12 +1,12 @@
-import type { Inspection } from '../../governance/dlp/inspection.ts'
+import type { Inspection } from '../../dlp/inspection.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { applyEditsInSlices, type ByteEdit, editedBytes, joinBytesInSlices } from '../../lib/byte-edits.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { drained, type Slices } from '../../lib/slices.ts'
 import { type FrameReader, FrameTooLongError, parseFrame, type SseFrame } from '../../lib/sse.ts'
+import type { Json } from '../protocols/json.ts'
 import type { FrameVerdict, StreamReader } from '../protocols/protocol.ts'
 import type { HeldFrame } from '../protocols/streamed-texts.ts'
-import type { Json } from '../translation/json.ts'
 
 /**
  * Each frame of an upstream's stream is read by its protocol, inspected, edited, counted, and converted into units for

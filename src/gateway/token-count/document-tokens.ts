@@ -1,3 +1,4 @@
+import type { Slices } from '../../lib/slices.ts'
 import type { ImageRule } from './image-tokens.ts'
 
 /**
@@ -14,19 +15,25 @@ const SLICE = 65_536
 const OVERLAP = 64
 
 /**
- * Upper bound of the tokens of a PDF file: by its page count, else by its bytes. A file without a readable page count
+ * Upper bound of the tokens of a PDF file, in slices: by its page count, else by its bytes. A file without a readable page count
  * is usually compressed as a whole.
  * @param base64 of the file, as characters.
  */
-export function documentTokens(base64: Uint8Array, image: ImageRule): number {
+export function* documentTokens(base64: Uint8Array, image: ImageRule): Slices<number> {
   const bytes = Math.ceil((base64.length * 3) / 4)
-  const pages = pagesOf(base64)
+  const pages = yield* pagesOf(base64)
   const perPage = PAGE_TEXT_TOKENS + image(PAGE_SIZE)
   return pages > 0 ? pages * perPage : Math.min(Math.max(bytes, perPage), MOST_PAGES * perPage)
 }
 
+/** Whether a file in base64 is a PDF. */
+export const isPdf = (base64: Uint8Array): boolean =>
+  [...PDF].every((letter, index) => base64[index] === letter.charCodeAt(0))
+/** `%PDF-` */
+const PDF = 'JVBERi'
+
 /** The page count: `/N` of a linearized file, `/Count` in the root of the page tree, or the number of page objects. */
-function pagesOf(base64: Uint8Array): number {
+function* pagesOf(base64: Uint8Array): Slices<number> {
   let declared = 0
   let listed = 0
   let kept = ''
@@ -41,6 +48,7 @@ function pagesOf(base64: Uint8Array): number {
       else declared = Math.max(declared, pages)
     }
     kept = text.slice(-OVERLAP)
+    yield
   }
   return Math.max(declared, listed)
 }

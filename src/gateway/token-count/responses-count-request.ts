@@ -1,4 +1,4 @@
-import { type Json, listOf, objectOf, present, textOf } from '../translation/json.ts'
+import { type Json, listOf, objectOf, present, textOf } from '../protocols/json.ts'
 import { conversationOfMessages, systemMessage } from '../translation/requests/messages-conversation.ts'
 import { responseFormatOfMessages } from '../translation/requests/output-format.ts'
 import { chatParallelCalls, chatToolChoice, chatTools } from '../translation/requests/tools.ts'

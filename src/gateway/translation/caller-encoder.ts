@@ -1,8 +1,8 @@
+import type { CallerProtocol } from '../protocols/protocol.ts'
 import { ChatEncoder, type ChatEncoderOptions } from './events/chat-encoder.ts'
 import { CompletionEncoder } from './events/completion-encoder.ts'
 import { MessagesEncoder } from './events/messages-encoder.ts'
 import type { EventEncoder } from './model-events.ts'
-import type { CallerProtocol } from './translated-call.ts'
 
 export interface CallerEncoderOptions extends ChatEncoderOptions {
   /** Responses consume the events directly. */

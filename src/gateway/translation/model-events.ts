@@ -1,5 +1,5 @@
-import type { Usage } from '../../governance/usage.ts'
-import type { Json } from './json.ts'
+import type { Usage } from '../../ledger/audit-record.ts'
+import type { Json } from '../protocols/json.ts'
 
 /**
  * One generation as a sequence of events, independent of protocols. Decoders read them from an upstream's stream or

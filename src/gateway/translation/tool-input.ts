@@ -1,4 +1,4 @@
-import { type Json, objectIn } from './json.ts'
+import { type Json, objectIn } from '../protocols/json.ts'
 
 /**
  * The vendor's own wrapper for arguments that are not JSON

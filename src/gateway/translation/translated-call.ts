@@ -1,10 +1,11 @@
 import { invalidRequest } from '../../lib/api-error.ts'
 import type { SseFrame } from '../../lib/sse.ts'
+import { type Json, objectOf, parseJson } from '../protocols/json.ts'
+import type { CallerProtocol, UpstreamProtocol } from '../protocols/protocol.ts'
 import { ChatDecoder } from './events/chat-decoder.ts'
 import { FenceStripper } from './events/fence-stripper.ts'
 import { MessagesDecoder } from './events/messages-decoder.ts'
 import { PromptEcho } from './events/prompt-echo.ts'
-import { type Json, objectOf, parseJson } from './json.ts'
 import type { EventDecoder, EventFilter, ModelEvent } from './model-events.ts'
 import { chatToMessages } from './requests/chat-to-messages.ts'
 import { COMPLETION_MEMBERS } from './requests/completion-members.ts'
@@ -18,9 +19,6 @@ import { responsesToMessages } from './requests/responses-to-messages.ts'
 import { originalToolNames } from './requests/tool-names.ts'
 import type { TargetModel } from './target-model.ts'
 import { errorInsteadOfAnswer } from './upstream-errors.ts'
-
-export type CallerProtocol = 'chat_completions' | 'messages' | 'completions' | 'responses'
-export type UpstreamProtocol = 'chat_completions' | 'messages'
 
 export interface TranslationOptions {
   caller: CallerProtocol

@@ -1,6 +1,6 @@
-import { isPresent, type Json, objectOf, textOf } from './json.ts'
+import { isPresent, type Json, objectOf, textOf } from '../protocols/json.ts'
+import { isOverload, OVERLOADED } from '../protocols/overload.ts'
 
-const OVERLOADED = 'overloaded_error'
 /**
  * Error types of the messages protocol by status (interface: Errors, Messages). Its vendor adds 529
  * (https://docs.anthropic.com/en/api/errors), on which official clients wait longer.
@@ -14,9 +14,6 @@ const TYPES: Record<number, string> = {
   429: 'rate_limit_error',
   529: OVERLOADED,
 }
-/** Codes of chat completions upstreams for an overload. */
-const OVERLOAD_CODES = new Set<unknown>([OVERLOADED, 'server_is_overloaded', 529, '529'])
-
 /** Statuses of error codes and types of both protocols, as their vendors send them. */
 const STATUSES: ReadonlyMap<unknown, number> = new Map([
   ['invalid_request_error', 400],
@@ -77,9 +74,6 @@ function hasMessagesEnvelope(body: Uint8Array): boolean {
   const { type: kind, message } = objectOf(error)
   return type === 'error' && textOf(kind) !== '' && textOf(message) !== ''
 }
-
-/** Whether an error of either protocol states an overload of the provider. */
-export const isOverload = ({ type, code }: Json): boolean => type === OVERLOADED || OVERLOAD_CODES.has(code)
 
 /**
  * The status of an error that its provider sent with status 200, by its code or type.

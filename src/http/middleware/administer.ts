@@ -1,8 +1,8 @@
 import type { MiddlewareHandler } from 'hono'
-import { countShared, type SharedLimit } from '../../governance/shared-limits.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { counted } from '../../lib/counted.ts'
 import { secretsEqual } from '../../lib/crypto.ts'
+import { countShared, type SharedLimit } from '../../lib/shared-limits.ts'
 import { callerAddress } from '../caller-address.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 

@@ -1,22 +1,26 @@
 import type { MiddlewareHandler } from 'hono'
-import { loadCatalog } from '../../gateway/catalog/catalog.ts'
-import { outcomeOf } from '../../governance/audit-record.ts'
 import {
   admit,
+  type CallerRights,
   type CallRequest,
   errorCodeOf,
   type GovernedCall,
   type Opened,
   type Refused,
+  type Stale,
   settle,
-} from '../../governance/governed-call.ts'
-import { MOST_ADMISSIONS, renewRights, withCatalogue } from '../../governance/renew-rights.ts'
+} from '../../calls/governed-call.ts'
+import { withCatalogue, withCurrentRights } from '../../calls/renew-rights.ts'
+import { withRenewedLease } from '../../calls/renewed-lease.ts'
+import type { Deps } from '../../deps.ts'
+import { loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { outcomeOf } from '../../ledger/audit-record.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { setRateLimitHeaders } from '../rate-limit-headers.ts'
 
-/** How long the answer of a call that only reads may take. */
-const READ_LEASE_MS = 120_000
+/** Time after which the ledger records a call that only reads as unsettled, if its process has died before it was closed. */
+const READ_LEASE_MS = 30_000
 
 /**
  * Admits a call that costs nothing, such as a list, before its route runs, and settles it with its answer. Limits, epochs
@@ -27,10 +31,17 @@ const READ_LEASE_MS = 120_000
 export function admission({ usesCatalogue = false } = {}): MiddlewareHandler<AppEnv> {
   return async function admissionMiddleware(context, next) {
     const call = await admitRead(context, usesCatalogue)
-    await next()
+    await whileOpen(context, call, next)
     settleRead(context, call, context.res.status)
   }
 }
+
+/** Does the work of a call that costs nothing, however long it takes. @throws what the work throws. */
+export const whileOpen = <Result>(
+  context: AppContext,
+  call: GovernedCall,
+  work: () => Promise<Result>,
+): Promise<Result> => withRenewedLease(context.get('deps'), call, READ_LEASE_MS, work)
 
 /** Settles a call that only read, in the background. @param status of its answer. */
 export function settleRead(context: AppContext, call: GovernedCall, status: number): void {
@@ -46,7 +57,7 @@ export async function withAdmission<Result>(
 ): Promise<Result> {
   const call = await admitRead(context, false)
   try {
-    const result = await work()
+    const result = await whileOpen(context, call, work)
     settleRead(context, call, 200)
     return result
   } catch (error) {
@@ -70,18 +81,17 @@ export async function admitRead(context: AppContext, usesCatalogue: boolean): Pr
 async function admittedOrRefused(context: AppContext, usesCatalogue: boolean): Promise<Opened | Refused> {
   const [deps, caller, known] = [context.get('deps'), context.get('caller'), context.get('rights')]
   const catalogueEpoch = usesCatalogue ? (await loadCatalog(deps)).epoch : null
-  let rights = { ...known, catalogueEpoch }
-  for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {
-    const request = { identity: caller.identity, rights, ...FREE } satisfies CallRequest
-    const admitted = await admit(deps, request)
+  return withCurrentRights(deps, { ...known, catalogueEpoch }, async (renewed, outdated: Stale | null) => {
+    const rights = outdated && usesCatalogue ? await withLoadedCatalogue(deps, renewed) : renewed
+    const admitted = await admit(deps, { identity: caller.identity, rights, ...FREE } satisfies CallRequest)
     context.set('rights', rights)
-    if (admitted.kind !== 'stale') return admitted
-    rights = await renewRights(deps, rights, admitted)
-    if (!usesCatalogue) continue
-    const { epoch } = await loadCatalog(deps, rights.catalogueEpoch ?? undefined)
-    rights = withCatalogue(rights, epoch)
-  }
-  throw new ApiError('internal', 'The rights of the caller keep changing.')
+    return admitted
+  })
+}
+
+async function withLoadedCatalogue(deps: Deps, rights: CallerRights): Promise<CallerRights> {
+  const { epoch } = await loadCatalog(deps, rights.catalogueEpoch ?? undefined)
+  return withCatalogue(rights, epoch)
 }
 
 const FREE = {

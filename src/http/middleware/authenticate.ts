@@ -1,13 +1,14 @@
 import type { Next } from 'hono'
-import type { CallIdentity } from '../../governance/governed-call.ts'
-import { identify, type KeyOwner, knownPrincipal } from '../../governance/identity/identify.ts'
-import { countRefusedCall } from '../../governance/identity/refused-calls.ts'
-import { keyIdOf, type Principal } from '../../governance/principal.ts'
+import type { CallIdentity } from '../../calls/governed-call.ts'
+import { identify, type KeyOwner, knownPrincipal } from '../../identity/identify.ts'
+import { keyIdOf, type Principal } from '../../identity/principal.ts'
+import { countRefusedCall } from '../../identity/refused-calls.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { counted } from '../../lib/counted.ts'
 import { redactEncoded } from '../../lib/log.ts'
 import { callerAddress } from '../caller-address.ts'
 import type { AppContext } from '../context.ts'
+import { hasChosenText, recordedPath, withoutChosenTexts } from '../recorded-path.ts'
 import { KEY_HEADERS, type KeyHeader } from '../surfaces.ts'
 
 /** Finds the principal by the key of a request (interface: Authentication). No fallback after a failed check. */
@@ -16,7 +17,10 @@ export async function authenticate(context: AppContext, next: Next): Promise<voi
   const key = presentedKey(context, KEY_HEADERS[context.get('host')][context.get('surface')] ?? [])
   const identification = key === null ? null : await identify(context.get('deps'), key, address)
   if (identification?.kind !== 'known') throw await refused(context, identification?.owner ?? null, address)
-  setCaller(context, identification.principal, address)
+  const { principal } = identification
+  const { path } = context.req
+  const recorded = hasChosenText(path) ? await recordedPath(context.get('deps'), principal, path) : path
+  setCaller(context, principal, address, recorded)
   await next()
 }
 
@@ -29,13 +33,16 @@ export function recallCaller(context: AppContext): boolean {
   const key = accepted ? presentedKey(context, accepted) : null
   const principal = key === null ? null : knownPrincipal(context.get('deps'), key)
   if (principal === null) return false
-  setCaller(context, principal, callerAddress(context))
+  const { path } = context.req
+  if (hasChosenText(path)) return false
+  setCaller(context, principal, callerAddress(context), path)
   return true
 }
 
-function setCaller(context: AppContext, principal: Principal, address: string | null): void {
+/** @param path as it may be recorded. */
+function setCaller(context: AppContext, principal: Principal, address: string | null, path: string): void {
   const { organizationId, userId } = principal
-  const identity = callIdentity(context, { userId, keyId: keyIdOf(principal) }, address)
+  const identity = callIdentity(context, { userId, keyId: keyIdOf(principal) }, address, path)
   context.set('caller', { organizationId, identity })
   context.set('rights', { principal, catalogueEpoch: null, learned: null })
 }
@@ -70,11 +77,15 @@ async function refused(
   return new ApiError('unauthorized', 'A valid API key is required.')
 }
 
-/** The identity of a request whose caller is known. @param ip null when the address is unknown. */
+/**
+ * The identity of a request whose caller is known.
+ * @param ip null when the address is unknown. @param path as it may be recorded.
+ */
 export function callIdentity(
   context: AppContext,
   { userId, keyId }: { userId: string; keyId: string | null },
   ip: string | null,
+  path = withoutChosenTexts(context.req.path),
 ): CallIdentity {
   const requestId = context.get('requestId')
   return {
@@ -85,6 +96,10 @@ export function callIdentity(
     actor: { userId, keyId, administrator: null, ip },
     surface: context.get('surface'),
     // Redacted, because a key can be pasted in place of an id.
-    action: redactEncoded(`${context.req.method} ${context.req.path}`.slice(0, 300)),
+    action: redactEncoded(`${methodOf(context)} ${path}`.slice(0, 300)),
   }
 }
+
+/** A caller can make up a method as well. */
+const methodOf = ({ req }: AppContext): string => (METHODS.has(req.method) ? req.method : 'OTHER')
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])

@@ -25,8 +25,8 @@ export function requestContext(createDeps: CreateDeps): MiddlewareHandler<AppEnv
   }
 }
 
-/** Sets the values that every request has. */
-export function beginRequest(context: AppContext, createDeps: CreateDeps): void {
+/** Sets the values that every request has. @returns true, as a step that each request passes. */
+export function beginRequest(context: AppContext, createDeps: CreateDeps): true {
   const deps = createDeps(context.env, context.executionCtx as ExecutionContext)
   context.set('deps', deps)
   context.set('startedAt', deps.clock())
@@ -34,6 +34,7 @@ export function beginRequest(context: AppContext, createDeps: CreateDeps): void 
   context.set('surface', surfaceOf(context.req.path))
   context.set('errorCode', null)
   context.set('host', hostKind(context.req.header('host'), deps.configuration.LLM_HOST))
+  return true
 }
 
 /** For answers that the context makes. */

@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from 'hono'
-import type { Entitlement } from '../../governance/principal.ts'
+import type { Entitlement } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { AppEnv } from '../context.ts'
 

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import { describeAgent, listVisibleAgents } from '../../agents/definitions/visible-agents.ts'
-import { startRun } from '../../agents/runs/own-runs.ts'
+import { startRun } from '../../agents/own-runs.ts'
 import { runRequest, visibleAgentsQuery } from '../../wire/agents.ts'
 import { isUuid } from '../../wire/management-fields.ts'
 import type { AppEnv } from '../context.ts'

@@ -1,15 +1,15 @@
 import { Hono } from 'hono'
 import { getCookie, setCookie } from 'hono/cookie'
 import { html } from 'hono/html'
-import { countShared } from '../../governance/shared-limits.ts'
 import {
   beginAuthorization,
   type EndedSession,
   finishAuthorization,
   openSession,
-} from '../../integrations/connections/connect/authorize.ts'
-import type { ConnectSession } from '../../integrations/connections/connect/connect-sessions.store.ts'
+} from '../../admin/connections/connect/authorize.ts'
+import type { ConnectSession } from '../../admin/connections/connect/connect-sessions.store.ts'
 import { ApiError } from '../../lib/api-error.ts'
+import { countShared } from '../../lib/shared-limits.ts'
 import { callerAddress } from '../caller-address.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { changeBy } from '../own-change.ts'

@@ -1,12 +1,12 @@
 import { Hono } from 'hono'
-import { setDefaultConnection } from '../../integrations/connections/default-connection.ts'
+import { setDefaultConnection } from '../../admin/connections/default-connection.ts'
 import {
   disconnect,
   endShare,
   type Managing,
   reconnect,
   shareWithOwnGroup,
-} from '../../integrations/connections/manage-connection.ts'
+} from '../../admin/connections/own-connections.ts'
 import {
   type PreferredConnection,
   visibleConnections,
@@ -14,9 +14,10 @@ import {
 import { defaultSetting, isConnectionId, shareReplacement } from '../../wire/connections.ts'
 import { isUuid } from '../../wire/management-fields.ts'
 import type { AppContext, AppEnv } from '../context.ts'
+import { readJson } from '../json-request.ts'
 import { ownChange } from '../own-change.ts'
 import { ownOrigin } from '../own-origin.ts'
-import { jsonBody, unknownId } from '../validated-request.ts'
+import { unknownId } from '../validated-request.ts'
 
 const CONNECTIONS = '/v1/integrations/connections'
 const SHARE = `${CONNECTIONS}/:connectionId/shares/:groupId` as const
@@ -41,8 +42,8 @@ export const connectionRoutes = new Hono<AppEnv>()
     const connections = await visibleConnections(deps, rights.principal)
     return context.json({ data: connections.map(presentConnection) })
   })
-  .post(`${CONNECTIONS}/:integrationId/default`, jsonBody(defaultSetting), async (context) => {
-    const { connection_id: connectionId } = context.req.valid('json')
+  .post(`${CONNECTIONS}/:integrationId/default`, async (context) => {
+    const { connection_id: connectionId } = await readJson(context, defaultSetting)
     const { principal } = context.var.rights
     const slug = context.req.param('integrationId')
     return context.json(await setDefaultConnection(ownChange(context), principal, slug, connectionId))
@@ -56,8 +57,8 @@ export const connectionRoutes = new Hono<AppEnv>()
     await disconnect(managing(context), context.var.deps)
     return context.json({ id: context.req.param('connectionId'), deleted: true })
   })
-  .put(SHARE, jsonBody(shareReplacement), async (context) => {
-    const { permission } = context.req.valid('json')
+  .put(SHARE, async (context) => {
+    const { permission } = await readJson(context, shareReplacement)
     const groupId = context.req.param('groupId').toLowerCase()
     return context.json(presentShares(await shareWithOwnGroup(managing(context), groupId, permission)))
   })

@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
-import { z } from 'zod'
+import * as z from 'zod'
 import { evaluateStep } from '../../agents/evaluations/evaluate-step.ts'
 import { DELIVERY_PATHS } from '../../agents/queue/run-queue.ts'
 import { advanceRun } from '../../agents/runs/advance-run.ts'
@@ -23,7 +23,7 @@ const scheduleDelivery = z.object({ organization_id: uuid, agent_id: uuid, trigg
 const limitLength = bodyLimit({
   maxSize: LARGEST_DELIVERY,
   onError: () => {
-    throw tooLarge()
+    throw tooLarge(LARGEST_DELIVERY)
   },
 })
 
@@ -40,14 +40,19 @@ export const deliveryRoutes = new Hono<AppEnv>()
       agent_id: agentId,
       trigger: name,
     } = checkedJson(body, scheduleDelivery)
-    const messageId = context.req.header('upstash-message-id') ?? signatureId
+    const messageId = messageIdOf(context) ?? signatureId
     await fireSchedule(context.var.deps, { organizationId, agentId, name }, { messageId, signatureId })
     return context.json({ ok: true })
   })
   .post('/agents/runs', async (context) => {
     const { body } = await signedBody(context, DELIVERY_PATHS.runs)
     const { organization_id: organizationId, run_id: runId, rev } = checkedJson(body, runDelivery)
-    await advanceRun(context.var.deps, { organizationId, runId, rev })
+    const isRepeated = Number(context.req.header('upstash-retried')) > 0
+    await advanceRun(
+      context.var.deps,
+      { organizationId, runId, rev },
+      { messageId: knownForm(messageIdOf(context)), isRepeated },
+    )
     return context.json({ ok: true })
   })
   .post('/agents/verdicts', async (context) => {
@@ -56,6 +61,14 @@ export const deliveryRoutes = new Hono<AppEnv>()
     await evaluateStep(context.var.deps, { organizationId, runId, number: step })
     return context.json({ ok: true })
   })
+
+/** Not signed, and the same for all deliveries of a message. */
+const messageIdOf = (context: Context<AppEnv>): string | null =>
+  context.req.header('upstash-message-id') ?? null
+
+/** Ids of messages are words; others are not used. */
+const knownForm = (messageId: string | null): string | null =>
+  messageId !== null && /^[\w-]{1,200}$/.test(messageId) ? messageId : null
 
 type DeliveryPath = (typeof DELIVERY_PATHS)[keyof typeof DELIVERY_PATHS]
 

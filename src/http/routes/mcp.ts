@@ -1,12 +1,12 @@
 import { Hono } from 'hono'
+import { connectOwnAccount } from '../../admin/connections/connect/connect-own-account.ts'
+import { setDefaultConnection } from '../../admin/connections/default-connection.ts'
 import { agentOperations } from '../../agents/agent-operations.ts'
+import { mayUse } from '../../calls/access.ts'
+import { errorCodeOf, settle } from '../../calls/governed-call.ts'
+import { modelTarget } from '../../calls/target.ts'
 import { loadCatalog } from '../../gateway/catalog/catalog.ts'
-import { mayUse } from '../../governance/access.ts'
-import { errorCodeOf, settle } from '../../governance/governed-call.ts'
-import type { Principal } from '../../governance/principal.ts'
-import { modelTarget } from '../../governance/target.ts'
-import { connectOwnAccount } from '../../integrations/connections/connect/connect-own-account.ts'
-import { setDefaultConnection } from '../../integrations/connections/default-connection.ts'
+import type { Principal } from '../../identity/principal.ts'
 import { answerRequest, inEra, TOOL_CALL } from '../../integrations/mcp-server/answer-request.ts'
 import { callFoundTool } from '../../integrations/mcp-server/call-tool-request.ts'
 import {
@@ -17,13 +17,20 @@ import {
 } from '../../integrations/mcp-server/find-callable-tool.ts'
 import { integrationFilter } from '../../integrations/mcp-server/integration-filter.ts'
 import { answerText, type Reply, type RequestId, statusOf } from '../../integrations/mcp-server/json-rpc.ts'
-import { type Message, type ReadMessage, readMessage } from '../../integrations/mcp-server/read-message.ts'
+import {
+  type Message,
+  type ReadMessage,
+  readMessage,
+  tooManyValues,
+} from '../../integrations/mcp-server/read-message.ts'
 import type { UsableModel } from '../../integrations/platform-tools/account.ts'
 import { ApiError } from '../../lib/api-error.ts'
+import { hasTooManyValues } from '../../lib/json-values.ts'
+import { inTurns } from '../../lib/slices.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { readGovernedBody, requireRoom } from '../governed-body.ts'
 import { requireMcpAccess, requireMcpRequest } from '../mcp-gate.ts'
-import { admitRead, settleRead } from '../middleware/admission.ts'
+import { admitRead, settleRead, whileOpen } from '../middleware/admission.ts'
 import { changeBy } from '../own-change.ts'
 import { ownOrigin } from '../own-origin.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
@@ -37,7 +44,8 @@ export const mcpRoutes = new Hono<AppEnv>().post('/v1/mcp', async (context) => {
   await requireMcpRequest(context)
   const held = await readGovernedBody(context)
   try {
-    const read = readMessage(held.bytes, context.req.raw.headers)
+    const isTooLarge = await inTurns(hasTooManyValues(held.bytes))
+    const read = isTooLarge ? tooManyValues() : readMessage(held.bytes, context.req.raw.headers)
     // What is parsed is about as large as the bytes: they are freed, and their share of the budget stays.
     held.free()
     return await answer(context, read)
@@ -71,7 +79,7 @@ async function readAnswer(
   const call = await admitRead(context, false)
   try {
     requireMcpAccess(context)
-    const reply = await replying()
+    const reply = await whileOpen(context, call, replying)
     if (reply === null) {
       settleRead(context, call, 202)
       return new Response(null, { status: 202, headers: answerHeaders(context) })

@@ -1,24 +1,18 @@
 import { Hono } from 'hono'
-import {
-  selectVisibleAgent,
-  selectVisibleAgents,
-  type VisibleAgent,
-} from '../../agents/definitions/visible-agents.store.ts'
+import { grantSetId, mayUse } from '../../calls/access.ts'
+import { modelTarget } from '../../calls/target.ts'
 import { type CatalogModel, loadCatalog } from '../../gateway/catalog/catalog.ts'
-import { grantSetId, mayUse } from '../../governance/access.ts'
-import { hasScope } from '../../governance/principal.ts'
-import { modelTarget } from '../../governance/target.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
-import { agentIdOf, agentModel, isAgentModel } from '../../wire/agent-model.ts'
-import { MOST_AGENTS } from '../../wire/agents.ts'
-import { isUuid } from '../../wire/management-fields.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { unknownId } from '../validated-request.ts'
 
 /** How long an edge location caches a list; the key changes with the catalogue and with the grants. */
 const EDGE_CACHE_SECONDS = 300
 
-/** The models that the caller may use and the agents that it may run (interface: Models), and one of them by its id. */
+/**
+ * The models that the caller may use (interface: Models), and one of them by its id. Agents are not among them, because an
+ * id of the list can be called on chat completions, responses and messages (interface: General conventions).
+ */
 export const modelRoutes = new Hono<AppEnv>()
   .get('/v1/models', async (context) => {
     const body = await modelList(context)
@@ -35,7 +29,6 @@ export const modelRoutes = new Hono<AppEnv>()
   .get('/v1/models/:modelId{.+}', async (context) => {
     const { rights, deps } = context.var
     const id = context.req.param('modelId')
-    if (isAgentModel(id)) return context.json(listedAgent(await callableAgent(context, id)))
     const model = (await loadCatalog(deps)).models.get(id)
     if (!model || !mayUse(rights.principal, modelTarget(id))) throw unknownId('Model', id)
     return context.json(listed(model))
@@ -48,9 +41,7 @@ async function modelList(context: AppContext): Promise<string> {
   const [rights, deps] = [context.get('rights'), context.get('deps')]
   const { principal, catalogueEpoch } = rights
   const { origin } = new URL(context.req.url)
-  // Every change of an agent, of a group or of its members raises the epoch of the organization.
-  const agents = listsAgents(context) ? `${principal.userId}/${principal.epoch}` : 'none'
-  const key = `${origin}/.headgate/models/${principal.organizationId}/${grantSetId(principal)}/${catalogueEpoch}/${agents}`
+  const key = `${origin}/.headgate/models/${principal.organizationId}/${grantSetId(principal)}/${catalogueEpoch}`
   const cached = await readEdge(key)
   if (cached) return cached
   const body = await buildList(context)
@@ -62,30 +53,8 @@ async function buildList(context: AppContext): Promise<string> {
   const { rights, deps } = context.var
   const { models } = await loadCatalog(deps)
   const usable = [...models.values()].filter(({ id }) => mayUse(rights.principal, modelTarget(id)))
-  const { items } = listsAgents(context)
-    ? await selectVisibleAgents(deps.database, rights.principal, { limit: MOST_AGENTS, offset: 0 })
-    : { items: [] }
-  return JSON.stringify({ object: 'list', data: [...usable.map(listed), ...items.map(listedAgent)] })
+  return JSON.stringify({ object: 'list', data: usable.map(listed) })
 }
-
-/** Whether a caller can run agents here: the host of chat completions serves no responses. */
-const listsAgents = (context: AppContext): boolean =>
-  context.get('host') === 'base' && hasScope(context.get('rights').principal, 'agents')
-
-/** The agent that an id of the list stands for. @throws ApiError not_found */
-async function callableAgent(context: AppContext, model: string): Promise<VisibleAgent> {
-  const { deps, rights } = context.var
-  const id = agentIdOf(model).toLowerCase()
-  const isListed = isUuid(id) && listsAgents(context)
-  const agent = isListed ? await selectVisibleAgent(deps.database, rights.principal, id) : null
-  if (agent === null) throw unknownId('Model', model)
-  return agent
-}
-
-const listedAgent = ({ id, name, createdAt, creatorName }: VisibleAgent) => ({
-  ...listed({ id: agentModel(id), created: Math.floor(createdAt.getTime() / 1_000), ownedBy: creatorName }),
-  display_name: name,
-})
 
 const listed = ({ id, created, ownedBy }: Pick<CatalogModel, 'id' | 'created' | 'ownedBy'>) => ({
   id,

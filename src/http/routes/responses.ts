@@ -1,18 +1,18 @@
 import { Hono } from 'hono'
 import { isRunResponseId } from '../../agents/live/run-response.ts'
 import { newId } from '../../lib/ids.ts'
-import { eraseResponse } from '../../responses/content/content-garbage.ts'
-import { newResponseId } from '../../responses/ids.ts'
-import { apiErrorOf } from '../../responses/object/error-data.ts'
-import { listInputItems } from '../../responses/store/read-responses.store.ts'
-import { removeFilesOfEmpty } from '../../responses/tools/workspace/remove-workspace.ts'
+import { apiErrorOf } from '../../responses/model/error-data.ts'
+import { newResponseId } from '../../responses/model/ids.ts'
 import type {
   CompactionResult,
   ErrorData,
   RequestContent,
   StartRequest,
   StartResult,
-} from '../../responses/types.ts'
+} from '../../responses/model/types.ts'
+import { eraseResponse } from '../../responses/store/content-garbage.ts'
+import { listInputItems } from '../../responses/store/read-responses.store.ts'
+import { removeFilesOfEmpty } from '../../responses/tools/workspace/remove-workspace.ts'
 import {
   type Includes,
   type ItemListQuery,
@@ -45,10 +45,13 @@ import {
 import { startedStream, streamAnswer } from './response-streams.ts'
 import { cancelRunResponse, createRun, firstStep, refuseDeletion, retrieveRun } from './run-responses.ts'
 
-/** Responses (interface: Responses; Events, Resume). Those of other owners do not exist for a caller, with every verb. */
-export const responseRoutes = new Hono<AppEnv>()
+/** New responses and compactions (interface: Responses). Their objects read the body and admit the call. */
+export const newResponseRoutes = new Hono<AppEnv>()
   .post('/v1/responses', create)
   .post('/v1/responses/compact', compact)
+
+/** Responses (interface: Responses; Events, Resume). Those of other owners do not exist for a caller, with every verb. */
+export const responseRoutes = new Hono<AppEnv>()
   .get('/v1/responses/:responseId', query(retrieveQuery), async (context) => {
     const { stream, starting_after: startingAfter, ...rest } = context.req.valid('query')
     const includes = includesOf(rest)

@@ -1,17 +1,19 @@
-import { storedDefinition } from '../../agents/definitions/agents.ts'
-import { selectVisibleAgent } from '../../agents/definitions/visible-agents.store.ts'
+import { storedDefinition } from '../../agents/definitions/stored-definition.ts'
+import { findVisibleAgent, mayUseAgents } from '../../agents/definitions/visible-agents.ts'
 import { checkMembers, inputsOf } from '../../agents/live/agent-inputs.ts'
 import { beginningOfRun, type RequestedRun, runIdOf, runResponse } from '../../agents/live/run-response.ts'
 import { selectRunView } from '../../agents/live/run-view.store.ts'
-import { cancelInProgress } from '../../agents/runs/administration.ts'
 import { beginRun } from '../../agents/runs/begin-run.ts'
+import { cancelInProgress } from '../../agents/runs/change-run.ts'
 import { openMetadata } from '../../agents/runs/run-inputs.ts'
-import { compatibilityOf } from '../../governance/principal.ts'
+import { compatibilityOf } from '../../identity/principal.ts'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { errorText, logEvent, redact } from '../../lib/log.ts'
+import { inTurns } from '../../lib/slices.ts'
+import { redactSettings } from '../../responses/items/redaction.ts'
+import type { AgentRequest } from '../../responses/model/types.ts'
 import { renderedResponse } from '../../responses/open-responses/rendered-response.ts'
-import type { AgentRequest } from '../../responses/types.ts'
-import { agentIdOf } from '../../wire/agent-model.ts'
+import { agentIdOf, agentModel } from '../../wire/agent-model.ts'
 import { isUuid } from '../../wire/management-fields.ts'
 import type { Includes } from '../../wire/response-queries.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
@@ -19,11 +21,10 @@ import { selectedCompatibility } from '../compatibility.ts'
 import type { AppContext } from '../context.ts'
 import { idempotencyKey } from '../idempotency-key.ts'
 import { withAdmission } from '../middleware/admission.ts'
-import { checkScope } from '../middleware/require-scope.ts'
 import { OpenReaders } from '../open-readers.ts'
 import { runStream, Wait } from '../run-stream.ts'
 import { unknownId } from '../validated-request.ts'
-import { ownerOf, redactForOwner, refreshRights } from './response-answers.ts'
+import { currentPolicy, ownerOf, redactForOwner, refreshRights } from './response-answers.ts'
 import { findIncluding, type ResponseHandle } from './response-handle.ts'
 import { eventStream, inForm, lastEventId, wholeStream } from './response-streams.ts'
 
@@ -90,12 +91,11 @@ export async function firstStep(context: AppContext): Promise<ResponseHandle | n
   return attempt?.hasResponse ? handleOfAttempt(context, attempt.responseId) : null
 }
 
-/** @returns the id of the run. @throws ApiError invalid_request; forbidden for a key that may not run agents. */
+/** @returns the id of the run. @throws ApiError invalid_request; also for an agent that the caller may not run. */
 async function begin(context: AppContext, { settings, text }: AgentRequest): Promise<string> {
   const { deps, rights } = context.var
-  checkScope(rights.principal, 'agents')
   const id = agentIdOf(settings.model).toLowerCase()
-  const agent = isUuid(id) ? await selectVisibleAgent(deps.database, rights.principal, id) : null
+  const agent = isUuid(id) ? await findVisibleAgent(deps, rights.principal, id) : null
   if (agent === null) throw unknownAgent(settings.model)
   checkMembers({ settings, text })
   const inputs = inputsOf(storedDefinition(agent.definition), { settings, text })
@@ -139,10 +139,10 @@ function refusePosition(after: number): void {
   )
 }
 
-/** @throws ApiError not_found for the run of another user, and for a malformed id. */
+/** @throws ApiError not_found for the run of another user, for a key that may not use agents, and for a malformed id. */
 async function ownRun(context: AppContext): Promise<RequestedRun> {
   const text = context.req.param('responseId') ?? ''
-  const runId = runIdOf(text)
+  const runId = mayUseAgents(context.var.rights.principal) ? runIdOf(text) : null
   const run = runId && (await findRun(context, runId))
   if (!run) throw unknownId('Response', text)
   return run
@@ -158,7 +158,10 @@ async function readRun(context: AppContext, runId: string): Promise<RequestedRun
 async function findRun(context: AppContext, runId: string): Promise<RequestedRun | null> {
   const { configuration, database } = context.var.deps
   const run = await selectRunView(database, ownerOf(context), runId)
-  return run && { ...run, metadata: openMetadata(configuration.VAULT_KEYS, run.id, run.sealedInputs) }
+  if (run === null) return null
+  const metadata = openMetadata(configuration.VAULT_KEYS, run.id, run.sealedInputs)
+  const policy = await currentPolicy(context, agentModel(run.agentId))
+  return { ...run, metadata: await inTurns(redactSettings(policy, metadata)) }
 }
 
 const handleOfAttempt = (context: AppContext, id: string): ResponseHandle => ({

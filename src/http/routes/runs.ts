@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { evaluateRun, readRun, restartRun } from '../../agents/runs/own-runs.ts'
+import { evaluateRun, readRun, restartRun } from '../../agents/own-runs.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
 import { redactEncoded } from '../../lib/log.ts'
 import { isUuid } from '../../wire/management-fields.ts'

@@ -8,10 +8,10 @@ import {
   type TriggerKey,
 } from '../../agents/triggers/triggers.store.ts'
 import { isSigned, webhookSecretContext } from '../../agents/triggers/webhook-signature.ts'
-import { renewPrincipal } from '../../governance/identity/identify.ts'
-import { mayLookUp, noteRefusal } from '../../governance/identity/look-up-guard.ts'
-import type { Principal } from '../../governance/principal.ts'
-import { noLongerAllowed } from '../../governance/renew-rights.ts'
+import { noLongerAllowed } from '../../calls/renew-rights.ts'
+import { renewPrincipal } from '../../identity/identify.ts'
+import { mayLookUp, noteRefusal } from '../../identity/look-up-guard.ts'
+import type { Principal } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { unseal } from '../../lib/crypto.ts'
 import { webhookBody } from '../../wire/agents.ts'
@@ -32,7 +32,7 @@ const LARGEST_WEBHOOK = 1024 * 1024
 const limitLength = bodyLimit({
   maxSize: LARGEST_WEBHOOK,
   onError: () => {
-    throw tooLarge()
+    throw tooLarge(LARGEST_WEBHOOK)
   },
 })
 

@@ -72,12 +72,14 @@ export interface ConnectionBroker {
   credentialOf(deps: BrokerDeps, connection: BrokeredConnection): Promise<UpstreamCredential>
   /**
    * Renews or marks a connection whose credential the upstream has refused.
+   * @param isReplacement whether that replaced another one, which was refused just before.
    * @returns whether another credential is there. @throws as `credentialOf`.
    */
   reportRefused(
     deps: BrokerDeps,
     connection: BrokeredConnection,
     refused: UpstreamCredential,
+    isReplacement: boolean,
   ): Promise<boolean>
   /** Ends the account's grant where the broker can; it may still be at work when this returns. @throws BrokerError */
   revoke(deps: BrokerDeps, connection: BrokeredConnection): Promise<void>

@@ -1,6 +1,5 @@
 import type { Database } from '../../../schema/database.ts'
 import { WeightedMap } from '../../lib/weighted-map.ts'
-import { toolName } from '../tool-name.ts'
 import type { CatalogTool, Integration } from '../types.ts'
 import {
   type CatalogueEntry,
@@ -11,6 +10,7 @@ import {
   selectDefinitions,
   selectEntries,
 } from './tool-catalog.store.ts'
+import { toolName } from './tool-name.ts'
 
 /** The integrations of an organization with the tools of each catalogue. Plain data, shared by the calls of an isolate. */
 export interface OrganizationCatalogue {

@@ -1,6 +1,7 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { canonicalJson } from '../../lib/canonical-json.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
+import { redactJson, type Secrets } from '../../lib/secret-spellings.ts'
 import type { OperationBinding, ToolDefinition } from '../types.ts'
 
 /** A definition, as it is shown to models, with the hash that pins it. */
@@ -24,10 +25,19 @@ const LONGEST_DESCRIPTION = 4_096
 const LARGEST_SCHEMA = 64 * 1024
 const DEEPEST_SCHEMA = 32
 
+/** What is read of a longer text, of which much may be invisible. */
+const READ_SHARE = 4
+const textUpTo = (longest: number) =>
+  z
+    .string()
+    .transform((text) => text.slice(0, READ_SHARE * longest))
+    .optional()
+    .catch(undefined)
+
 const toolShape = z.object({
   name: z.string().min(1, 'it has no name').max(LONGEST_NAME, 'its name is too long'),
-  title: z.string().optional().catch(undefined),
-  description: z.string().optional().catch(undefined),
+  title: textUpTo(LONGEST_TITLE),
+  description: textUpTo(LONGEST_DESCRIPTION),
   inputSchema: z.record(z.string(), z.unknown(), 'it has no input schema'),
   outputSchema: z.record(z.string(), z.unknown()).optional().catch(undefined),
   annotations: z.record(z.string(), z.unknown()).optional().catch(undefined),
@@ -37,22 +47,34 @@ const toolShape = z.object({
 const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 
 /**
- * Cleans a tool of an upstream, and pins it. Text loses what people do not see but models read; schemas may refer to nothing
- * outside themselves.
+ * Cleans a tool of an upstream, and pins it. Text loses what people do not see but models read, and secrets of the
+ * credential, since others see the tool as well; schemas may refer to nothing outside themselves.
  * @param binding of an operation, which is pinned with the definition.
+ * @param credential with which the tool was listed.
  */
 export function pinnedDefinition(
   tool: unknown,
   binding: OperationBinding | null = null,
+  credential: Secrets = NO_SECRETS,
 ): PinnedDefinition | { reason: string } {
   const parsed = toolShape.safeParse(tool)
   if (!parsed.success) return { reason: parsed.error.issues[0]?.message ?? 'it is not a tool' }
-  const { name, title, description, inputSchema, outputSchema, annotations } = parsed.data
+  const { name, inputSchema, outputSchema } = parsed.data
   const problem =
     nameProblem(name) ?? inputProblem(inputSchema) ?? (outputSchema ? schemaProblem(outputSchema) : null)
   if (problem) return { reason: problem }
+  // Before the cleaning, which may cut a secret in two, and after it, which may join one.
+  const definition = redactJson(cleanDefinition(redactJson(parsed.data, credential)), credential)
+  if (definition.name !== name) return { reason: 'its name has the credential of the connection' }
+  const hash = sha256Hex(canonicalJson(binding === null ? definition : { definition, binding }))
+  // As it is stored and read again: without members that are undefined.
+  return { definition: JSON.parse(canonicalJson(definition)), binding, hash }
+}
+
+function cleanDefinition(tool: z.infer<typeof toolShape>): ToolDefinition {
+  const { name, title, description, inputSchema, outputSchema, annotations } = tool
   const shownTitle = title ?? annotations?.title
-  const definition: ToolDefinition = {
+  return {
     name,
     ...(typeof shownTitle === 'string' && { title: cleanText(shownTitle, LONGEST_TITLE) }),
     ...(description !== undefined && { description: cleanText(description, LONGEST_DESCRIPTION) }),
@@ -61,10 +83,9 @@ export function pinnedDefinition(
     ...(outputSchema?.type === 'object' && { outputSchema: objectSchema(outputSchema) }),
     ...(annotations && { annotations: hintsOf(annotations) }),
   }
-  const hash = sha256Hex(canonicalJson(binding === null ? definition : { definition, binding }))
-  // As it is stored and read again: without members that are undefined.
-  return { definition: JSON.parse(canonicalJson(definition)), binding, hash }
 }
+
+const NO_SECRETS: Secrets = { secrets: [] }
 
 /** A name is sent back to the upstream, so it is refused rather than changed. */
 function nameProblem(name: string): string | null {
@@ -80,22 +101,40 @@ const hintsOf = (annotations: Record<string, unknown>) =>
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
 /**
- * Characters without a width: format characters (zero-width, bidirectional, tags), variation selectors, fillers, and code
- * points without a character. Models read them, and people who approve a definition do not see them.
+ * Characters that are not seen: format characters (zero-width, bidirectional, tags), variation selectors, fillers, code
+ * points without a character, and those whose form is blank (a Braille pattern without dots, a note without a head). Models
+ * read them, and people who approve a definition do not see them.
  */
-const INVISIBLE = /\p{Default_Ignorable_Code_Point}|\p{Cf}|\p{Co}|\p{Cn}/gu
-const COMMENT = /<!--[\s\S]*?(?:-->|$)/g
+const INVISIBLE = /\p{Default_Ignorable_Code_Point}|\p{Cf}|\p{Co}|\p{Cn}|[\u2800\u{1d159}\u{16fe4}]/gu
+const LINE_BREAKS = /\r\n?|[\u2028\u2029]/g
+const PLAIN = /^[\n\t -~]*$/
 
-/** Text of an upstream, without what is not seen, up to so many characters. */
+/** Text of an upstream, without what is not seen, up to so many characters. Of a longer text, the beginning is read. */
 export function cleanText(text: string, longest: number): string {
-  const visible = text.toWellFormed().replace(/\r\n?/g, '\n').replace(CONTROLS, '').replace(INVISIBLE, '')
-  // A comment that is cut out can join the halves of another one.
-  let rest = visible
-  for (let before = ''; before !== rest; ) {
-    before = rest
-    rest = rest.replace(COMMENT, '')
-  }
+  const read = text.slice(0, READ_SHARE * longest)
+  const visible = PLAIN.test(read)
+    ? read
+    : read.toWellFormed().replace(LINE_BREAKS, '\n').replace(CONTROLS, '').replace(INVISIBLE, '')
+  const rest = withoutComments(visible)
   return rest.length <= longest ? rest : rest.slice(0, longest).toWellFormed()
+}
+
+const COMMENT_START = ['<', '!', '-', '-']
+
+/** A comment without an end lasts to the end. */
+function withoutComments(text: string): string {
+  if (!text.includes('<!--')) return text
+  const rest: string[] = []
+  for (let at = 0; at < text.length; at++) {
+    rest.push(text.charAt(at))
+    // In what is left, since a comment that is cut out can join the halves of another one.
+    if (!COMMENT_START.every((character, index) => rest[rest.length - 4 + index] === character)) continue
+    rest.length -= COMMENT_START.length
+    const end = text.indexOf('-->', at + 1)
+    if (end < 0) break
+    at = end + 2
+  }
+  return rest.join('')
 }
 
 /** Members of a schema that are text for a reader. */
@@ -139,12 +178,14 @@ function inputProblem(schema: Record<string, unknown>): string | null {
 }
 
 function schemaProblem(schema: Record<string, unknown>): string | null {
+  // First, since what follows goes as deep as the schema.
+  const problem = partProblem(schema, 0)
+  if (problem) return problem
   if (JSON.stringify(schema).length > LARGEST_SCHEMA)
     return `its schema is larger than ${LARGEST_SCHEMA} characters`
   const { required } = schema
   const isNames = Array.isArray(required) && required.every((name) => typeof name === 'string')
-  if (required !== undefined && !isNames) return 'the required members of its schema are no names'
-  return partProblem(schema, 0)
+  return required !== undefined && !isNames ? 'the required members of its schema are no names' : null
 }
 
 function partProblem(value: unknown, depth: number): string | null {

@@ -1,12 +1,10 @@
 import type { Database } from '../../../schema/database.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import { type CredentialDeps, credentialOf, reportRefused } from '../connections/credentials.ts'
-import {
-  CredentialsUnavailable,
-  type Integration,
-  type OperationBinding,
-  type UpstreamProtocol,
-} from '../types.ts'
+import type { Slices } from '../../lib/slices.ts'
+import { inTurns } from '../../lib/slices.ts'
+import type { CredentialDeps } from '../brokers/credentials.ts'
+import { sendAuthorized } from '../brokers/credentials.ts'
+import type { Integration, OperationBinding, UpstreamCredential, UpstreamProtocol } from '../types.ts'
 import { type ListDeps, listUpstreamTools } from '../upstream/list-upstream-tools.ts'
 import { type PinnedDefinition, pinnedDefinition } from './clean-definition.ts'
 import { operationTools } from './openapi/operation-tools.ts'
@@ -35,8 +33,8 @@ export async function listedTools(
   if (integration.kind === 'mcp') return listedByServer(deps, integration, key)
   const document = await selectDocument(deps.database, key)
   if (document === null) throw new ApiError('invalid_request', 'The integration has no document.')
-  const { operations, left } = operationTools(document)
-  return { ...pinnedDefinitions(operations, left), protocol: null }
+  const { operations, left } = await inTurns(operationTools(document))
+  return { ...(await inTurns(pinnedDefinitions(operations, left))), protocol: null }
 }
 
 async function listedByServer(
@@ -45,38 +43,30 @@ async function listedByServer(
   key: CatalogueKey,
 ): Promise<ListedTools> {
   const connection = await selectCatalogueConnection(deps.database, key)
-  const credential = await credentialOf(deps, integration, connection)
-  try {
+  return sendAuthorized(deps, integration, connection, async (credential) => {
     const { tools, protocol } = await listUpstreamTools(deps, integration.url, credential)
-    return {
-      ...pinnedDefinitions(
-        tools.map((tool) => ({ tool, binding: null })),
-        [],
-      ),
-      protocol,
-    }
-  } catch (error) {
-    if (error instanceof CredentialsUnavailable && connection) {
-      await reportRefused(deps, integration, connection, credential)
-    }
-    throw error
-  }
+    const listed = tools.map((tool) => ({ tool, binding: null }))
+    return { ...(await inTurns(pinnedDefinitions(listed, [], credential))), protocol }
+  })
 }
 
 const MOST_REASONS = 5
 
-function pinnedDefinitions(
+/** In slices: a list may have 16 MB. */
+function* pinnedDefinitions(
   tools: ReadonlyArray<{ tool: unknown; binding: OperationBinding | null }>,
   alreadyLeft: readonly string[],
-): Pick<ListedTools, 'definitions' | 'warning'> {
+  credential?: UpstreamCredential,
+): Slices<Pick<ListedTools, 'definitions' | 'warning'>> {
   const byName = new Map<string, PinnedDefinition>()
   const left = [...alreadyLeft]
-  tools.forEach(({ tool, binding }, index) => {
-    const pinned = pinnedDefinition(tool, binding)
+  for (const [index, { tool, binding }] of tools.entries()) {
+    const pinned = pinnedDefinition(tool, binding, credential)
     if ('reason' in pinned) left.push(`tool ${index}: ${pinned.reason}`)
     else if (byName.has(pinned.definition.name)) left.push(`tool ${index}: its name is taken`)
     else byName.set(pinned.definition.name, pinned)
-  })
+    yield
+  }
   const more = left.length > MOST_REASONS ? `; and ${left.length - MOST_REASONS} more` : ''
   const warning = left.length === 0 ? null : `Not offered: ${left.slice(0, MOST_REASONS).join('; ')}${more}.`
   return { definitions: [...byName.values()], warning }

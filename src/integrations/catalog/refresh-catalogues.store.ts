@@ -5,7 +5,7 @@ import {
   type EpochChange,
   type OrganizationScope,
   raisingEpoch,
-} from '../../governance/administration/administration.store.ts'
+} from '../../ledger/changes/scoped-statements.store.ts'
 import type { Connection, UpstreamProtocol } from '../types.ts'
 import type { PinnedDefinition } from './clean-definition.ts'
 
@@ -63,29 +63,53 @@ export async function reconcileCatalogues(database: Database, now: Date): Promis
   ])
 }
 
+/** Catalogues that are due and looked at in one statement. */
+const MOST_DUE = 100
+
 /**
  * Leases catalogues that are due, longest due first: a second job at the same time gets others. Deployment-wide. Catalogues
- * of disabled integrations and of connections that are not active rest; those of documents change only with them.
+ * of disabled integrations and of connections that are not active rest; those of documents change only with them. One that
+ * rests is not due again before `restingUntil`, so that a search does not pass all of them each time.
+ * @returns `hasMore`: whether others may be due.
  */
 export async function leaseDueCatalogues(
   database: Database,
-  { now, leasedUntil, most }: { now: Date; leasedUntil: Date; most: number },
-): Promise<LeasedCatalogue[]> {
+  {
+    now,
+    leasedUntil,
+    most,
+    restingUntil,
+  }: { now: Date; leasedUntil: Date; most: number; restingUntil: Date },
+): Promise<{ leases: LeasedCatalogue[]; hasMore: boolean }> {
   const at = sql`${now.toISOString()}::timestamptz`
-  const { rows } = await database.execute<LeasedRow>(sql`
-    UPDATE tool_catalogues SET leased_until = ${leasedUntil.toISOString()}::timestamptz
-    WHERE (integration_id, connection_id) IN (
-      SELECT t.integration_id, t.connection_id FROM tool_catalogues t
-      JOIN integrations i ON i.id = t.integration_id
-      LEFT JOIN connections c ON c.id = t.connection_id
-      WHERE t.next_refresh_at <= ${at} AND (t.leased_until IS NULL OR t.leased_until <= ${at})
-        AND i.deleted_at IS NULL AND i.disabled_at IS NULL AND (CASE
-          WHEN i.kind = 'openapi' THEN t.refreshed_at IS NULL
-          WHEN t.connection_id = '' THEN i.authorization->>'kind' = 'none'
-          ELSE c.status = 'active' END)
-      ORDER BY t.next_refresh_at LIMIT ${most} FOR UPDATE OF t SKIP LOCKED)
-    RETURNING ${leasedColumns}`)
-  return rows.map(leasedCatalogue)
+  const { rows } = await database.execute<LeasedRow & { isResting: boolean }>(sql`
+    WITH due AS MATERIALIZED (
+      SELECT ctid AS place, integration_id, connection_id, refreshed_at, next_refresh_at FROM tool_catalogues
+      WHERE next_refresh_at <= ${at} AND (leased_until IS NULL OR leased_until <= ${at})
+      ORDER BY next_refresh_at LIMIT ${MOST_DUE} FOR UPDATE SKIP LOCKED
+    ), judged AS MATERIALIZED (
+      SELECT place, next_refresh_at, NOT coalesce((SELECT i.deleted_at IS NULL AND i.disabled_at IS NULL AND (CASE
+          WHEN i.kind = 'openapi' THEN due.refreshed_at IS NULL
+          WHEN due.connection_id = '' THEN i.authorization->>'kind' = 'none'
+          ELSE (SELECT c.status = 'active' FROM connections c WHERE c.id = due.connection_id) END)
+        FROM integrations i WHERE i.id = due.integration_id), false) AS is_resting
+      FROM due
+    ), chosen AS MATERIALIZED (
+      SELECT place, is_resting FROM judged WHERE is_resting
+      UNION ALL (SELECT place, is_resting FROM judged WHERE NOT is_resting ORDER BY next_refresh_at LIMIT ${most})
+    )
+    UPDATE tool_catalogues SET
+      leased_until = CASE WHEN chosen.is_resting THEN NULL ELSE ${leasedUntil.toISOString()}::timestamptz END,
+      next_refresh_at = CASE WHEN chosen.is_resting THEN ${restingUntil.toISOString()}::timestamptz
+        ELSE tool_catalogues.next_refresh_at END
+    FROM chosen WHERE tool_catalogues.ctid = chosen.place
+    RETURNING ${leasedColumns}, chosen.is_resting AS "isResting"`)
+  return {
+    leases: rows
+      .filter(({ isResting }) => !isResting)
+      .map(({ isResting: _, ...row }) => leasedCatalogue(row as LeasedRow)),
+    hasMore: rows.length > 0,
+  }
 }
 
 /** Leases one catalogue, due or not, and creates it if it does not exist. @returns null while another job has it. */

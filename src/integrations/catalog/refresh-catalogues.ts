@@ -1,5 +1,5 @@
-import { type Administration, changeRights } from '../../governance/administration/administration.ts'
-import type { LedgerOf } from '../../governance/ledger/contract.ts'
+import { type Administration, changeRights } from '../../ledger/changes/audited-change.ts'
+import type { LedgerOf } from '../../ledger/contract.ts'
 import { ApiError, notFound } from '../../lib/api-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
@@ -48,15 +48,17 @@ const RUN_MS = 4 * 60_000
 
 /**
  * Refreshes the catalogues that are due (for `scheduled`). A failure of one upstream is stored with its catalogue, and
- * delays no other by more than its time limit.
+ * delays no other by more than twice its time limit: a list is read again with a credential that was renewed for it.
  * @throws the database's error.
  */
 export async function refreshDue(deps: RefreshDeps): Promise<void> {
   const begun = deps.clock()
   await reconcileCatalogues(deps.database, new Date(begun))
   while (deps.clock() - begun < RUN_MS) {
-    const leases = await leaseDueCatalogues(deps.database, { ...leaseTimes(deps), most: AT_A_TIME })
-    if (leases.length === 0) return
+    const restingUntil = new Date(deps.clock() + REFRESH_MS)
+    const due = { ...leaseTimes(deps), most: AT_A_TIME, restingUntil }
+    const { leases, hasMore } = await leaseDueCatalogues(deps.database, due)
+    if (!hasMore) return
     await Promise.all(leases.map((lease) => refreshLeased(deps, lease, jobOf(deps, lease))))
   }
 }

@@ -1,6 +1,6 @@
 import type { Database } from '../../../schema/database.ts'
-import { mayUseTool } from '../../governance/integration-rights.ts'
-import type { Principal } from '../../governance/principal.ts'
+import { mayUseTool } from '../../identity/integration-rights.ts'
+import type { Principal } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { CatalogTool, Integration } from '../types.ts'

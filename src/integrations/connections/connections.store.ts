@@ -1,4 +1,4 @@
-import { and, asc, eq, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { memberships } from '../../../schema/identity.ts'
 import {
@@ -94,26 +94,25 @@ export function selectVisible(
         eq(connections.organizationId, organizationId),
         integrationId === undefined ? undefined : eq(connections.integrationId, integrationId),
         connectionId === undefined ? undefined : eq(connections.id, connectionId),
-        or(
-          eq(connections.ownerUserId, userId),
-          isNull(connections.ownerUserId),
-          isSharedWith(viewer.groupIds),
-        ),
+        sql`${connections.id} = any(array(${visibleIds(viewer)}))`,
       ),
     )
     .orderBy(asc(connections.createdAt), asc(connections.id))
 }
 
-function isSharedWith(groupIds: readonly string[]): SQL {
+/** Connections of a caller, of its organization, and shared with its groups: each part by its index, unlike one condition with OR. */
+function visibleIds({ organizationId, userId, groupIds }: ConnectionViewer): SQL {
   const groups = sql.join(
     groupIds.map((id) => sql`${id}::uuid`),
     sql`, `,
   )
-  if (groupIds.length === 0) return sql`false`
-  return sql`exists (select 1 from ${connectionShares}
-    where ${connectionShares.connectionId} = ${connections.id}
-    and ${connectionShares.organizationId} = ${connections.organizationId}
-    and ${connectionShares.groupId} in (${groups}))`
+  const shared = sql`union all select share.connection_id from ${connectionShares} as share
+    where share.organization_id = ${organizationId} and share.group_id in (${groups})`
+  return sql`select own.id from ${connections} as own
+    where own.organization_id = ${organizationId} and own.owner_user_id = ${userId}
+    union all select common.id from ${connections} as common
+    where common.organization_id = ${organizationId} and common.owner_user_id is null
+    ${groupIds.length === 0 ? sql`` : shared}`
 }
 
 /** The sealed credential of a connection, with its effective status. */

@@ -1,5 +1,5 @@
 import type { Database } from '../../../schema/database.ts'
-import type { Principal } from '../../governance/principal.ts'
+import type { Principal } from '../../identity/principal.ts'
 import type { Connection, ConnectionChoice, ConnectionResolution, Integration } from '../types.ts'
 import { selectVisible, type VisibleRow } from './connections.store.ts'
 

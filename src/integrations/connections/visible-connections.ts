@@ -1,5 +1,5 @@
 import type { Database } from '../../../schema/database.ts'
-import type { Principal } from '../../governance/principal.ts'
+import type { Principal } from '../../identity/principal.ts'
 import type { Connection, ConnectionStatus } from '../types.ts'
 import { selectVisible } from './connections.store.ts'
 

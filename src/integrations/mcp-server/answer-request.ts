@@ -1,4 +1,4 @@
-import type { Principal } from '../../governance/principal.ts'
+import type { Principal } from '../../identity/principal.ts'
 import type { CatalogDeps } from '../catalog/tool-catalog.ts'
 import { CODES, type Era, failure, JsonMembers, type Reply } from './json-rpc.ts'
 import { toolsPage } from './list-tools.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { encodeJsonCursor, jsonCursor } from '../../wire/page-cursor.ts'
 import type { ToolDefinition } from '../types.ts'
 import { type Era, invalidParams, JsonMembers, type Reply } from './json-rpc.ts'

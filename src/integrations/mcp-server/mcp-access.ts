@@ -1,4 +1,4 @@
-import { hasScope, type Principal } from '../../governance/principal.ts'
+import { hasScope, type Principal } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 
 /**

@@ -3,6 +3,7 @@ import {
   isInitializeRequest,
   SUPPORTED_PROTOCOL_VERSIONS,
 } from '@modelcontextprotocol/server'
+import { MOST_JSON_VALUES } from '../../lib/json-values.ts'
 import { CODES, type Era, failure, type RequestId, type RpcError, type RpcFailure } from './json-rpc.ts'
 
 /** The revision without `initialize` that is served. */
@@ -54,6 +55,10 @@ export function readMessage(body: Uint8Array, headers: Headers): ReadMessage {
   if (mismatch !== null) return refused(id, 400, CODES.headerMismatch, mismatch)
   return { kind: 'message', message: { era: 'modern', id, method, params } }
 }
+
+/** What a message with more values than a tree may have is answered. It is not parsed, so that its id is not known. */
+export const tooManyValues = (): ReadMessage =>
+  refused(null, 400, CODES.invalidRequest, `A message may hold at most ${MOST_JSON_VALUES} values.`)
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 

@@ -1,9 +1,9 @@
-import { mayUse } from '../../governance/access.ts'
-import { hasScope, type Principal } from '../../governance/principal.ts'
+import { mayUse } from '../../calls/access.ts'
+import { hasScope, type Principal } from '../../identity/principal.ts'
 import { type CatalogDeps, listTools } from '../catalog/tool-catalog.ts'
+import { PLATFORM } from '../catalog/tool-name.ts'
 import type { PlatformTool } from '../platform-tools/platform-tool.ts'
 import { PLATFORM_TOOLS } from '../platform-tools/registry.ts'
-import { PLATFORM } from '../tool-name.ts'
 import type { ToolDefinition } from '../types.ts'
 
 /** A tool as callers see it. */

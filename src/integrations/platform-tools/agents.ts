@@ -1,5 +1,5 @@
-import { z } from 'zod'
-import type { KeyScope, Principal } from '../../governance/principal.ts'
+import * as z from 'zod'
+import type { KeyScope, Principal } from '../../identity/principal.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { pause } from '../../lib/pause.ts'

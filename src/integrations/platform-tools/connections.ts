@@ -1,6 +1,6 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Database } from '../../../schema/database.ts'
-import type { Principal } from '../../governance/principal.ts'
+import type { Principal } from '../../identity/principal.ts'
 import { encodeJsonCursor, jsonCursor } from '../../wire/page-cursor.ts'
 import { type CatalogDeps, listIntegrations, listTools } from '../catalog/tool-catalog.ts'
 import { connectHint } from '../connections/connect-url.ts'

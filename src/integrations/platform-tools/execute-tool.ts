@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { platformError, platformTool } from './platform-tool.ts'
 
 export const EXECUTE_TOOL = 'platform_execute_tool'

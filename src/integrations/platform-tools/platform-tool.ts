@@ -1,7 +1,7 @@
-import { z } from 'zod'
-import type { KeyScope, Principal } from '../../governance/principal.ts'
+import * as z from 'zod'
+import type { ToolAnswer } from '../../calls/call-tool.ts'
+import type { KeyScope, Principal } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import type { ToolAnswer } from '../call-tool.ts'
 import type { ToolDefinition } from '../types.ts'
 
 /** Why a tool of the platform could not do its work (interface: Errors, MCP gateway, Tool level). */

@@ -1,4 +1,5 @@
 /** Search in tools by words (Okapi BM25 over weighted fields). Pure. */
+import type { Slices } from '../../lib/slices.ts'
 import type { CatalogTool } from '../types.ts'
 
 /** How much a word counts by the field that it is in. */
@@ -10,27 +11,49 @@ const B = 0.75
 /** What a word counts that only begins like one of the query, such as `repositories` for `repo`. */
 const PREFIX_SHARE = 0.5
 const SHORTEST_PREFIX = 3
-/** Words of a description that are read. */
+/** Words of a field, and characters of it, that are read. */
 const MOST_WORDS = 200
+const LONGEST_FIELD = 4_096
+/** Words of a query that count. */
+const MOST_TERMS = 32
+/** Words of a tool that begin like one of the query and are looked at. */
+const MOST_PREFIXED = 16
+/** Tools in one slice: of those that are indexed, and of those that are scored for one word. */
+const INDEXED_AT_ONCE = 16
+const SCORED_AT_ONCE = 2_000
 
 /** A tool as a bag of words. */
 interface Indexed {
+  /** In order, so that a word and those that begin like it are found without reading all. */
+  words: readonly string[]
   /** Weighted frequency of each word. */
-  words: ReadonlyMap<string, number>
+  frequencies: readonly number[]
   length: number
 }
 
 const indexed = new WeakMap<CatalogTool, Indexed>()
 
-/** The tools that have a word of a query, best first; those of the same score in the given order. */
-export function rankTools(tools: readonly CatalogTool[], query: string): CatalogTool[] {
-  const wanted = [...new Set(wordsOf(query))]
-  const bags = tools.map(indexOf)
+/**
+ * The tools that have a word of a query, best first; those of the same score in the given order. In slices: an organization
+ * may have thousands of tools, whose texts are those of upstreams.
+ */
+export function* rankTools(tools: readonly CatalogTool[], query: string): Slices<CatalogTool[]> {
+  const wanted = [...new Set(wordsOf(query))].slice(0, MOST_TERMS)
+  const bags: Indexed[] = []
+  for (const tool of tools) {
+    if (!indexed.has(tool) && bags.length % INDEXED_AT_ONCE === 0) yield
+    bags.push(indexOf(tool))
+  }
   const averageLength = bags.reduce((sum, { length }) => sum + length, 0) / Math.max(1, bags.length)
   const scores = new Float64Array(tools.length)
+  const frequencies = new Float64Array(tools.length)
   for (const word of wanted) {
-    const frequencies = bags.map(({ words }) => frequencyOf(words, word))
-    const having = frequencies.filter((frequency) => frequency > 0).length
+    let having = 0
+    for (const [index, bag] of bags.entries()) {
+      if (index % SCORED_AT_ONCE === 0) yield
+      frequencies[index] = frequencyOf(bag, word)
+      having += Number(frequencies[index] !== 0)
+    }
     if (having === 0) continue
     const rarity = Math.log(1 + (tools.length - having + 0.5) / (having + 0.5))
     for (const [index, frequency] of frequencies.entries()) {
@@ -47,13 +70,26 @@ export function rankTools(tools: readonly CatalogTool[], query: string): Catalog
     .map(({ tool }) => tool)
 }
 
-function frequencyOf(words: ReadonlyMap<string, number>, word: string): number {
-  const exact = words.get(word)
-  if (exact !== undefined) return exact
+function frequencyOf({ words, frequencies }: Indexed, word: string): number {
+  const first = placeOf(words, word)
+  if (words[first] === word) return frequencies[first] as number
   if (word.length < SHORTEST_PREFIX) return 0
   let most = 0
-  for (const [other, frequency] of words) if (other.startsWith(word)) most = Math.max(most, frequency)
+  for (let at = first; at < first + MOST_PREFIXED && words[at]?.startsWith(word); at++) {
+    most = Math.max(most, frequencies[at] as number)
+  }
   return most * PREFIX_SHARE
+}
+
+/** The place of the first word that is not before a word. */
+function placeOf(words: readonly string[], word: string): number {
+  let [from, to] = [0, words.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if ((words[middle] as string) < word) from = middle + 1
+    else to = middle
+  }
+  return from
 }
 
 function indexOf(tool: CatalogTool): Indexed {
@@ -66,14 +102,19 @@ function indexOf(tool: CatalogTool): Indexed {
     integration: `${integration.slug} ${integration.displayName}`,
     description: definition.description ?? '',
   }
-  const words = new Map<string, number>()
+  const counts = new Map<string, number>()
   let length = 0
   for (const [field, weight] of Object.entries(WEIGHTS)) {
-    const found = wordsOf(fields[field as keyof typeof WEIGHTS]).slice(0, MOST_WORDS)
+    const found = wordsOf(fields[field as keyof typeof WEIGHTS])
     length += found.length
-    for (const word of found) words.set(word, (words.get(word) ?? 0) + weight)
+    for (const word of found) counts.set(word, (counts.get(word) ?? 0) + weight)
   }
-  const made = { words, length }
+  const sorted = [...counts].sort(([left], [right]) => (left < right ? -1 : 1))
+  const made = {
+    words: sorted.map(([word]) => word),
+    frequencies: sorted.map(([, frequency]) => frequency),
+    length,
+  }
   indexed.set(tool, made)
   return made
 }
@@ -81,10 +122,11 @@ function indexOf(tool: CatalogTool): Indexed {
 /** `listPullRequests` and `list_pull_requests` have the same words. A plural is its singular. */
 function wordsOf(text: string): string[] {
   const separated = text
+    .slice(0, LONGEST_FIELD)
     .normalize('NFKC')
     .replace(/([\p{Ll}\d])(\p{Lu})/gu, '$1 $2')
     .toLowerCase()
-  return (separated.match(/[\p{L}\p{N}]+/gu) ?? []).map(singular)
+  return (separated.match(/[\p{L}\p{N}]+/gu) ?? []).slice(0, MOST_WORDS).map(singular)
 }
 
 const singular = (word: string): string =>

@@ -1,6 +1,7 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Database } from '../../../schema/database.ts'
-import type { Principal } from '../../governance/principal.ts'
+import type { Principal } from '../../identity/principal.ts'
+import { inTurns } from '../../lib/slices.ts'
 import { type CatalogDeps, listTools } from '../catalog/tool-catalog.ts'
 import { visibleConnections } from '../connections/visible-connections.ts'
 import type { CatalogTool } from '../types.ts'
@@ -51,7 +52,7 @@ const searchTools = platformTool<ToolSearchDeps, typeof searchInput>({
       listTools(deps, principal, integrations ?? null),
       connectedSlugs(deps, principal),
     ])
-    const matches = rankTools(tools, query).slice(0, limit)
+    const matches = (await inTurns(rankTools(tools, query))).slice(0, limit)
     return output({
       matches: matches.map(({ name, definition, integration }) => ({
         name,

@@ -1,3 +1,4 @@
+import { withoutTrailing } from '../../lib/without-trailing.ts'
 import type { OperationBinding, ParameterBinding, UpstreamCredential, UpstreamToolResult } from '../types.ts'
 import { readResult } from './operation-result.ts'
 import { upstreamFetch } from './upstream-fetch.ts'
@@ -41,13 +42,12 @@ function requestOf(url: string, binding: OperationBinding, given: Record<string,
   const headers = new Headers({ accept: 'application/json, text/plain;q=0.9, */*;q=0.5' })
   const query: string[] = []
   const cookies: string[] = []
-  let path = binding.path
   checkNames(binding, given)
+  const path = pathOf(binding, given)
   for (const [argument, parameter] of Object.entries(binding.parameters)) {
     const value = given[argument]
-    if (parameter.place === 'path') path = withPathParameter(path, parameter, argument, value)
     if (value === undefined || value === null) continue
-    if (parameter.place === 'query') query.push(...queryParts(parameter, value))
+    if (parameter.place === 'query') query.push(queryParts(parameter, value).join('&'))
     if (parameter.place === 'header') setHeader(headers, parameter, argument, value)
     if (parameter.place === 'cookie') cookies.push(`${parameter.name}=${encoded(simpleText(value))}`)
   }
@@ -68,17 +68,25 @@ function checkNames({ parameters, body }: OperationBinding, given: Record<string
   }
 }
 
+/** Characters of a value in a path, which may have it several times. */
+const LONGEST_PATH_VALUE = 2_000
+
 /** A value takes the place of one segment, or of a part of one: it cannot lead to another path. */
-function withPathParameter(
-  path: string,
-  { name }: ParameterBinding,
-  argument: string,
-  value: unknown,
-): string {
+function pathOf({ path, parameters }: OperationBinding, given: Record<string, unknown>): string {
+  const values = new Map<string, string>()
+  for (const [argument, { place, name }] of Object.entries(parameters)) {
+    if (place === 'path') values.set(name, pathValue(argument, given[argument]))
+  }
+  return path.replace(/\{([^{}]+)\}/g, (whole, name: string) => values.get(name) ?? whole)
+}
+
+function pathValue(argument: string, value: unknown): string {
   if (value === undefined || value === null || value === '')
     throw new ArgumentError(`The argument ${argument} is missing.`)
-  const text = simpleText(value)
-  return path.replaceAll(`{${name}}`, () => encoded(text))
+  const text = encoded(simpleText(value))
+  if (text.length > LONGEST_PATH_VALUE)
+    throw new ArgumentError(`The argument ${argument} is longer than ${LONGEST_PATH_VALUE} characters.`)
+  return text
 }
 
 /** Elements of lists and objects with commas (OpenAPI, style simple). */
@@ -139,7 +147,7 @@ function bodyOf({ body }: OperationBinding, given: Record<string, unknown>, head
 /** @throws ArgumentError where the arguments lead out of the server of the API. */
 function addressOf(url: string, path: string, query: readonly string[]): string {
   const base = new URL(url)
-  const prefix = base.pathname.replace(/\/+$/, '')
+  const prefix = withoutTrailing(base.pathname, '/')
   // Segments of dots would be resolved, also when they are encoded.
   if (path.split('/').some((segment) => /^(\.|%2e){1,2}$/i.test(segment))) {
     throw new ArgumentError('The arguments lead to another path.')

@@ -1,5 +1,5 @@
 import { type CallToolResult, ProtocolError, type Tool } from '@modelcontextprotocol/client'
-import { redactAnswer } from '../../lib/secret-spellings.ts'
+import { redactJson } from '../../lib/secret-spellings.ts'
 import type { CatalogTool, OperationBinding, UpstreamCredential, UpstreamToolResult } from '../types.ts'
 import { callOperation } from './call-operation.ts'
 import { openMcpSession } from './mcp-session.ts'
@@ -31,7 +31,7 @@ const LONGEST_ERROR = 2_000
  */
 export async function callUpstream(deps: UpstreamDeps, call: UpstreamCall): Promise<UpstreamToolResult> {
   const result = call.tool.binding ? await callApi(deps, call, call.tool.binding) : await callMcp(deps, call)
-  return withoutSecrets(result, call.credential)
+  return redactJson(result, call.credential)
 }
 
 async function callApi(
@@ -87,11 +87,4 @@ function passedResult(result: CallToolResult): UpstreamToolResult {
 function statedError({ code, message }: ProtocolError): UpstreamToolResult {
   const text = `The upstream refused the call (${code}): ${message.slice(0, LONGEST_ERROR)}`
   return { content: [{ type: 'text', text }], isError: true }
-}
-
-function withoutSecrets(result: UpstreamToolResult, credential: UpstreamCredential): UpstreamToolResult {
-  if (credential.secrets.length === 0) return result
-  const bytes = new TextEncoder().encode(JSON.stringify(result))
-  const rest = redactAnswer(bytes, credential)
-  return rest === bytes ? result : JSON.parse(new TextDecoder().decode(rest))
 }

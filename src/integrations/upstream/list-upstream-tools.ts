@@ -1,12 +1,11 @@
 import type { JSONRPCMessage } from '@modelcontextprotocol/client'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { UpstreamCredential, UpstreamProtocol } from '../types.ts'
+import { MOST_TOOLS } from '../types.ts'
 import type { UpstreamDeps } from './call-upstream.ts'
 import { type McpSession, openMcpSession } from './mcp-session.ts'
 import { UpstreamError } from './upstream-fetch.ts'
 
-/** Limits of one catalogue. A caller's list has the tools of all its integrations, and the isolate has 128 MB. */
-export const MOST_TOOLS = 2_000
 const MOST_PAGES = 100
 const MOST_BYTES = 16 * 1024 * 1024
 

@@ -1,6 +1,7 @@
 import {
   Client,
   type JSONRPCMessage,
+  type JSONRPCRequest,
   SdkError,
   SdkErrorCode,
   SdkHttpError,
@@ -9,6 +10,7 @@ import {
 import { ApiError } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { CredentialsUnavailable, type UpstreamCredential, type UpstreamProtocol } from '../types.ts'
+import { deliverAnswer } from './deliver-answer.ts'
 import { UpstreamError, upstreamFetch } from './upstream-fetch.ts'
 
 export interface McpUpstream {
@@ -55,28 +57,25 @@ const CLOSING_MS = 2_000
 export async function openMcpSession(upstream: McpUpstream): Promise<McpSession> {
   const { url, allow, credential, mostBytes, protocol, signal, timeLimit, prepare } = upstream
   const send = upstreamFetch({ allow, credential, mostBytes })
-  // The first thing that went wrong: the client reports what followed from it, or nothing until its time is over.
-  let failure: Error | null = null
-  const broken = new AbortController()
-  const fail = (error: unknown) => {
-    failure ??= error instanceof Error ? error : new Error(String(error))
-    broken.abort(failure)
-  }
   const transport = new StreamableHTTPClientTransport(new URL(url), {
-    fetch: (address, init) =>
-      init?.method === 'GET' ? noStream() : send(address, init).catch(rethrowing(fail)),
+    fetch: async (address, init) => {
+      if (init?.method === 'GET') return noStream()
+      const response = await send(address, init)
+      const id = requestIdOf(init?.body)
+      if (id === undefined || !response.ok) return response
+      await deliverAnswer(response, id, (message) => transport.onmessage?.(message))
+      return new Response(null, { status: 202, headers: response.headers })
+    },
     // The fetch above follows none.
     redirectPolicy: 'follow',
-    reconnectionOptions: NO_RECONNECTION,
     ...(protocol?.era === 'legacy' && !protocol.hasSessions && withoutSession(protocol.version)),
   })
   const client = new Client(CLIENT, {
     versionNegotiation: { mode: 'auto' },
     inputRequired: { autoFulfill: false },
   })
-  client.onerror = fail
-  const options = { signal: AbortSignal.any([signal, broken.signal]), timeout: timeLimit }
-  const failureOf = (error: unknown) => callerError(failure ?? error, signal)
+  const options = { signal, timeout: timeLimit }
+  const failureOf = (error: unknown) => callerError(error, signal)
   try {
     await client.connect(transport, { ...options, ...(protocol && { prior: priorOf(protocol) }) })
   } catch (error) {
@@ -94,19 +93,12 @@ export async function openMcpSession(upstream: McpUpstream): Promise<McpSession>
 }
 
 /** Clients open a stream for messages of the server, which nothing here reads: the server is not even asked. */
-const noStream = async () => new Response(null, { status: 405 })
+const noStream = () => new Response(null, { status: 405 })
 
-const rethrowing = (fail: (error: unknown) => void) => (error: unknown) => {
-  fail(error)
-  throw error
-}
-
-/** A stream that broke off is not resumed: a call is answered once, or fails. */
-const NO_RECONNECTION = {
-  maxRetries: 0,
-  initialReconnectionDelay: 1,
-  maxReconnectionDelay: 1,
-  reconnectionDelayGrowFactor: 1,
+/** Of a message that the client sends; undefined for one that needs no answer. */
+function requestIdOf(body: unknown): unknown {
+  const message = typeof body === 'string' ? (JSON.parse(body) as Partial<JSONRPCRequest>) : {}
+  return message.method === undefined ? undefined : message.id
 }
 
 /** A transport with a session does not initialize; an empty one is not sent. */
@@ -135,7 +127,6 @@ function protocolOf(client: Client, transport: StreamableHTTPClientTransport): U
 
 async function closeSession(client: Client, transport: StreamableHTTPClientTransport): Promise<void> {
   try {
-    client.onerror = () => {}
     if (transport.sessionId) {
       await Promise.race([transport.terminateSession(), new Promise((done) => setTimeout(done, CLOSING_MS))])
     }

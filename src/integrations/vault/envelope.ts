@@ -37,15 +37,11 @@ export function openEnvelope(ring: KeyRing, owner: EnvelopeOwner, sealed: string
 }
 
 /** Seals the data key under the current key of the vault. @throws as `openEnvelope`. */
-export function resealEnvelope(
-  ring: KeyRing,
-  owner: EnvelopeOwner,
-  sealed: string,
-): { sealed: string; vaultKeyId: string } {
+export function resealEnvelope(ring: KeyRing, owner: EnvelopeOwner, sealed: string): string {
   const { sealedKey, body } = partsOf(sealed)
   const dataKey = unseal(ring, sealedKey, keyContext(owner))
   const resealed = seal(ring, dataKey, keyContext(owner))
-  return { sealed: [FORMAT, resealed, body].join(':'), vaultKeyId: currentKey(ring).id }
+  return [FORMAT, resealed, body].join(':')
 }
 
 function partsOf(sealed: string): { sealedKey: string; body: string } {

@@ -1,8 +1,8 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { KeyRing } from '../../lib/crypto.ts'
-import { clientInformation, serverMetadata } from '../brokers/local/authorization-server.ts'
 import type { AuthorizationMethod, UpstreamCredential } from '../types.ts'
 import { type EnvelopeOwner, openEnvelope, sealEnvelope } from './envelope.ts'
+import { clientInformation, serverMetadata } from './oauth-metadata.ts'
 
 const oauthCredential = z.object({
   kind: z.literal('oauth'),
@@ -15,6 +15,8 @@ const oauthCredential = z.object({
   refreshToken: z.string().nullable(),
   /** Milliseconds since the epoch. */
   obtainedAt: z.number(),
+  /** Whether it was obtained because the upstream had refused the token before it. */
+  replacesRefused: z.boolean().default(false),
   /** Milliseconds since the epoch; null for a token without a known end. */
   expiresAt: z.number().nullable(),
 })

@@ -1,31 +1,37 @@
+import { settle } from '../../calls/governed-call.ts'
+import { addUsage } from '../../calls/usage.ts'
+import type { CallPolicy } from '../../dlp/policy/call-policy.ts'
 import { TurnFailure } from '../../gateway/calls/turn-failure.ts'
+import { errorOf } from '../../gateway/http-answer.ts'
 import { admitTurn, type SentTurn, sendTurn } from '../../gateway/model-turn.ts'
-import { errorOf } from '../../gateway/relay/http-answer.ts'
-import { type CallOutcome, outcomeOf } from '../../governance/audit-record.ts'
-import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
-import { settle } from '../../governance/governed-call.ts'
-import { compatibilityOf } from '../../governance/principal.ts'
-import { addUsage, type Usage } from '../../governance/usage.ts'
+import { compatibilityOf } from '../../identity/principal.ts'
+import { type CallOutcome, outcomeOf, type Usage } from '../../ledger/audit-record.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { newId } from '../../lib/ids.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
+import { keptItems, pendingItems } from '../context/kept-items.ts'
 import { estimateFor, findModel, loadUnlockedContext } from '../context/load-context.ts'
 import { loadRequest, type ResponseRequest } from '../context/load-request.ts'
-import { currentPrincipal } from '../engine/current-principal.ts'
-import { newItemId } from '../item-types/item-types.ts'
 import { redactedItem } from '../items/redaction.ts'
-import { notStarted } from '../object/error-data.ts'
-import { fromPostgres } from '../object/postgres-away.ts'
-import type { ResponseDeps } from '../object/response-deps.ts'
-import { ownerOf } from '../object/response-head.ts'
-import { responseUsage } from '../object/response-members.ts'
+import { newItemId } from '../items/types/item-types.ts'
+import { currentPrincipal } from '../model/current-principal.ts'
+import { notStarted } from '../model/error-data.ts'
+import { ownerOf } from '../model/response-head.ts'
+import { responseUsage } from '../model/response-members.ts'
+import type {
+  CompactionResult,
+  ContextItem,
+  LedgerTrace,
+  RequestContent,
+  StartRequest,
+} from '../model/types.ts'
 import { openResponsesItem } from '../open-responses/rendered-item.ts'
-import type { CompactionResult, ContextItem, LedgerTrace, RequestContent, StartRequest } from '../types.ts'
+import type { ResponseDeps } from '../response-deps.ts'
+import { fromPostgres } from '../store/postgres-away.ts'
 import { type CompactionPlan, forcedPlan, isWorthwhile } from './compaction-plan.ts'
 import { compactedItems } from './context-compaction.ts'
-import { keptItems, pendingItems } from './kept-items.ts'
 import { readSummary, type SummaryAnswer } from './read-summary.ts'
 import { sealedSummary } from './sealed-summary.ts'
 import { type SummaryPart, summaryRequest } from './summary-request.ts'
@@ -87,7 +93,7 @@ class ConversationCompaction {
     }
     const { context, model } = await fromPostgres(deps.database, load())
     const items = compactedItems(deps, owner, context)
-    const countTokens = model ? estimateFor(model) : () => 0
+    const countTokens = model ? await estimateFor(model, items) : () => 0
     const plan = forcedPlan({ items }, settings, model ?? NO_MODEL, countTokens)
     const request = {
       settings,

@@ -1,17 +1,18 @@
-import type { Principal } from '../../governance/principal.ts'
+import type { Principal } from '../../identity/principal.ts'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
-import { estimateFor, findModel, type ResponseContext } from '../context/load-context.ts'
+import { fromLatestCompaction, secretOf } from '../context/kept-items.ts'
+import { estimateFor, findModel } from '../context/load-context.ts'
 import { type SealOpener, sealOpener } from '../items/sealed-content.ts'
-import type { ResponseDeps } from '../object/response-deps.ts'
-import type { ContextItem, Owner } from '../types.ts'
+import type { ResponseContext } from '../model/response-context.ts'
+import type { ContextItem, Owner } from '../model/types.ts'
+import type { ResponseDeps } from '../response-deps.ts'
 import {
   type CompactedContext,
   type CompactionPlan,
   forcedPlan,
   planAutomaticCompaction,
 } from './compaction-plan.ts'
-import { fromLatestCompaction, secretOf } from './kept-items.ts'
 
 /**
  * The items of a new request's context, from its latest compaction on.
@@ -68,7 +69,7 @@ export async function neededCompaction(
   if (!isTriggered && !settings.context_management?.length) return null
   const model = await findModel(deps, principal, settings.model)
   if (!model) return null
-  const countTokens = estimateFor(model)
+  const countTokens = await estimateFor(model, context.items)
   if (!isTriggered) return planAutomaticCompaction(context, settings, model, countTokens)
   const items = context.items.filter((item) => !isTrigger(item))
   return { ...forcedPlan({ ...context, items }, settings, model, countTokens), ends: true }

@@ -1,7 +1,7 @@
 import { TurnFailure } from '../../gateway/calls/turn-failure.ts'
 import type { SentTurn } from '../../gateway/model-turn.ts'
-import type { Usage } from '../../governance/usage.ts'
-import { isCut } from '../engine/response-end.ts'
+import type { Usage } from '../../ledger/audit-record.ts'
+import { isCut } from '../model/response-end.ts'
 
 /** An answer that a model wrote so far. */
 export interface SummaryAnswer {

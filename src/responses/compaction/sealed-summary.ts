@@ -1,7 +1,7 @@
 import { ApiError } from '../../lib/api-error.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import { type CompactionSecret, sealCompaction } from '../items/compaction-seal.ts'
-import type { Owner } from '../types.ts'
+import type { Owner } from '../model/types.ts'
 
 /** The `encrypted_content` of a compaction. @throws ApiError internal for a summary that is too long to be sealed. */
 export function sealedSummary(

@@ -1,4 +1,4 @@
-import type { ContextItem } from '../types.ts'
+import type { ContextItem } from '../model/types.ts'
 
 /** Members of items and of their parts that are of no use without their middle: names, addresses and sealed content. */
 const KEPT_WHOLE = new Set([

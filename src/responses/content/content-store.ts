@@ -1,7 +1,7 @@
 import { writeBytes } from '../../lib/bytes/write-bytes.ts'
 import { counted } from '../../lib/counted.ts'
 import { withinTime } from '../../lib/time-limit.ts'
-import type { Owner } from '../types.ts'
+import type { Owner } from '../model/types.ts'
 
 /** Bytes from which on an item is stored in the content store, and not in a row. */
 export const LARGE_ITEM_BYTES = 1024 * 1024

@@ -2,7 +2,7 @@ import { invalidRequest } from '../../lib/api-error.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import { decodeString } from '../../lib/json-string.ts'
 import { MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
-import type { JsonPlace } from '../item-types/item-scan.ts'
+import type { JsonPlace } from '../items/types/item-scan.ts'
 
 /** As the inputs of a run (`wire/agents`). Also what fits into an answer of an object. */
 const LONGEST_TEXT = 10_000_000

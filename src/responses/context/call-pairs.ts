@@ -1,8 +1,8 @@
 import { invalidRequest } from '../../lib/api-error.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import { decodeString } from '../../lib/json-string.ts'
-import { answerOf, CALL_OF_OUTPUT } from '../item-types/item-types.ts'
-import type { ContextItem } from '../types.ts'
+import { answerOf, CALL_OF_OUTPUT } from '../items/types/item-types.ts'
+import type { ContextItem } from '../model/types.ts'
 
 /** Whether an item is a call that the caller executes. */
 export const isCall = ({ type }: Pick<ContextItem, 'type'>): boolean => answerOf(type) !== null

@@ -1,20 +1,16 @@
 import { applyEditsInSlices, joinBytes } from '../../lib/byte-edits.ts'
 import { inTurns, type Slices } from '../../lib/slices.ts'
 import { LARGE_ITEM_BYTES } from '../content/content-store.ts'
-import { ItemScan } from '../item-types/item-scan.ts'
-import { newItemId } from '../item-types/item-types.ts'
-import type { ResponseDeps } from '../object/response-deps.ts'
-import type { ConnectionStart, ContextItem, Owner } from '../types.ts'
-import { contextTooLong } from './context-limit.ts'
+import { ItemScan } from '../items/types/item-scan.ts'
+import { newItemId } from '../items/types/item-types.ts'
+import { contextTooLong } from '../model/context-too-long.ts'
+import { turnOf } from '../model/ids.ts'
+import type { ResponseContext } from '../model/response-context.ts'
+import type { ConnectionStart, ContextItem, Owner } from '../model/types.ts'
+import type { ResponseDeps } from '../response-deps.ts'
 import { readContextStream } from './context-stream.ts'
 import type { OwnStart } from './conversation-lock.ts'
-import {
-  loadUnlockedContext,
-  MOST_CONTEXT_BYTES,
-  previousNotFound,
-  type ResponseContext,
-  storedIdOf,
-} from './load-context.ts'
+import { loadUnlockedContext, MOST_CONTEXT_BYTES, previousNotFound, storedIdOf } from './load-context.ts'
 import type { ResponseRequest } from './load-request.ts'
 
 /** The context of a response, and what of it was there before its request. */
@@ -97,7 +93,7 @@ const isOwnCopy = ({ referenced }: ResponseContext, heldIds: ReadonlySet<string>
   heldIds.has(item.id) && !referenced.has(item.id) && item.bytes.length > LARGE_ITEM_BYTES
 
 function* withNewId(item: ContextItem): Slices<ContextItem> {
-  const id = newItemId(item.type)
+  const id = newItemId(item.type, turnOf(item.id) ?? undefined)
   const place = (yield* ItemScan.read(item.bytes, 'item')).members.get('id')
   if (!place) return item
   const replacement = new TextEncoder().encode(JSON.stringify(id))

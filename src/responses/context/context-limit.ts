@@ -1,18 +1,9 @@
 import type { CatalogModel } from '../../gateway/catalog/catalog.ts'
-import { ApiError } from '../../lib/api-error.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
-import { ITEM_TYPES } from '../item-types/item-types.ts'
-import type { ContextItem } from '../types.ts'
+import { ITEM_TYPES } from '../items/types/item-types.ts'
+import type { ContextItem } from '../model/types.ts'
 import { callPairs, isOutput } from './call-pairs.ts'
 import type { TokenEstimate } from './context-tokens.ts'
-
-/** @param most the limit of a context, such as `20000 items`. */
-export const contextTooLong = (most: string) =>
-  new ApiError(
-    'invalid_request',
-    `The conversation is longer than the ${most} that can be sent to a model. Begin a new one.`,
-    { code: 'context_length_exceeded' },
-  )
 
 /**
  * Truncates a context for a model (`truncation: 'auto'`): drops the oldest items until the estimate fits. It keeps

@@ -1,5 +1,5 @@
 import { PartReader } from '../../lib/bytes/read-bytes.ts'
-import type { ContextItem } from '../types.ts'
+import type { ContextItem } from '../model/types.ts'
 
 /** An item is the length of its head and of its JSON, four bytes each, then the head and the JSON. */
 const LENGTHS_BYTES = 8

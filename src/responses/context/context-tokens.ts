@@ -1,10 +1,12 @@
 import { documentTokens } from '../../gateway/token-count/document-tokens.ts'
 import { imageSize } from '../../gateway/token-count/image-size.ts'
 import { imageRuleOf } from '../../gateway/token-count/image-tokens.ts'
-import { familyOf, tokensOf } from '../../gateway/token-count/model-families.ts'
-import { TextCounter } from '../../gateway/token-count/text-counter.ts'
-import { scanJson } from '../../lib/json-scan.ts'
+import { familyOf } from '../../gateway/token-count/model-families.ts'
+import { TextTokens } from '../../gateway/token-count/text-tokens.ts'
+import { scanJsonInSlices } from '../../lib/json-scan.ts'
 import type { JsonPath } from '../../lib/json-visitor.ts'
+import { drained, inTurns, type Slices } from '../../lib/slices.ts'
+import type { ContextItem } from '../model/types.ts'
 
 /** Estimates the tokens of a JSON text for a model: of an item, or of settings. */
 export type TokenEstimate = (json: Uint8Array) => number
@@ -19,35 +21,41 @@ const BASE64_HEAD = /^data:[^,]*;base64,/i
 const UNSEEN_FILE = new Uint8Array(1024 * 1024)
 
 /**
- * Creates an estimate for one model, which rather overestimates. Texts are counted by the tokenizer of its family. Images
- * and files of unknown size count as their maximum.
- * @param upstreamModel the provider's name of the model.
+ * Creates an estimate for one model, which rather overestimates. Texts count by the kinds of their bytes. Images and files
+ * of unknown size count as their maximum.
+ * @param upstreamModel the provider's name of the model. @param items are estimated at once, in slices: a context may have
+ *   56 MB, and its plans ask for an item several times.
  */
-export function tokenEstimate(upstreamModel: string): TokenEstimate {
+export async function tokenEstimate(
+  upstreamModel: string,
+  items: ReadonlyArray<Pick<ContextItem, 'bytes'>>,
+): Promise<TokenEstimate> {
+  const known = new Map<Uint8Array, number>()
+  for (const { bytes } of items) known.set(bytes, await inTurns(estimatedTokens(bytes, upstreamModel)))
+  return (json) => known.get(json) ?? drained(estimatedTokens(json, upstreamModel))
+}
+
+function* estimatedTokens(json: Uint8Array, upstreamModel: string): Slices<number> {
   const family = familyOf(upstreamModel)
   const image = imageRuleOf(upstreamModel)
-  const texts = new TextCounter()
-  return (json) => {
-    const before = tokensOf(family, texts.totals)
-    let more = Math.max(family.message, family.toolCall)
-    scanJson(json, {
-      valueDepth: -1,
-      string(path, start, end, name) {
-        if (UNCOUNTED.has(name)) return
-        const contents = json.subarray(start, end)
-        const encoded = base64In(path, name, contents)
-        if (name === 'encrypted_content') more += Math.ceil(contents.length / SEALED_BYTES_PER_TOKEN)
-        else if (name === 'image_url') more += image(encoded ? imageSize(encoded) : null)
-        else if (name === 'file_id' || name === 'file_url') more += documentTokens(UNSEEN_FILE, image)
-        else if (encoded) more += documentTokens(encoded, image)
-        else {
-          texts.pushJson(json, start, end)
-          texts.end()
-        }
-      },
-    })
-    return tokensOf(family, texts.totals) - before + more
-  }
+  const texts = new TextTokens(json)
+  const files: Uint8Array[] = []
+  let more = family.message
+  yield* scanJsonInSlices(json, {
+    valueDepth: -1,
+    string(path, start, end, name) {
+      if (UNCOUNTED.has(name)) return
+      const contents = json.subarray(start, end)
+      const encoded = base64In(path, name, contents)
+      if (name === 'encrypted_content') more += Math.ceil(contents.length / SEALED_BYTES_PER_TOKEN)
+      else if (name === 'image_url') more += image(encoded ? imageSize(encoded) : null)
+      else if (name === 'file_id' || name === 'file_url') files.push(UNSEEN_FILE)
+      else if (encoded) files.push(encoded)
+      else texts.add(start, end)
+    },
+  })
+  for (const file of files) more += yield* documentTokens(file, image)
+  return (yield* texts.of(family)) + more
 }
 
 /** @returns base64 content of a string; null for other strings. */

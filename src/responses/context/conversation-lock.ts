@@ -1,7 +1,7 @@
 import { ApiError } from '../../lib/api-error.ts'
-import type { ResponseDeps } from '../object/response-deps.ts'
+import type { Owner } from '../model/types.ts'
+import type { ResponseDeps } from '../response-deps.ts'
 import { releaseConversation } from '../store/begin-response.store.ts'
-import type { Owner } from '../types.ts'
 
 /** A start of a response, in its object. */
 export interface OwnStart {

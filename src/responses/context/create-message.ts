@@ -1,7 +1,7 @@
 import { invalidRequest } from '../../lib/api-error.ts'
 import { decodeString } from '../../lib/json-string.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
-import type { JsonPlace } from '../item-types/item-scan.ts'
+import type { JsonPlace } from '../items/types/item-scan.ts'
 
 /** The only message of a client. */
 const CREATE = 'response.create'

@@ -1,50 +1,30 @@
+import { checkLimits } from '../../calls/governed-call.ts'
+import { renewRights } from '../../calls/renew-rights.ts'
 import { type CatalogModel, loadCatalog } from '../../gateway/catalog/catalog.ts'
-import { checkLimits } from '../../governance/governed-call.ts'
-import type { Principal } from '../../governance/principal.ts'
-import { renewRights } from '../../governance/renew-rights.ts'
+import type { Principal } from '../../identity/principal.ts'
 import { ApiError, invalidRequest, notFound } from '../../lib/api-error.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
-import { fromLatestCompaction } from '../compaction/kept-items.ts'
 import { ContentGoneError, type ContentStore } from '../content/content-store.ts'
-import { newConversationId } from '../ids.ts'
 import type { InputItem } from '../items/input-items.ts'
 import { sealOpener } from '../items/sealed-content.ts'
-import type { ResponseDeps } from '../object/response-deps.ts'
-import type { StoredRequest } from '../object/response-head.ts'
-import type { ResponseState } from '../object/response-state.ts'
-import type { StoredItem } from '../store/items.store.ts'
+import { contextTooLong } from '../model/context-too-long.ts'
+import { newConversationId } from '../model/ids.ts'
+import type { ResponseContext } from '../model/response-context.ts'
+import type { StoredRequest } from '../model/response-head.ts'
+import type { StoredItem } from '../model/stored-items.ts'
+import type { ContextItem, Owner } from '../model/types.ts'
+import type { ResponseDeps } from '../response-deps.ts'
 import {
   selectConversationContext,
   selectItems,
   selectResponseContext,
 } from '../store/read-responses.store.ts'
-import type { ContextItem, Owner } from '../types.ts'
-import { contextTooLong, fitContext } from './context-limit.ts'
+import type { ResponseState } from '../store/response-state.ts'
+import { fitContext } from './context-limit.ts'
 import { type TokenEstimate, tokenEstimate } from './context-tokens.ts'
 import { conversationLocked, type OwnStart, settleWriter } from './conversation-lock.ts'
+import { fromLatestCompaction } from './kept-items.ts'
 import type { ResponseRequest } from './load-request.ts'
-
-/** What a response continues, and what its request adds. */
-export interface ResponseContext {
-  /** The conversation that the response is added to; null when it is not stored. */
-  conversationId: string | null
-  /** Whether the conversation has to be created. */
-  creates: boolean
-  /** The response whose context is copied into a conversation that is created. */
-  forkOf: string | null
-  /** The conversation's next position as it was read; undefined for one that is created. */
-  position: number | undefined
-  previousResponseId: string | null
-  /** A response whose items are missing in this context, because it is not written to Postgres yet. */
-  writer: string | null
-  history: ContextItem[]
-  /** New items and referenced ones, in the order of the request. */
-  input: ContextItem[]
-  /** The items of `input` that were stored before, by their ids. */
-  referenced: ReadonlyMap<string, StoredItem>
-  /** The stored items of `history`, without their JSON. */
-  historyHeads: readonly StoredItem[]
-}
 
 const POSTGRES = { selectConversationContext, selectResponseContext, selectItems }
 export type ContextStore = typeof POSTGRES
@@ -115,12 +95,14 @@ export async function fittingItems(
 ): Promise<ContextItem[]> {
   const model = settings.truncation === 'auto' ? await findModel(deps, principal, settings.model) : null
   if (!model) return [...items]
-  return fitContext(items, settings, model, estimateFor(model))
+  return fitContext(items, settings, model, await estimateFor(model, items))
 }
 
 /** The estimate of tokens for the route of a model that is tried first. */
-export const estimateFor = ({ id, routes }: CatalogModel): TokenEstimate =>
-  tokenEstimate(routes[0]?.upstreamModel ?? id)
+export const estimateFor = (
+  { id, routes }: CatalogModel,
+  items: readonly ContextItem[],
+): Promise<TokenEstimate> => tokenEstimate(routes[0]?.upstreamModel ?? id, items)
 
 /** A model may be newer than the catalogue of this isolate: the ledger has the current epoch. */
 export async function findModel(

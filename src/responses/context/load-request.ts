@@ -3,16 +3,17 @@ import { invalidRequest } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { OwnedBytes, ownedCopy, type Room } from '../../lib/bytes/owned-bytes.ts'
 import { BrokenStreamError, PartReader } from '../../lib/bytes/read-bytes.ts'
-import { scanJson, scanJsonInSlices } from '../../lib/json-scan.ts'
-import { type JsonKind, type JsonPath, JsonSyntaxError, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
+import { scanJsonInSlices } from '../../lib/json-scan.ts'
+import { hasTooManyValues, MOST_JSON_VALUES } from '../../lib/json-values.ts'
+import { type JsonKind, type JsonPath, JsonSyntaxError } from '../../lib/json-visitor.ts'
 import { issueReason } from '../../lib/schema-issues.ts'
 import { inTurns, type Slices } from '../../lib/slices.ts'
 import { isAgentModel } from '../../wire/agent-model.ts'
 import { type ResponseSettings, responseSettings } from '../../wire/responses.ts'
-import type { JsonPlace } from '../item-types/item-scan.ts'
 import { type InputItem, readItem, userMessage } from '../items/input-items.ts'
+import type { JsonPlace } from '../items/types/item-scan.ts'
+import type { RequestContent } from '../model/types.ts'
 import { withOwnTools } from '../open-responses/own-tools.ts'
-import type { RequestContent } from '../types.ts'
 import { textOfInput } from './agent-request.ts'
 import { checkMessageType, generatesOf, settingsOfMessage } from './create-message.ts'
 
@@ -41,7 +42,6 @@ export interface BodyForm {
 const LARGEST_BODY = 52_428_800
 /** Settings are parsed into a tree, which takes many times the bytes of its text. */
 const LARGEST_SETTINGS = 8 * 1024 * 1024
-const MOST_SETTINGS_VALUES = 200_000
 const MOST_MEMBERS = 1000
 /** More items than any model's context holds. */
 const MOST_ITEMS = 20_000
@@ -108,7 +108,7 @@ export function* readResponseRequest(
     throw invalidRequest(`The member ${scan.duplicate.slice(0, 100)} is given twice.`)
   }
   if (isMessage) checkMessageType(body, scan.members)
-  const sent = settingsOf(body, scan.members)
+  const sent = yield* settingsOf(body, scan.members)
   const settings = isMessage ? settingsOfMessage(sent) : sent
   const generates = !isMessage || generatesOf(sent)
   const input = scan.members.find(({ name }) => name === 'input')
@@ -176,8 +176,8 @@ class RequestReader {
   }
 }
 
-function settingsOf(body: Uint8Array, members: readonly Member[]): ResponseSettings {
-  const sent = settingsTree(body, members)
+function* settingsOf(body: Uint8Array, members: readonly Member[]): Slices<ResponseSettings> {
+  const sent = yield* settingsTree(body, members)
   const parsed = responseSettings.safeParse(sent)
   if (parsed.success) return withOwnTools(parsed.data)
   const issue = parsed.error.issues[0]
@@ -185,7 +185,7 @@ function settingsOf(body: Uint8Array, members: readonly Member[]): ResponseSetti
   throw invalidRequest(`${memberPath(issue?.path ?? [])}: ${reason}.`)
 }
 
-function settingsTree(body: Uint8Array, members: readonly Member[]): unknown {
+function* settingsTree(body: Uint8Array, members: readonly Member[]): Slices<unknown> {
   const pieces: Uint8Array[] = []
   for (const { name, memberStart, end } of members) {
     if (name !== 'input') pieces.push(pieces.length === 0 ? OPEN : COMMA, body.subarray(memberStart, end))
@@ -196,21 +196,10 @@ function settingsTree(body: Uint8Array, members: readonly Member[]): unknown {
     throw invalidRequest(`The members other than input may have at most ${LARGEST_SETTINGS} bytes.`)
   }
   const settings = joinBytes([...pieces, CLOSE])
-  checkValueCount(settings)
+  if (yield* hasTooManyValues(settings)) {
+    throw invalidRequest(`The members other than input may hold at most ${MOST_JSON_VALUES} values.`)
+  }
   return JSON.parse(decoder.decode(settings))
-}
-
-/** A tree of empty arrays takes more than ten times the bytes of its text. */
-function checkValueCount(settings: Uint8Array): void {
-  let count = 0
-  scanJson(settings, {
-    valueDepth: MAXIMUM_DEPTH,
-    value() {
-      if (++count > MOST_SETTINGS_VALUES) {
-        throw invalidRequest(`The members other than input may hold at most ${MOST_SETTINGS_VALUES} values.`)
-      }
-    },
-  })
 }
 
 /** Such as `tools[0].type`. */

@@ -1,17 +1,8 @@
 import { JsonExtent } from '../../gateway/translation/events/json-extent.ts'
 import type { ItemStatus } from '../../wire/responses.ts'
-import { type CallPurpose, isServerSide } from '../engine/tool-rules.ts'
-import type { Members } from '../item-types/item-type.ts'
-import { ITEM_TYPES } from '../item-types/item-types.ts'
+import { ITEM_TYPES } from '../items/types/item-types.ts'
+import { type CallPurpose, isServerSide } from '../tools/tool-rules.ts'
 import type { OpenItem } from './open-item.ts'
-
-/** A tool under the name that the caller gave it. */
-export interface CalledTool {
-  /** Type of the items of its calls. */
-  itemType: string
-  /** Members of these items that identify the tool, such as its name. */
-  members: Members
-}
 
 /** A tool call of a turn. */
 export interface ToolCall {
@@ -29,7 +20,7 @@ export class CallItem implements ToolCall {
   readonly callId: string
   readonly upstreamName: string
   readonly purpose: CallPurpose
-  /** Null for a refused call, which the caller does not see. */
+  /** Null for a refused call, which the caller does not see, and for one that needs an approval: the request for it is an item. */
   readonly item: OpenItem | null
   readonly #textOf: ((json: string) => string) | null
   readonly #extent = new JsonExtent()
@@ -48,6 +39,10 @@ export class CallItem implements ToolCall {
   /** Whether the arguments are a whole JSON value. */
   get complete(): boolean {
     return this.#extent.complete
+  }
+
+  get closed(): boolean {
+    return this.#closed
   }
 
   get cut(): boolean {
@@ -76,6 +71,6 @@ export class CallItem implements ToolCall {
     const text = this.#textOf?.(this.#arguments)
     if (text) this.item?.append(text)
     if (isServerSide(this.purpose) && !this.#cut) this.item?.endText()
-    else this.item?.close(status, this.purpose === 'approval' ? { arguments: this.arguments } : {})
+    else this.item?.close(status)
   }
 }

@@ -1,22 +1,22 @@
-import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
+import type { CallPolicy } from '../../dlp/policy/call-policy.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
-import type { ToolRules } from '../engine/tool-rules.ts'
-import type { Members } from '../item-types/item-type.ts'
-import { ITEM_TYPES } from '../item-types/item-types.ts'
 import { includableMembers } from '../items/included-members.ts'
 import type { ReasoningSecret } from '../items/reasoning-seal.ts'
 import { openReasoning, sealReasoning } from '../items/reasoning-seal.ts'
 import { redactedResponse, sealedMemberOf } from '../items/redaction.ts'
+import { ITEM_TYPES } from '../items/types/item-types.ts'
 import type { EventLog } from '../log/event-log.ts'
-import type { ResponseDeps } from '../object/response-deps.ts'
-import type { ResponseHead } from '../object/response-head.ts'
-import { initialResponse } from '../object/response-members.ts'
-import type { ContextItem, Owner } from '../types.ts'
+import type { ResponseHead } from '../model/response-head.ts'
+import { initialResponse } from '../model/response-members.ts'
+import type { ContextItem, Members, Owner } from '../model/types.ts'
+import type { ResponseDeps } from '../response-deps.ts'
+import { approvalIdOf } from '../tools/integrations/approvals.ts'
+import type { ToolRules } from '../tools/tool-rules.ts'
 import { ResponseEmitter } from './emitter.ts'
 import { EventWriter } from './event-writer.ts'
 import { replayResponse } from './replay.ts'
 
-type Keys = { configuration: Pick<ResponseDeps['configuration'], 'VAULT_KEYS'> }
+type Keys = { configuration: Pick<ResponseDeps['configuration'], 'VAULT_KEYS' | 'KEY_PEPPERS'> }
 
 /** The emitter of a new response, which redacts under the policy what the response repeats of its request. */
 export async function newEmitter(
@@ -80,7 +80,9 @@ function sharedOptions(
     includes.has('reasoning.encrypted_content')
       ? sealReasoning(configuration.VAULT_KEYS, owner, secret)
       : null
-  return { nameOf, purposeOf, seal, includes }
+  const approvalId = (members: Members, json: string) =>
+    approvalIdOf(configuration.KEY_PEPPERS, owner, members, json)
+  return { nameOf, purposeOf, seal, includes, approvalIdOf: approvalId }
 }
 
 function reasoningSecrets(

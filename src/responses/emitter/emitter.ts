@@ -1,19 +1,20 @@
 import type { ModelEvent, StopReason } from '../../gateway/translation/model-events.ts'
-import type { Usage } from '../../governance/usage.ts'
+import type { Usage } from '../../ledger/audit-record.ts'
 import type { Includes } from '../../wire/response-queries.ts'
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
-import { isCut, type ResponseEnd } from '../engine/response-end.ts'
-import type { Members } from '../item-types/item-type.ts'
-import { ITEM_TYPES } from '../item-types/item-types.ts'
 import { excludedMembers, withIncluded } from '../items/included-members.ts'
 import type { ReasoningSecret } from '../items/reasoning-seal.ts'
-import { outputTextOf, responseUsage } from '../object/response-members.ts'
-import type { ToolResult } from '../tools/hosted-tool.ts'
+import { ITEM_TYPES } from '../items/types/item-types.ts'
+import { isCut, type ResponseEnd } from '../model/response-end.ts'
+import { outputTextOf, responseUsage } from '../model/response-members.ts'
+import type { ToolResult } from '../model/tool-result.ts'
+import type { Members } from '../model/types.ts'
 import type { ToolCall } from './call-item.ts'
 import { OpenItem } from './open-item.ts'
 import { type ItemContext, TurnItems } from './turn-items.ts'
 
-export interface EmitterOptions extends Pick<ItemContext, 'writer' | 'nameOf' | 'purposeOf'> {
+export interface EmitterOptions
+  extends Pick<ItemContext, 'writer' | 'nameOf' | 'purposeOf' | 'approvalIdOf'> {
   /** The response as in its first event. */
   response: ResponseObject
   /** Its output so far, when it continues after a restart. */
@@ -28,6 +29,16 @@ export interface EmitterOptions extends Pick<ItemContext, 'writer' | 'nameOf' | 
   seal: (secret: ReasoningSecret) => string | null
 }
 
+/** A call that a response makes by itself. */
+export interface AddedCall {
+  callId: string
+  itemType: string
+  /** Of its item, such as `name`. */
+  members: Members
+  /** JSON. */
+  arguments: string
+}
+
 /** How a turn of the model ended. */
 export interface TurnEnd {
   /** Null when the upstream gave no reason. */
@@ -35,6 +46,8 @@ export interface TurnEnd {
   /** Whether a content filter ended the answer, and not the model with a refusal. */
   filtered: boolean
   calls: readonly ToolCall[]
+  /** See `turnOf`. */
+  turn: string
 }
 
 /** How a response ended, with the figures of its last event. */
@@ -113,7 +126,7 @@ export class ResponseEmitter {
     const status = filtered || isCut(stop) ? 'incomplete' : 'completed'
     // A refusal is complete, but interrupts the call that the model was writing.
     this.#close(items, status, 'completed', stop === 'refusal' ? 'incomplete' : status)
-    return { stop, filtered, calls: items.calls }
+    return { stop, filtered, calls: items.calls, turn: items.turn }
   }
 
   /**
@@ -129,6 +142,18 @@ export class ResponseEmitter {
     output.push(open.item)
     if (announces) writer.write('response.compaction.compacting', { item_id: open.item.id, ...place })
     open.close('completed', { encrypted_content: sealed })
+  }
+
+  /** Adds a server-side call that no turn of the model makes. It stays open until it has its result. */
+  addCall({ callId, itemType, members, arguments: json }: AddedCall): void {
+    if (this.#ended) return
+    const { writer, output, callIds } = this.#context
+    const open = OpenItem.begin(writer, output.length, itemType, { call_id: callId, ...members })
+    output.push(open.item)
+    callIds.add(callId)
+    open.append(json)
+    open.endText()
+    this.#pendingCalls.set(callId, open)
   }
 
   /** Writes the result of a server-side call. A second result is ignored. */

@@ -1,6 +1,7 @@
 import type { ItemStatus, OutputItem } from '../../wire/responses.ts'
-import type { DeltaText, ItemEvents, Members, PartForm, PartList } from '../item-types/item-type.ts'
-import { ITEM_TYPES, newItemId } from '../item-types/item-types.ts'
+import type { DeltaText, ItemEvents, PartForm, PartList } from '../items/types/item-type.ts'
+import { ITEM_TYPES, newItemId } from '../items/types/item-types.ts'
+import type { Members } from '../model/types.ts'
 import { DeltaWriter, type EventWriter } from './event-writer.ts'
 
 /** The events of items of a type. @throws for a type that responses do not generate. */
@@ -42,10 +43,19 @@ export class OpenItem {
     this.#outputIndex = outputIndex
   }
 
-  /** Creates an item and writes its first event. @param members besides id, type and status. */
-  static begin(writer: EventWriter, outputIndex: number, type: string, members: Members): OpenItem {
+  /**
+   * Creates an item and writes its first event.
+   * @param members besides id, type and status. @param turn absent for an item that no model generated.
+   */
+  static begin(
+    writer: EventWriter,
+    outputIndex: number,
+    type: string,
+    members: Members,
+    turn?: string,
+  ): OpenItem {
     const item = {
-      id: newItemId(type),
+      id: newItemId(type, turn),
       type,
       status: 'in_progress',
       ...members,

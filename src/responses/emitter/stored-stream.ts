@@ -1,5 +1,6 @@
 import type { ResponseObject } from '../../wire/responses.ts'
-import { EventWriter, eventFrame, type StoredNumbers } from './event-writer.ts'
+import { eventFrame, type StoredNumbers } from '../model/events.ts'
+import { EventWriter } from './event-writer.ts'
 import { writeStoredItem } from './open-item.ts'
 
 /**

@@ -2,15 +2,16 @@ import type { ModelEvent } from '../../gateway/translation/model-events.ts'
 import { upstreamToolName } from '../../gateway/translation/requests/responses-tools.ts'
 import { newId } from '../../lib/ids.ts'
 import type { ItemStatus, OutputItem } from '../../wire/responses.ts'
-import type { CallPurpose } from '../engine/tool-rules.ts'
-import { isIdText } from '../ids.ts'
-import type { Members } from '../item-types/item-type.ts'
-import { OpenMessage } from '../item-types/message.ts'
-import { OpenReasoning } from '../item-types/reasoning.ts'
 import type { ReasoningSecret } from '../items/reasoning-seal.ts'
-import { type CalledTool, CallItem } from './call-item.ts'
+import { isIdText, newTurn } from '../model/ids.ts'
+import type { CalledTool } from '../model/tool-result.ts'
+import type { Members } from '../model/types.ts'
+import type { CallPurpose } from '../tools/tool-rules.ts'
+import { CallItem } from './call-item.ts'
 import type { EventWriter } from './event-writer.ts'
 import { OpenItem } from './open-item.ts'
+import { OpenMessage } from './open-message.ts'
+import { OpenReasoning } from './open-reasoning.ts'
 
 /** Callers send ids back, and longer ones are refused there (`input-item.ts`). */
 const LONGEST_CALL_ID = 4_000
@@ -27,6 +28,8 @@ export interface ItemContext {
   /** Where a call is executed. A refused one has no item. */
   purposeOf: (upstreamName: string) => CallPurpose
   seal: (secret: ReasoningSecret) => string | null
+  /** The id of a request for the approval of a call. @param members of its tool. @param json its arguments. */
+  approvalIdOf: (members: Members, json: string) => string
   /** Items are appended when they begin: `output_index` is their index. */
   output: OutputItem[]
   /** Of every call so far: an upstream may repeat ids in each turn, and clients refuse that. */
@@ -38,6 +41,8 @@ export interface ItemContext {
  * time. Calls stay open beside them until their arguments are complete, since those may arrive interleaved.
  */
 export class TurnItems {
+  /** See `turnOf`. */
+  readonly turn = newTurn()
   readonly #context: ItemContext
   readonly #origin: string | null
   readonly #calls = new Map<number, CallItem>()
@@ -85,7 +90,8 @@ export class TurnItems {
     callIds.add(callId)
     const { itemType, members } = nameOf(toolName)
     const purpose = purposeOf(toolName)
-    const item = purpose === 'refused' ? null : this.#begin(itemType, { call_id: callId, ...members })
+    const hasItem = purpose !== 'refused' && purpose !== 'approval'
+    const item = hasItem ? this.#begin(itemType, { call_id: callId, ...members }) : null
     this.#calls.set(call, new CallItem(callId, toolName, purpose, item))
   }
 
@@ -97,7 +103,21 @@ export class TurnItems {
   close(status: ItemStatus, whole: ItemStatus, cut: ItemStatus): void {
     this.#open?.close(status)
     this.#open = null
-    for (const call of this.#calls.values()) call.close(call.complete ? whole : cut)
+    for (const call of this.#calls.values()) this.#closeCall(call, call.complete ? whole : cut)
+  }
+
+  #closeCall(call: CallItem, status: ItemStatus): void {
+    if (call.closed) return
+    call.close(status)
+    if (call.purpose === 'approval' && !call.cut) this.#requestApproval(call)
+  }
+
+  /** The id of the request is bound to the arguments, so that its item begins when they are complete. */
+  #requestApproval({ callId, upstreamName, arguments: json }: CallItem): void {
+    const { nameOf, approvalIdOf } = this.#context
+    const { itemType, members } = nameOf(upstreamName)
+    const request = { id: approvalIdOf(members, json), call_id: callId, ...members, arguments: json }
+    this.#begin(itemType, request).close('completed')
   }
 
   #message(): OpenMessage {
@@ -119,7 +139,7 @@ export class TurnItems {
 
   #begin(type: string, members: Members): OpenItem {
     const { writer, output } = this.#context
-    const open = OpenItem.begin(writer, output.length, type, members)
+    const open = OpenItem.begin(writer, output.length, type, members, this.turn)
     output.push(open.item)
     return open
   }
@@ -128,6 +148,6 @@ export class TurnItems {
   #closeFinished(): void {
     this.#open?.close('completed')
     this.#open = null
-    for (const call of this.#calls.values()) if (call.complete) call.close('completed')
+    for (const call of this.#calls.values()) if (call.complete) this.#closeCall(call, 'completed')
   }
 }

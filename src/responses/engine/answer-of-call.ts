@@ -1,5 +1,5 @@
+import type { GovernedCall } from '../../calls/governed-call.ts'
 import type { SentTurn } from '../../gateway/model-turn.ts'
-import type { GovernedCall } from '../../governance/governed-call.ts'
 import { readSummary, type SummaryAnswer } from '../compaction/read-summary.ts'
 import type { ResponseEmitter } from '../emitter/emitter.ts'
 import type { EngineProgress } from './engine-progress.ts'

@@ -1,10 +1,10 @@
-import type { CallOutcome } from '../../governance/audit-record.ts'
-import { type GovernedCall, settle } from '../../governance/governed-call.ts'
-import { addUsage, type Usage } from '../../governance/usage.ts'
+import { type GovernedCall, settle } from '../../calls/governed-call.ts'
+import { addUsage } from '../../calls/usage.ts'
+import type { CallOutcome, Usage } from '../../ledger/audit-record.ts'
 import { withinTime } from '../../lib/time-limit.ts'
-import type { ResponseDeps } from '../object/response-deps.ts'
-import type { Progress, UnsettledCall } from '../object/response-head.ts'
-import type { ResponseState } from '../object/response-state.ts'
+import type { Progress, UnsettledCall } from '../model/response-head.ts'
+import type { ResponseDeps } from '../response-deps.ts'
+import type { ResponseState } from '../store/response-state.ts'
 
 /** How long the response waits for the outcome of a call that has ended. */
 const SETTLING_LIMIT_MS = 1_000
@@ -63,8 +63,8 @@ export class EngineProgress {
 
   /** Stores that a summary had so many output tokens. They do not count as those of a turn. */
   storeSummaryOutput(tokens: number): void {
-    const summaryOutput = (this.#current.summaryOutput ?? 0) + tokens
-    this.#state.change({ progress: this.advance({ summaryOutput }) })
+    const otherOutput = (this.#current.otherOutput ?? 0) + tokens
+    this.#state.change({ progress: this.advance({ otherOutput }) })
   }
 
   /** The charge is stored before the ledger gets it: response and audit record are then the same after a restart. */

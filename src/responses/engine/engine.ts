@@ -1,26 +1,28 @@
+import type { GovernedCall } from '../../calls/governed-call.ts'
 import { sendTurn } from '../../gateway/model-turn.ts'
-import { outcomeOf } from '../../governance/audit-record.ts'
-import type { Principal } from '../../governance/principal.ts'
-import type { Usage } from '../../governance/usage.ts'
+import type { Principal } from '../../identity/principal.ts'
+import type { Usage } from '../../ledger/audit-record.ts'
+import { outcomeOf } from '../../ledger/audit-record.ts'
 import { newId } from '../../lib/ids.ts'
 import type { CompactionPlan } from '../compaction/compaction-plan.ts'
 import { sealedSummary } from '../compaction/sealed-summary.ts'
 import type { SummaryPart } from '../compaction/summary-request.ts'
 import type { ResponseEmitter, TurnEnd } from '../emitter/emitter.ts'
-import { refusedCallItems, sealedItems, withResults } from '../items/output-items.ts'
+import { refusedCallItems, sealedItems, withResults } from '../emitter/output-items.ts'
 import type { EventLog } from '../log/event-log.ts'
-import type { ResponseDeps } from '../object/response-deps.ts'
-import { workspaceIdOf } from '../object/response-files.ts'
-import { creditsLeft, type Interruption, type StoredRequest } from '../object/response-head.ts'
-import type { ResponseState } from '../object/response-state.ts'
-import type { ContextItem, Owner } from '../types.ts'
+import { currentPrincipal } from '../model/current-principal.ts'
+import type { ApprovedCall } from '../model/integration-tools.ts'
+import { endOfFailure, incomplete, type ResponseEnd } from '../model/response-end.ts'
+import { creditsLeft, type Interruption, type StoredRequest, workspaceIdOf } from '../model/response-head.ts'
+import type { ContextItem, Owner } from '../model/types.ts'
+import type { ResponseDeps } from '../response-deps.ts'
+import type { ResponseState } from '../store/response-state.ts'
+import type { ToolRules } from '../tools/tool-rules.ts'
 import { emitAnswer, type SentCall, summaryOf } from './answer-of-call.ts'
-import { currentPrincipal } from './current-principal.ts'
+import { addApprovedCalls } from './approved-calls.ts'
 import { EngineProgress } from './engine-progress.ts'
 import { admitNextPart, admitNextTurn, type ReadyTurn } from './next-turn.ts'
-import { endOfFailure, incomplete, type ResponseEnd } from './response-end.ts'
 import { runTools } from './run-tools.ts'
-import type { ToolRules } from './tool-rules.ts'
 import { decideTurn, isRefused, storedCalls, turnUsage } from './turn-decision.ts'
 
 /** The inputs of an engine. */
@@ -33,6 +35,8 @@ export interface EngineRun {
   emitter: ResponseEmitter
   /** The first turn; null for a response that continues after a restart. */
   ready: ReadyTurn | null
+  /** The calls that the request approves. They are made before the first turn, which is admitted again after them. */
+  approved: readonly ApprovedCall[]
   /** The context of every turn; null when it is too large to be held, and has to be loaded again. */
   context: readonly ContextItem[] | null
   /** False: the model is not called, and the response has no output. */
@@ -97,6 +101,22 @@ export class ResponseEngine {
     this.#dispatched = this.#send()
     const { sent } = await this.#dispatched
     return sent.kind === 'failed' ? sent.error : null
+  }
+
+  /**
+   * Stores the calls that the request approves, in place of a turn of the model: `run` begins with them. The admitted turn is
+   * not sent, since it lacks their results, and its call costs nothing.
+   */
+  beginApproved(): void {
+    const { owner, state, request, emitter, approved, tools } = this.#run
+    const call = this.#releaseUnsent()
+    if (call) this.#progress.charge(null, [{ call, outcome: emptyOutcome(this.#deps, call) }])
+    this.#deps.waitUntil(state.settleCalls())
+    const calls = addApprovedCalls(emitter, tools, approved)
+    this.#storeTurn(1, sealedItems(this.#deps, owner, emitter.response.output, emitter))
+    state.storeToolCalls(storedCalls(calls, request.settings))
+    const counts = { turns: 1, toolCalls: calls.length, endAfterTools: null }
+    state.enter('running_tools', { progress: this.#progress.advance(counts) })
   }
 
   /** Stores the outcome of a dispatched turn that failed, in place of `run`. The ledger does not have it yet. */
@@ -181,15 +201,21 @@ export class ResponseEngine {
 
   /** Ends a response whose model is not called: its call was admitted, and costs nothing. */
   async #endUnsent(): Promise<ResponseEnd> {
-    const ready = this.#ready
-    this.#ready = null
-    for (const bytes of ready?.buffers ?? []) bytes.release()
-    if (ready) {
-      const { call } = ready.turn
-      const outcome = outcomeOf(call.opening, this.#deps.clock(), { status: 200 })
-      await this.#progress.settleAnswer(call, Promise.resolve(outcome), () => null)
+    const call = this.#releaseUnsent()
+    if (call) {
+      const outcome = Promise.resolve(emptyOutcome(this.#deps, call))
+      await this.#progress.settleAnswer(call, outcome, () => null)
     }
     return { status: 'completed' }
+  }
+
+  /** @returns the call of an admitted turn that is not sent, for the caller to close. */
+  #releaseUnsent(): GovernedCall | null {
+    const ready = this.#ready
+    this.#ready = null
+    this.#plan = null
+    for (const bytes of ready?.buffers ?? []) bytes.release()
+    return ready?.turn.call ?? null
   }
 
   /** A function of its own, so that a body of 50 MB is not referenced for as long as its answer. */
@@ -223,10 +249,7 @@ export class ResponseEngine {
     // The last turn is stored with the final response.
     if (decision.kind === 'end') return decision.end
     const output = emitter.response.output.slice(from)
-    const items = [
-      ...sealedItems(this.#deps, owner, output, emitter),
-      ...refusedCallItems(end.calls, tools.has),
-    ]
+    const items = [...sealedItems(this.#deps, owner, output, emitter), ...refusedCallItems(end, tools.has)]
     this.#storeTurn(counted.turns, items)
     if (decision.kind === 'run_tools') {
       const calls = storedCalls(decision.calls, request.settings, counted.toolCalls)
@@ -246,6 +269,8 @@ export class ResponseEngine {
     this.#turns.push(items)
     state.storeRequest(request)
     state.storeTurn(turn, items)
+    const { turn: repeated } = state.known
+    if (repeated) state.change({ turn: { ...repeated, interruptions: 0 }, restarts: 0 })
   }
 
   /** The id of the next call is stored before its admission: an admission that is repeated after a restart opens one call. */
@@ -273,7 +298,7 @@ export class ResponseEngine {
 
   /** between_turns: admits the next turn, or the compaction before it. */
   async #beginTurn(): Promise<null> {
-    const { state, emitter, request } = this.#run
+    const { state, emitter, request, log } = this.#run
     const callId = this.#progress.current.nextCallId ?? newId('call')
     const identity = { ...request.identity, callId, at: this.#deps.clock() }
     const usage = turnUsage(this.#progress.current)
@@ -283,9 +308,13 @@ export class ResponseEngine {
     this.#ready = ready
     this.#plan = ready.plan
     this.#principal = planned.rights.principal
-    const openCall = { open, after: emitter.lastSequence }
+    const after = emitter.lastSequence
     const phase = ready.plan ? 'compacting' : 'generating'
-    state.enter(phase, { progress: this.#progress.advance({ openCall, nextCallId: null }) })
+    const { turn } = state.known
+    state.enter(phase, {
+      progress: this.#progress.advance({ openCall: { open, after }, nextCallId: null }),
+      ...(turn && { turn: { ...turn, after, shown: log.openTails > 0 } }),
+    })
     return null
   }
 
@@ -293,3 +322,7 @@ export class ResponseEngine {
     return this.#interruption && incomplete(this.#interruption)
   }
 }
+
+/** Of a call that was admitted, and for which nothing was sent. */
+const emptyOutcome = ({ clock }: ResponseDeps, { opening }: GovernedCall) =>
+  outcomeOf(opening, clock(), { status: 200 })

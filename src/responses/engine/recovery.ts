@@ -1,14 +1,15 @@
-import { interruptedOutcome } from '../../gateway/calls/call-outcome.ts'
-import { addUsage } from '../../governance/usage.ts'
+import { addUsage } from '../../calls/usage.ts'
+import { interruptedOutcome } from '../../gateway/call-outcome.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
-import { type EmittedEvent, EventWriter } from '../emitter/event-writer.ts'
+import { EventWriter } from '../emitter/event-writer.ts'
+import { contextItemOf } from '../emitter/output-items.ts'
 import { replayResponse } from '../emitter/replay.ts'
-import { contextItemOf } from '../items/output-items.ts'
 import { storedItemOf } from '../items/stored-items.ts'
 import type { EventLog } from '../log/event-log.ts'
-import type { Progress, UnsettledCall } from '../object/response-head.ts'
-import { outputTextOf, responseUsage } from '../object/response-members.ts'
-import type { ResponseState } from '../object/response-state.ts'
+import type { EmittedEvent } from '../model/events.ts'
+import type { Progress, UnsettledCall } from '../model/response-head.ts'
+import { outputTextOf, responseUsage } from '../model/response-members.ts'
+import type { ResponseState } from '../store/response-state.ts'
 
 const INTERRUPTED = {
   code: 'server_error',
@@ -37,10 +38,7 @@ export function interruptedResponse(
   const events: EmittedEvent[] = []
   const writer = new EventWriter(lastSequence, (event) => events.push(event))
   const replayed = replayResponse(payloads, writer, openCall?.after)
-  const call = openCall && {
-    call: openCall.open.call,
-    outcome: interruptedOutcome(openCall.open, replayed.callBytes, now),
-  }
+  const call = interruptedCall(openCall, replayed.callBytes, now)
   if (!replayed.inProgress) writer.write('response.in_progress', { response: replayed.response })
   for (const item of replayed.items) item.close('incomplete')
   const output = replayed.items.map(({ item }) => item)
@@ -55,6 +53,14 @@ export function interruptedResponse(
   writer.writeEnd(response)
   return { response, events, call, itemNumbers: writer.itemNumbers }
 }
+
+/** A call that a restart has cut off. @param textBytes of its answer that are known. @param now milliseconds since the epoch. */
+export const interruptedCall = (
+  openCall: Progress['openCall'],
+  textBytes: number,
+  now: number,
+): UnsettledCall | null =>
+  openCall && { call: openCall.open.call, outcome: interruptedOutcome(openCall.open, textBytes, now) }
 
 /**
  * The events that end a response without a running engine: its stored end, or else its interruption, which is stored now.

@@ -1,25 +1,15 @@
-import type { CallIdentity } from '../../governance/governed-call.ts'
-import { hasScope, type Principal } from '../../governance/principal.ts'
+import { callTool, type ToolCallResult } from '../../calls/call-tool.ts'
+import type { CallIdentity } from '../../calls/governed-call.ts'
+import { hasScope, type Principal } from '../../identity/principal.ts'
 import { callIntegrationTool, type IntegrationCallDeps } from '../../integrations/call-integration-tool.ts'
-import { callTool, type ToolCallResult } from '../../integrations/call-tool.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import type { HostedTool, IntegrationTool, ServerTool, ToolResult, ToolSearch } from '../tools/hosted-tool.ts'
+import type { OfferedTool } from '../model/integration-tools.ts'
+import type { StoredToolCall, ToolResult } from '../model/tool-result.ts'
+import type { Owner } from '../model/types.ts'
+import type { HostedTool, IntegrationTool, ServerTool, ToolSearch } from '../tools/hosted-tool.ts'
 import { isRequired } from '../tools/integrations/approvals.ts'
-import type { OfferedTool } from '../tools/integrations/offered-tools.ts'
 import { toolResultOf } from '../tools/integrations/tool-output.ts'
 import { searchTools } from '../tools/integrations/tool-search.ts'
-import type { Owner } from '../types.ts'
-
-/** A call as it is stored: before it is dispatched, while it runs, and with its result. */
-export interface StoredToolCall {
-  callId: string
-  upstreamName: string
-  arguments: string
-  state: 'intended' | 'dispatched' | 'done'
-  result: ToolResult | null
-  /** Id of its governed call. Stored before it is dispatched: a repetition after a restart opens, and pays, one call. */
-  governedCallId?: string
-}
 
 /** The caller of the tools of a response. */
 export interface ToolCaller {
@@ -37,13 +27,15 @@ export interface ToolRun extends Pick<ToolCallResult, 'principal' | 'closing'> {
   found?: readonly OfferedTool[]
 }
 
+/** Whether the caller has approved a call; `used`: another call was made for its approval. */
+export type Approval = 'none' | 'given' | 'used'
+
 /** One call to run. */
 export interface CallToRun {
   call: StoredToolCall
   identity: CallIdentity
   caller: ToolCaller
-  /** Whether the caller has approved it. */
-  isApproved: boolean
+  approval: Approval
   /** `CallRequest.creditsLeft`. */
   creditsLeft: number | undefined
 }
@@ -121,14 +113,16 @@ async function runSearch(
 async function runIntegration(
   deps: IntegrationCallDeps,
   { offered }: IntegrationTool,
-  { call, identity, caller: { principal }, isApproved, creditsLeft }: CallToRun,
+  { call, identity, caller: { principal }, approval, creditsLeft }: CallToRun,
   signal: AbortSignal,
 ): Promise<ToolRun> {
   const { tool, connectionId, needsApproval } = offered
   const accessError = (current: Principal): ApiError | null => {
     if (!hasScope(current, 'mcp')) return scopeMissing()
+    if (approval === 'used') return approvalUsed()
     // The rules may have changed since the tool was offered.
-    return !isApproved && (needsApproval || isRequired(current.tools.approvals, tool)) ? notApproved() : null
+    const isMissing = needsApproval || isRequired(current.tools.approvals, tool)
+    return approval === 'none' && isMissing ? notApproved() : null
   }
   const made = await callIntegrationTool(
     deps,
@@ -140,11 +134,14 @@ async function runIntegration(
 }
 
 const notApproved = () =>
-  new ApiError(
-    'forbidden',
-    'The call was not made: it needs an approval of the user, who has approved no call with these arguments.',
-    { code: 'approval_required' },
-  )
+  new ApiError('forbidden', 'The call was not made: it needs an approval of the user, and has none.', {
+    code: 'approval_required',
+  })
+
+const approvalUsed = () =>
+  new ApiError('forbidden', 'The call was not made: its approval was used for another call.', {
+    code: 'approval_used',
+  })
 
 const scopeMissing = () => new ApiError('forbidden', 'This API key does not have the scope mcp.')
 

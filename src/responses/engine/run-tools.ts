@@ -1,18 +1,17 @@
-import type { Principal } from '../../governance/principal.ts'
+import type { CallIdentity } from '../../calls/governed-call.ts'
+import type { Principal } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
-import type { ResponseDeps } from '../object/response-deps.ts'
-import { creditsLeft } from '../object/response-head.ts'
-import { canonicalArguments } from '../tools/integrations/approvals.ts'
-import { integrationTool, type OfferedTool } from '../tools/integrations/offered-tools.ts'
+import type { OfferedTool } from '../model/integration-tools.ts'
+import { creditsLeft } from '../model/response-head.ts'
+import type { StoredToolCall } from '../model/tool-result.ts'
+import type { ResponseDeps } from '../response-deps.ts'
+import { claimApproval } from '../store/approval-claims.store.ts'
+import { fromPostgres } from '../store/postgres-away.ts'
+import { integrationTool } from '../tools/integrations/offered-tools.ts'
 import type { EngineRun } from './engine.ts'
-import {
-  failedResult,
-  runToolCall,
-  type StoredToolCall,
-  type ToolCaller,
-  type ToolRun,
-} from './run-tool-call.ts'
+import type { Approval, ToolCaller, ToolRun } from './run-tool-call.ts'
+import { failedResult, runToolCall } from './run-tool-call.ts'
 
 /** Calls that run at the same time. */
 const MOST_TOGETHER = 6
@@ -93,14 +92,9 @@ async function execute(
   const callId = call.governedCallId ?? newId('call')
   const identity = { ...request.identity, callId, at: deps.clock() }
   const tool = tools.hosted.get(call.upstreamName)
-  const isApproved = takeApproval(run, call)
+  const approval = await approvalFor(deps, run, call, identity)
   const left = creditsLeft(request, state.known)
-  const made = await runToolCall(
-    deps,
-    tool,
-    { call, identity, caller, isApproved, creditsLeft: left },
-    signal,
-  )
+  const made = await runToolCall(deps, tool, { call, identity, caller, approval, creditsLeft: left }, signal)
   storeClosing(deps, state, made)
   offer(run, made.found ?? [])
   // Of an aborted call only the record is kept: its response ends, and the item as incomplete.
@@ -112,18 +106,20 @@ async function execute(
   return made.principal
 }
 
-/** An approval is used before its call is made: after a restart, none is made twice. */
-function takeApproval(
-  { state, request }: EngineRun,
-  { upstreamName, arguments: json }: StoredToolCall,
-): boolean {
-  const approved = request.integrations?.approved ?? []
-  const text = canonicalArguments(json)
-  const index = approved.findIndex((each) => each.name === upstreamName && each.arguments === text)
-  if (index < 0) return false
-  approved.splice(index, 1)
-  state.replaceRequest(request)
-  return true
+/**
+ * Uses the approval of a call before the call is made: one that ends in between is not made, here or anywhere else.
+ * @throws ApiError while Postgres is away, and nothing is called.
+ */
+async function approvalFor(
+  { database }: ResponseDeps,
+  { owner, state }: EngineRun,
+  { approvalRequestId: requestId }: StoredToolCall,
+  { callId, at }: CallIdentity,
+): Promise<Approval> {
+  if (requestId === undefined) return 'none'
+  const { responseId } = state.known
+  const claim = { requestId, responseId, callId, at }
+  return (await fromPostgres(database, claimApproval(database, owner, claim))) ? 'given' : 'used'
 }
 
 /** Offers tools that a search has found. They are stored before its result: a model that reads of a tool can call it. */

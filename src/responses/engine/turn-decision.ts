@@ -1,13 +1,14 @@
-import { MAX_CREDITS } from '../../governance/governed-call.ts'
-import type { Usage } from '../../governance/usage.ts'
+import { MAX_CREDITS } from '../../calls/governed-call.ts'
+import type { Usage } from '../../ledger/audit-record.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { ToolCall } from '../emitter/call-item.ts'
 import type { TurnEnd } from '../emitter/emitter.ts'
-import type { Progress } from '../object/response-head.ts'
-import { endOfStop, incomplete, isCut, type ResponseEnd } from './response-end.ts'
-import { failedResult, type StoredToolCall } from './run-tool-call.ts'
-import { isServerSide } from './tool-rules.ts'
+import { endOfStop, incomplete, isCut, type ResponseEnd } from '../model/response-end.ts'
+import type { Progress } from '../model/response-head.ts'
+import type { IntendedCall, StoredToolCall } from '../model/tool-result.ts'
+import { isServerSide } from '../tools/tool-rules.ts'
+import { failedResult } from './run-tool-call.ts'
 
 /** A response ends after this many consecutive turns with refused calls only. */
 const MOST_REFUSED_TURNS = 3
@@ -67,19 +68,20 @@ export const isRefused = ({ calls }: TurnEnd): boolean =>
   calls.length > 0 && calls.every(({ purpose }) => purpose === 'refused')
 
 /**
- * The server-side calls of a turn, to be stored before any is dispatched. Those over `max_tool_calls` are not executed: the
+ * The server-side calls of a turn, or those that the caller has approved, to be stored before any is dispatched. Those over `max_tool_calls` are not executed: the
  * model gets the limit as their result.
  * @param made calls of the turns before.
  */
 export function storedCalls(
-  calls: readonly ToolCall[],
+  calls: readonly IntendedCall[],
   { max_tool_calls: limit }: Pick<ResponseSettings, 'max_tool_calls'>,
   made = 0,
 ): StoredToolCall[] {
-  return calls.map(({ callId, upstreamName, arguments: json }, index) => {
+  return calls.map(({ callId, upstreamName, arguments: json, approvalRequestId }, index) => {
     const isOver = index >= MOST_CALLS_OF_TURN || made + index >= Math.min(limit ?? MOST_CALLS, MOST_CALLS)
     return {
       ...{ callId, upstreamName, arguments: json },
+      ...(approvalRequestId !== undefined && { approvalRequestId }),
       state: isOver ? 'done' : 'intended',
       result: isOver ? failedResult(OVER_LIMIT) : null,
     }
@@ -93,9 +95,9 @@ const MOST_CALLS = 256
 const OVER_LIMIT =
   'The limit of tool calls (max_tool_calls, or that of the service) is reached. Answer without further calls.'
 
-/** The usage of the turns: `max_output_tokens` does not limit the summaries of compactions. */
-export const turnUsage = ({ usage, summaryOutput = 0 }: Progress): Usage | null =>
-  usage && { ...usage, output: Math.max(0, usage.output - summaryOutput) }
+/** The usage of the ended turns: `max_output_tokens` limits neither summaries of compactions nor what was lost. */
+export const turnUsage = ({ usage, otherOutput = 0 }: Progress): Usage | null =>
+  usage && { ...usage, output: Math.max(0, usage.output - otherOutput) }
 
 /** Tokens that a response may still generate; null without a limit. */
 const outputLeft = (limit: number | null, usage: Usage | null): number | null =>

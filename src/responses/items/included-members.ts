@@ -1,6 +1,7 @@
 import type { Includes } from '../../wire/response-queries.ts'
-import type { IncludableMember, Members } from '../item-types/item-type.ts'
-import { ITEM_TYPES } from '../item-types/item-types.ts'
+import type { Members } from '../model/types.ts'
+import type { IncludableMember } from './types/item-type.ts'
+import { ITEM_TYPES } from './types/item-types.ts'
 
 /** An item with only those of its includable members that `include` requests. */
 export function withIncluded<Item extends object>(item: Item, includes: Includes): Item {

@@ -1,11 +1,12 @@
 import { applyEdits } from '../../lib/byte-edits.ts'
 import { ownedCopy } from '../../lib/bytes/owned-bytes.ts'
 import type { Slices } from '../../lib/slices.ts'
-import { type InputItemForm, idOf } from '../item-types/input-item.ts'
-import { ItemScan } from '../item-types/item-scan.ts'
-import { ITEM_TYPES, newItemId } from '../item-types/item-types.ts'
+import { turnOf } from '../model/ids.ts'
+import type { ContextItem } from '../model/types.ts'
 import { ownItemType } from '../open-responses/names.ts'
-import type { ContextItem } from '../types.ts'
+import { type InputItemForm, idOf } from './types/input-item.ts'
+import { ItemScan } from './types/item-scan.ts'
+import { ITEM_TYPES, newItemId } from './types/item-types.ts'
 
 /** An item of a request: a whole item, or a reference to a stored one. */
 export type InputItem = WholeItem | { reference: string }
@@ -46,13 +47,14 @@ function typeOf(item: ItemScan): string {
   return isBare && item.members.has('id') ? 'item_reference' : 'message'
 }
 
-/** Composes an item of a new id, its type, and its members as the bytes that were sent. */
+/** Composes an item of a new id in the turn of its own, its type, and its members as the bytes that were sent. */
 function compose(
   item: ItemScan,
   type: string,
   { role, callId, edits = [], dropped, added = [], repeats }: InputItemForm,
 ): WholeItem {
-  const id = newItemId(type)
+  const given = item.textOf(item.members.get('id'))
+  const id = newItemId(type, (given && turnOf(given)) ?? undefined)
   const pieces: Uint8Array[] = [encoder.encode(`{"id":"${id}","type":"${type}"`)]
   for (const [name, { memberStart, start, end }] of item.members) {
     if (name === 'id' || name === 'type' || dropped?.has(name)) continue

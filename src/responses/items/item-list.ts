@@ -1,14 +1,14 @@
-import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
+import type { CallPolicy } from '../../dlp/policy/call-policy.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import type { Includes } from '../../wire/response-queries.ts'
 import type { ContentStore } from '../content/content-store.ts'
-import { ITEM_TYPES } from '../item-types/item-types.ts'
+import type { ItemPage, ItemPageRequest, StoredItem } from '../model/stored-items.ts'
 import { openResponsesItem } from '../open-responses/rendered-item.ts'
-import type { ItemPage, ItemPageRequest, StoredItem } from '../store/items.store.ts'
 import { withIncluded } from './included-members.ts'
 import { redactedItem } from './redaction.ts'
 import { itemBytes } from './stored-items.ts'
+import { ITEM_TYPES } from './types/item-types.ts'
 
 /** How items are rendered for their owner. */
 export interface ItemRendering {

@@ -1,7 +1,7 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { isBase64 } from '../../gateway/protocols/text-fields.ts'
 import { type KeyRing, seal, unseal } from '../../lib/crypto.ts'
-import type { Owner } from '../types.ts'
+import type { Owner } from '../model/types.ts'
 
 /** In UTF-16 units of JSON: many times what a model generates in one answer. */
 const LONGEST_SECRET = 8 * 1024 * 1024

@@ -1,6 +1,6 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { KeyRing } from '../../lib/crypto.ts'
-import type { Owner } from '../types.ts'
+import type { Owner } from '../model/types.ts'
 import { OwnerSeal } from './owner-seal.ts'
 
 const reasoningSecret = z.array(

@@ -1,3 +1,7 @@
+import type { Inspection, TextField } from '../../dlp/inspection.ts'
+import type { CallPolicy } from '../../dlp/policy/call-policy.ts'
+import type { Direction } from '../../dlp/types.ts'
+import { inspectWhileScanning, WaitingTexts } from '../../dlp/waiting-texts.ts'
 import { ITEM_STRUCTURE } from '../../gateway/protocols/technical-members.ts'
 import {
   isUnreadable,
@@ -7,19 +11,15 @@ import {
   requestString,
   unreadablePart,
 } from '../../gateway/protocols/text-fields.ts'
-import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
-import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
-import type { Direction } from '../../governance/dlp/types.ts'
-import { inspectWhileScanning, WaitingTexts } from '../../governance/dlp/waiting-texts.ts'
 import { applyEditsInSlices, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
 import { scanJsonInSlices } from '../../lib/json-scan.ts'
 import { decodeString } from '../../lib/json-string.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import { inTurns, type Slices } from '../../lib/slices.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
-import { ITEM_TYPES } from '../item-types/item-types.ts'
-import { outputTextOf } from '../object/response-members.ts'
+import { outputTextOf } from '../model/response-members.ts'
 import { isSealed } from './owner-seal.ts'
+import { ITEM_TYPES } from './types/item-types.ts'
 
 const DATA_URL = /^data:/i
 const NOTE = '[Content withheld by a data-loss prevention policy.]'
@@ -33,6 +33,17 @@ const NOTE = '[Content withheld by a data-loss prevention policy.]'
  */
 export const redactedItem = async (policy: CallPolicy | null, bytes: Uint8Array): Promise<Uint8Array> =>
   inTurns(redactItem(policy, bytes))
+
+/** The id of a call in an item that was redacted, since it may be a text in it; null without one. */
+export function* callIdIn(bytes: Uint8Array): Slices<string | null> {
+  let callId: string | null = null
+  yield* scanJsonInSlices(bytes, {
+    string(path, start, end) {
+      if (path.length === 1 && path[0] === 'call_id') callId = decodeString(bytes, start, end)
+    },
+  })
+  return callId
+}
 
 /** `redactedItem` in slices. */
 export function* redactItem(policy: CallPolicy | null, bytes: Uint8Array): Slices<Uint8Array> {
@@ -64,19 +75,21 @@ export function* redactItems<Item extends object>(
 /** Items of more are parsed and rendered in a slice of their own. */
 const YIELDING_BYTES = 64 * 1024
 
-/** Members of a response that repeat texts of its request. */
-const REPEATED_SETTINGS = [
-  'instructions',
-  'tools',
-  'tool_choice',
-  'metadata',
-  'text',
-  'reasoning',
-  'service_tier',
-  'safety_identifier',
-  'prompt_cache_key',
-  'user',
-] as const
+/**
+ * Members of a response that are not inspected with the others: ids and words that are made here, the model of the
+ * catalogue, and the output, whose items are inspected one by one. Numbers of this service are none of a caller.
+ */
+const OWN_MEMBERS: ReadonlySet<string> = new Set<keyof ResponseObject>([
+  'id',
+  'object',
+  'status',
+  'model',
+  'conversation',
+  'previous_response_id',
+  'output',
+  'output_text',
+  'usage',
+])
 
 /** `redactResponse`; other requests have their turn between its slices. */
 export const redactedResponse = async (
@@ -84,20 +97,34 @@ export const redactedResponse = async (
   response: ResponseObject,
 ): Promise<ResponseObject> => inTurns(redactResponse(policy, response))
 
-/** The same for a response, in slices: its output, and the members that repeat its request. */
+/** The same for a response, in slices: its output, and what it repeats of its request. */
 export function* redactResponse(policy: CallPolicy | null, response: ResponseObject): Slices<ResponseObject> {
   const output = yield* redactItems(policy, response.output)
-  const repeated = Object.fromEntries(REPEATED_SETTINGS.map((name) => [name, response[name]]))
-  // In `properties` every string is inspected, since the caller has named the members of metadata and of schemas.
-  const [settings] = yield* redactItems(policy, [{ type: 'settings', properties: repeated }])
+  const repeated = Object.fromEntries(
+    Object.entries(response).filter(([name, value]) => !OWN_MEMBERS.has(name) && typeof value !== 'number'),
+  ) as Partial<ResponseObject>
   return {
     ...response,
-    ...(settings?.properties as Partial<ResponseObject>),
+    ...(yield* redactSettings(policy, repeated)),
     output,
     output_text: output.some((item, index) => item !== response.output[index])
       ? outputTextOf(output)
       : response.output_text,
   }
+}
+
+/**
+ * What a caller set, as its owner may read it, in slices. Every string in it is inspected, since the caller has named the
+ * members of metadata and of schemas.
+ */
+export function* redactSettings<Settings extends object>(
+  policy: CallPolicy | null,
+  settings: Settings,
+): Slices<Settings> {
+  const [redacted = { properties: settings }] = yield* redactItems(policy, [
+    { type: 'settings', properties: settings },
+  ])
+  return redacted.properties
 }
 
 /** The member of an item with sealed content. */

@@ -1,7 +1,7 @@
 import type { KeyRing } from '../../lib/crypto.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import { decodeString } from '../../lib/json-string.ts'
-import type { Owner } from '../types.ts'
+import type { Owner } from '../model/types.ts'
 import { type CompactionSecret, openCompaction } from './compaction-seal.ts'
 import { openReasoning, type ReasoningSecret } from './reasoning-seal.ts'
 

@@ -1,6 +1,6 @@
 import type { ContentStore } from '../content/content-store.ts'
-import type { StoredItem } from '../store/items.store.ts'
-import type { ContextItem } from '../types.ts'
+import type { StoredItem } from '../model/stored-items.ts'
+import type { ContextItem } from '../model/types.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })

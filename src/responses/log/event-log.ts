@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import { withinTime } from '../../lib/time-limit.ts'
-import { type EmittedEvent, eventFrame } from '../emitter/event-writer.ts'
+import { type EmittedEvent, eventFrame } from '../model/events.ts'
 import { EventSegments, type Frame } from './event-segments.ts'
 import { LogTail } from './log-tail.ts'
 
@@ -147,6 +147,16 @@ export class EventLog {
   /** Ends all readers with an error. */
   endTails(): void {
     this.#abortTails(new Error('the response is gone'))
+  }
+
+  /**
+   * Removes the events after a number, none of which a reader may have got.
+   * @throws RangeError if one of them is stored together with an earlier one. Then nothing is removed.
+   */
+  cut(after: number): void {
+    this.#segments.cut(after)
+    this.#takePending()
+    this.#lastSequence = after
   }
 
   /** Continues after the last stored event: pending events and a failure to store are dropped, and all readers ended. */

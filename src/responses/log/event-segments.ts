@@ -154,6 +154,26 @@ export class EventSegments {
     return Number(position ?? 0) - 1
   }
 
+  /**
+   * Deletes the events after a number. There may be no reader.
+   * @throws RangeError if one of them is in the row of an earlier one.
+   */
+  cut(sequence: number): void {
+    if (sequence >= this.#lastSequence) return
+    const from = (sequence + 1) * ROWS_PER_EVENT
+    const [row] = this.#storage.sql
+      .exec(
+        'SELECT position, last_sequence FROM event_segments WHERE position < ? ORDER BY position DESC LIMIT 1',
+        from,
+      )
+      .toArray()
+    if (Number(row?.last_sequence) !== sequence) throw new RangeError(`no row ends with event ${sequence}`)
+    this.#exec('DELETE FROM event_segments WHERE position >= ?', from)
+    this.#lastPosition = Number(row?.position)
+    this.#lastSequence = sequence
+    this.#newest = null
+  }
+
   /** Deletes the rows. The instance must not be used afterwards. */
   clear(): void {
     if (this.#tableExists) this.#exec('DELETE FROM event_segments')

@@ -1,13 +1,13 @@
-import { unsentOutcome } from '../../gateway/calls/call-outcome.ts'
+import { settle } from '../../calls/governed-call.ts'
+import { unsentOutcome } from '../../gateway/call-outcome.ts'
+import { SESSION_HEADERS } from '../../gateway/calls/conversation-key.ts'
 import { loadCatalog } from '../../gateway/catalog/catalog.ts'
 import { type AdmittedTurn, admitTurn } from '../../gateway/model-turn.ts'
 import { droppedHeaders } from '../../gateway/relay/answer-headers.ts'
-import { SESSION_HEADERS } from '../../gateway/routes/conversation-key.ts'
 import { alwaysDropped } from '../../gateway/translation/requests/member-rules.ts'
 import { RESPONSES_MEMBERS } from '../../gateway/translation/requests/responses-members.ts'
-import { settle } from '../../governance/governed-call.ts'
-import { compatibilityOf } from '../../governance/principal.ts'
-import { notFound } from '../../lib/api-error.ts'
+import { compatibilityOf } from '../../identity/principal.ts'
+import { invalidRequest, notFound } from '../../lib/api-error.ts'
 import type { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
@@ -16,33 +16,42 @@ import { compactedItems, endsWithTrigger, neededCompaction } from '../compaction
 import { summaryRequest } from '../compaction/summary-request.ts'
 import { loadStartContext, type PassedFiles } from '../context/connection-context.ts'
 import { conversationLocked, settleWriter } from '../context/conversation-lock.ts'
-import { fittingItems, type ResponseContext } from '../context/load-context.ts'
+import { fittingItems } from '../context/load-context.ts'
 import { loadRequest, type ResponseRequest } from '../context/load-request.ts'
+import { turnRequest, withHosted } from '../context/model-request.ts'
 import { newEmitter } from '../emitter/create-emitter.ts'
-import { currentPrincipal } from '../engine/current-principal.ts'
 import { ResponseEngine, type RunningResponse } from '../engine/engine.ts'
-import { turnRequest, withHosted } from '../engine/model-request.ts'
 import type { ReadyTurn } from '../engine/next-turn.ts'
-import type { Phase } from '../engine/phases.ts'
-import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
 import type { EventLog } from '../log/event-log.ts'
+import { currentPrincipal } from '../model/current-principal.ts'
+import type { ApprovedCall } from '../model/integration-tools.ts'
+import type { Phase } from '../model/phases.ts'
+import type { ResponseContext } from '../model/response-context.ts'
+import { ownerOf, type ResponseHead, type StoredRequest } from '../model/response-head.ts'
+import type {
+  AgentRequest,
+  ContextItem,
+  Owner,
+  RequestContent,
+  StartRequest,
+  StartTrace,
+} from '../model/types.ts'
+import type { ResponseDeps } from '../response-deps.ts'
 import { beginResponse } from '../store/begin-response.store.ts'
-import { type ApprovedCall, approvedCalls } from '../tools/integrations/approvals.ts'
+import { fromPostgres } from '../store/postgres-away.ts'
+import type { ResponseState } from '../store/response-state.ts'
+import { approvedCalls, checkOffered, checkUnused } from '../tools/integrations/approvals.ts'
 import { mcpEntries } from '../tools/integrations/mcp-entries.ts'
-import { approvedNames, requestedTools, storedForm } from '../tools/integrations/requested-tools.ts'
-import type { AgentRequest, ContextItem, Owner, RequestContent, StartRequest, StartTrace } from '../types.ts'
+import { requestedTools, storedForm } from '../tools/integrations/requested-tools.ts'
+import { type ToolRules, toolRules } from '../tools/tool-rules.ts'
 import type { FinalWriter } from './final-writer.ts'
-import { fromPostgres } from './postgres-away.ts'
 import type { ResponseAlarm } from './response-alarm.ts'
-import type { ResponseDeps } from './response-deps.ts'
-import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.ts'
-import type { ResponseState } from './response-state.ts'
 
 /** A response without an event so far. The model gets its request when the engine dispatches it or runs. */
 export interface AdmittedResponse extends RunningResponse {
   settings: ResponseSettings
   /** In which its engine runs first. */
-  phase: Extract<Phase, 'generating' | 'compacting'>
+  phase: Extract<Phase, 'generating' | 'compacting' | 'running_tools'>
 }
 
 export type ResponseAdmission =
@@ -148,14 +157,15 @@ async function firstEngine(
   deps: ResponseDeps,
   state: ResponseState,
   log: EventLog,
-  { owner, settings, request, tools, items, isLarge, generates }: FirstTurn,
+  { owner, settings, request, tools, items, isLarge, approved, generates }: FirstTurn,
   ready: ReadyTurn,
 ): Promise<AdmittedResponse> {
   const emitter = await newEmitter(deps, state.known, settings, tools, log, ready.turn.planned.policy)
   const context = isLarge ? null : items
-  const run = { owner, state, log, request, tools, emitter, ready, context, generates }
+  const run = { owner, state, log, request, tools, emitter, ready, context, approved, generates }
   const engine = new ResponseEngine(deps, run)
-  return { settings, engine, emitter, phase: ready.plan ? 'compacting' : 'generating' }
+  const turn = ready.plan ? 'compacting' : 'generating'
+  return { settings, engine, emitter, phase: approved.length > 0 ? 'running_tools' : turn }
 }
 
 /** The inputs of the first turn. */
@@ -174,6 +184,8 @@ interface FirstTurn {
   /** Until when the object holds the context for the next response of its connection; null if it does not. */
   heldUntil: number | null
   files: PassedFiles | null
+  /** The calls that the request approves, which precede the turn. */
+  approved: readonly ApprovedCall[]
   generates: boolean
 }
 
@@ -196,11 +208,14 @@ async function loadFirstTurn(
     { responseId: start.responseId, createdAt },
   )
   const compacted = compactedItems(deps, owner, context)
-  const approved = approvedCalls(compacted, context.input)
+  const approved = approvedCalls(deps.configuration.KEY_PEPPERS, owner, { ...context, historyIds })
+  await checkUnused(deps.database, owner, approved)
   const requested = await integrationTools(deps, start, settings, approved)
-  const integrations = storedForm(requested, approved)
-  const tools = toolRules(settings, [...hosted, ...requested], approvedNames(integrations))
+  const integrations = storedForm(requested)
+  const tools = toolRules(settings, [...hosted, ...requested])
+  checkOffered(approved, tools.hosted)
   const isTriggered = endsWithTrigger(context.input)
+  if (approved.length > 0 && (isTriggered || !generates)) throw callsFirst()
   const modelSettings = withHosted(settings, tools.hosted)
   const plan = generates
     ? await neededCompaction(deps, start.principal, modelSettings, { items: compacted }, isTriggered)
@@ -220,8 +235,13 @@ async function loadFirstTurn(
   }
   const heldUntil = settings.store === false ? (start.connection?.until ?? null) : null
   const isLarge = bytes > MOST_HELD_BYTES
-  return { owner, settings, request, tools, context, items, plan, isLarge, heldUntil, files, generates }
+  const first = { owner, settings, request, tools, context, items, plan, isLarge }
+  return { ...first, heldUntil, files, approved, generates }
 }
+
+/** Approved calls are made for the model, which continues with their results. */
+const callsFirst = () =>
+  invalidRequest('The request approves a call, and cannot be for a compaction or without the model.')
 
 /** By the rights of this moment: those of the request may be some seconds old, and its admission comes later. */
 async function integrationTools(
@@ -240,7 +260,7 @@ async function integrationTools(
 async function storeBeginning(
   deps: ResponseDeps,
   { state, alarm }: { state: ResponseState; alarm: ResponseAlarm },
-  { owner, settings, context, heldUntil, files }: FirstTurn,
+  { owner, settings, request, context, heldUntil, files }: FirstTurn,
   { open, planned: { policy } }: AdmittedTurn,
   compatibility: Compatibility,
 ): Promise<void> {
@@ -261,6 +281,7 @@ async function storeBeginning(
     begun: store,
   })
   if (store) await writeRow(deps, state.known, context)
+  if (state.known.turn) state.storeRequest(request)
   // Last, since the response before keeps its files until this one deletes them whatever happens.
   const passed = files && (await deps.responseStream(files.from).passFiles(owner))
   state.enter('dispatching', {

@@ -5,11 +5,13 @@ import type { ResponseObject } from '../../wire/responses.ts'
 import { compactConversation } from '../compaction/compact-conversation.ts'
 import { contextStream } from '../context/context-stream.ts'
 import type { RunningResponse } from '../engine/engine.ts'
-import { isUnfinished, PHASES } from '../engine/phases.ts'
 import { endingEvents } from '../engine/recovery.ts'
 import { resumeResponse } from '../engine/resumption.ts'
 import { EventLog } from '../log/event-log.ts'
-import type { ItemPageRequest } from '../store/items.store.ts'
+import { notStarted } from '../model/error-data.ts'
+import { isUnfinished, PHASES } from '../model/phases.ts'
+import { isOwner, newHead, type ResponseHead, workspaceIdOf } from '../model/response-head.ts'
+import type { FinalResponse, ItemPageRequest } from '../model/stored-items.ts'
 import type {
   CompactionResult,
   HeldContext,
@@ -18,18 +20,16 @@ import type {
   ResponseStreamObject,
   StartRequest,
   StartResult,
-} from '../types.ts'
+} from '../model/types.ts'
+import type { ResponseDeps } from '../response-deps.ts'
+import { ResponseState } from '../store/response-state.ts'
 import { admitResponse } from './admit-response.ts'
-import { notStarted } from './error-data.ts'
-import { type FinalResponse, finalResponse } from './final-response.ts'
+import { finalResponse } from './final-response.ts'
 import { FinalWriter } from './final-writer.ts'
 import { closeAbandoned, dispatchFirstTurn } from './first-turn.ts'
 import { ResponseAlarm } from './response-alarm.ts'
-import type { ResponseDeps } from './response-deps.ts'
-import { ResponseFiles, workspaceIdOf } from './response-files.ts'
-import { isOwner, newHead, type ResponseHead } from './response-head.ts'
+import { ResponseFiles } from './response-files.ts'
 import { ResponseRemoval } from './response-removal.ts'
-import { ResponseState } from './response-state.ts'
 
 /** How long the deletion of a response waits for its end, and then for its readers to get it. */
 const REMOVAL_LIMIT_MS = 1_000
@@ -39,7 +39,7 @@ const MAXIMUM_TAILS = 200
 /**
  * One response in its Durable Object: generates whether or not a client reads, stores the numbered events, and deletes
  * everything when its window closes. `PHASES` defines how a restarted object continues. A response that was in the middle
- * of a turn fails then, and its readers get the events of the failure.
+ * of a turn fails then, and its readers get the events of the failure; that of a run's step asks the turn again.
  */
 export class DurableResponse implements ResponseStreamObject {
   readonly #deps: ResponseDeps
@@ -84,8 +84,9 @@ export class DurableResponse implements ResponseStreamObject {
     if (admission.kind === 'refused') return notStarted(admission.error, admission.trace)
     if (admission.kind === 'agent') return { ...admission.trace, error: null, agent: admission.agent }
     const { engine, emitter, settings, phase, trace, headers } = admission
-    this.#state.enter(phase)
     emitter.begin()
+    if (phase === 'running_tools') engine.beginApproved()
+    else this.#state.enter(phase)
     this.#generate({ engine, emitter })
     return {
       ...trace,
@@ -203,7 +204,8 @@ export class DurableResponse implements ResponseStreamObject {
     }
     this.#mayHaveAsked = head.phase !== 'admitting'
     const { restart } = PHASES[head.phase]
-    const resumed = restart === 'resume' ? resumeResponse(this.#deps, this.#state, this.#log) : null
+    const resumes = restart === 'resume' || restart === 'ask_again'
+    const resumed = resumes ? resumeResponse(this.#deps, this.#state, this.#log) : null
     if (head.phase === 'dispatching') closeAbandoned(this.#state, this.#deps.clock())
     if (restart === 'roll_back') this.#deps.waitUntil(this.#removal.rollBack())
     else if (resumed) this.#generate(resumed)
@@ -232,11 +234,14 @@ export class DurableResponse implements ResponseStreamObject {
 
   async follow(owner: Owner, after: number) {
     if (!this.#isVisibleTo(owner)) return null
-    return this.#log.openTails < MAXIMUM_TAILS ? this.#log.tail(after) : 'busy'
+    if (this.#log.openTails >= MAXIMUM_TAILS) return 'busy'
+    this.#noteReader()
+    return this.#log.tail(after)
   }
 
   async snapshot(owner: Owner): Promise<ResponseObject | null> {
     if (!this.#isVisibleTo(owner)) return null
+    this.#noteReader()
     return this.#running?.emitter.response ?? this.#state.final?.response ?? null
   }
 
@@ -335,6 +340,12 @@ export class DurableResponse implements ResponseStreamObject {
     // Its files could not be removed at its end. Nothing of it is in Postgres, and it is not visible while that is repeated.
     if (this.#files.areOwned) return this.#removal.rollBack()
     if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#removal.forget()
+  }
+
+  /** Stores, before a reader gets anything, that the running turn must stay if it is asked again. */
+  #noteReader(): void {
+    const { turn, phase } = this.#state.known
+    if (turn && !turn.shown && phase === 'generating') this.#state.change({ turn: { ...turn, shown: true } })
   }
 
   /** Whether a response has to be rolled back: its admission was interrupted, or an earlier rollback was not complete. */

@@ -1,7 +1,7 @@
+import type { ResponseHead } from '../model/response-head.ts'
+import type { ResponseDeps } from '../response-deps.ts'
+import type { ResponseState } from '../store/response-state.ts'
 import type { FinalWriter } from './final-writer.ts'
-import type { ResponseDeps } from './response-deps.ts'
-import type { ResponseHead } from './response-head.ts'
-import type { ResponseState } from './response-state.ts'
 
 /** Interval of the alarm of a running response. It also keeps the object in memory. */
 const CHECK_INTERVAL_MS = 30_000

@@ -1,16 +1,8 @@
 import { WORKSPACE_LIFETIME_MS } from '../../workspace/limits.ts'
+import { workspaceIdOf } from '../model/response-head.ts'
+import type { ResponseDeps } from '../response-deps.ts'
+import type { ResponseState } from '../store/response-state.ts'
 import { removeFilesOfEmpty, removeWorkspace } from '../tools/workspace/remove-workspace.ts'
-import type { ResponseDeps } from './response-deps.ts'
-import type { ResponseHead } from './response-head.ts'
-import type { ResponseState } from './response-state.ts'
-
-/** The workspace of its tools: that of its conversation, or of its chain of responses on a connection, or its own. */
-export const workspaceIdOf = ({
-  conversationId,
-  passedWorkspaceId,
-  responseId,
-}: Pick<ResponseHead, 'conversationId' | 'passedWorkspaceId' | 'responseId'>): string =>
-  conversationId ?? passedWorkspaceId ?? responseId
 
 /**
  * The files of a response without a conversation, which only its own tools can reach, and those of the next response of its

@@ -1,10 +1,10 @@
 import { withinTime } from '../../lib/time-limit.ts'
 import type { EventLog } from '../log/event-log.ts'
+import type { ResponseDeps } from '../response-deps.ts'
+import type { ResponseState } from '../store/response-state.ts'
 import type { FinalWriter } from './final-writer.ts'
 import type { ResponseAlarm } from './response-alarm.ts'
-import type { ResponseDeps } from './response-deps.ts'
 import type { ResponseFiles } from './response-files.ts'
-import type { ResponseState } from './response-state.ts'
 
 /** How long a refusal waits for its rollback. */
 const REFUSAL_LIMIT_MS = 500

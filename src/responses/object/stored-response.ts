@@ -1,11 +1,11 @@
 import type { Database } from '../../../schema/database.ts'
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import type { ContentStore } from '../content/content-store.ts'
-import type { StoredNumbers } from '../emitter/event-writer.ts'
 import { itemBytes } from '../items/stored-items.ts'
+import type { StoredNumbers } from '../model/events.ts'
+import { outputTextOf } from '../model/response-members.ts'
+import type { Owner } from '../model/types.ts'
 import { selectResponse } from '../store/read-responses.store.ts'
-import type { Owner } from '../types.ts'
-import { outputTextOf } from './response-members.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 

@@ -3,7 +3,7 @@ import { PartReader } from '../../lib/bytes/read-bytes.ts'
 import { withFreshStub } from '../../lib/fresh-stub.ts'
 import { newId } from '../../lib/ids.ts'
 import { withinTime } from '../../lib/time-limit.ts'
-import type { RequestContent, ResponseStreamObject, StartRequest } from '../types.ts'
+import type { RequestContent, ResponseStreamObject, StartRequest } from '../model/types.ts'
 
 /** Time limit of the methods that do not wait for a model, with their repetition. */
 const ANSWER_LIMIT_MS = 10_000

@@ -15,6 +15,20 @@ const ITEM_TYPES: ReadonlySet<string> = new Set([
   'compaction',
 ])
 
+/**
+ * Types of the official API on which clients act: they know them under no other name, and do not send others back
+ * (@openai/agents).
+ */
+const OFFICIAL_ITEMS: ReadonlySet<string> = new Set([
+  'mcp_approval_request',
+  'mcp_approval_response',
+  'mcp_call',
+])
+const OFFICIAL_EVENTS: ReadonlySet<string> = new Set([
+  'response.mcp_call_arguments.delta',
+  'response.mcp_call_arguments.done',
+])
+
 const EVENT_TYPES: ReadonlySet<string> = new Set([
   'error',
   'response.created',
@@ -43,11 +57,12 @@ const EVENT_TYPES: ReadonlySet<string> = new Set([
 ])
 
 /** The type of an item on the wire, such as `headgate:shell_call`. */
-export const itemTypeOnWire = (type: string): string => (ITEM_TYPES.has(type) ? type : `${PREFIX}${type}`)
+export const itemTypeOnWire = (type: string): string =>
+  ITEM_TYPES.has(type) || OFFICIAL_ITEMS.has(type) ? type : `${PREFIX}${type}`
 
 /** The type of an event on the wire, such as `headgate:service_call_arguments.delta`. */
 export const eventTypeOnWire = (type: string): string =>
-  EVENT_TYPES.has(type) ? type : `${PREFIX}${type.replace(/^response\./, '')}`
+  EVENT_TYPES.has(type) || OFFICIAL_EVENTS.has(type) ? type : `${PREFIX}${type.replace(/^response\./, '')}`
 
 /** Types of tools and of choices of them. */
 const TOOL_TYPES: ReadonlySet<string> = new Set(['function', 'allowed_tools'])

@@ -1,6 +1,6 @@
 import type { ResponseObject } from '../../wire/responses.ts'
-import { renderedFrames, type StreamEvent } from '../emitter/rendered-frames.ts'
-import type { Members } from '../item-types/item-type.ts'
+import { renderedFrames, type StreamEvent } from '../model/rendered-frames.ts'
+import type { Members } from '../model/types.ts'
 import { eventTypeOnWire } from './names.ts'
 import { openResponsesItem } from './rendered-item.ts'
 import { renderedResponse } from './rendered-response.ts'

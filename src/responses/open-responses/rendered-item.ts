@@ -1,4 +1,4 @@
-import type { Members } from '../item-types/item-type.ts'
+import type { Members } from '../model/types.ts'
 import { itemTypeOnWire } from './names.ts'
 
 /** Members of an item or part that Open Responses requires where this service may leave them out, or that it has no null for. */

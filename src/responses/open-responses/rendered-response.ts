@@ -1,5 +1,5 @@
 import type { ResponseObject } from '../../wire/responses.ts'
-import type { Members } from '../item-types/item-type.ts'
+import type { Members } from '../model/types.ts'
 import { openResponsesItem } from './rendered-item.ts'
 
 /** A response as its caller gets it, in the form of its `compatibility`. */

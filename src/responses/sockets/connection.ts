@@ -1,6 +1,6 @@
-import type { CallerCredential } from '../../governance/principal.ts'
+import type { CallerCredential } from '../../identity/principal.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
-import type { Owner } from '../types.ts'
+import type { Owner } from '../model/types.ts'
 
 /** What a connection is opened with. The key itself is not part of it. */
 export interface ConnectionOpening {

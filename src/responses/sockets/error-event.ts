@@ -1,7 +1,7 @@
 import { ApiError } from '../../lib/api-error.ts'
 import { errorText, logEvent, redact } from '../../lib/log.ts'
 import { nestedErrorCode, nestedErrorType, refusalType } from '../../wire/nested-error.ts'
-import type { ProviderRefusal } from '../types.ts'
+import type { ProviderRefusal } from '../model/types.ts'
 
 /** An error of a connection, as it is sent. The code is always present (Open Responses, WebSocket errors). */
 interface ErrorEvent {

@@ -1,6 +1,6 @@
-import type { RenewDeps } from '../../governance/identity/identify.ts'
-import { keyIdOf, type Principal } from '../../governance/principal.ts'
-import { currentPrincipal } from '../engine/current-principal.ts'
+import type { RenewDeps } from '../../identity/identify.ts'
+import { keyIdOf, type Principal } from '../../identity/principal.ts'
+import { currentPrincipal } from '../model/current-principal.ts'
 import type { ConnectionOpening } from './connection.ts'
 
 type Deps = RenewDeps & { configuration: { IDENTITY_CACHE_MS: number } }

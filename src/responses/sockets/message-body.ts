@@ -1,4 +1,4 @@
-import type { RequestContent } from '../types.ts'
+import type { RequestContent } from '../model/types.ts'
 
 /** Characters that are encoded at a time: a message may have 32 MB, and a second copy of it would fill the isolate. */
 const PART_CHARACTERS = 64 * 1024

@@ -1,6 +1,6 @@
 import { ApiError } from '../../lib/api-error.ts'
 import { withFreshStub } from '../../lib/fresh-stub.ts'
-import type { Owner } from '../types.ts'
+import type { Owner } from '../model/types.ts'
 import type { ConnectionOpening } from './connection.ts'
 
 const OPENING_HEADER = 'x-headgate-connection'

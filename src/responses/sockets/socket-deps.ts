@@ -1,7 +1,7 @@
-import type { GovernanceDeps } from '../../governance/governed-call.ts'
-import type { RenewDeps } from '../../governance/identity/identify.ts'
+import type { GovernanceDeps } from '../../calls/governed-call.ts'
+import type { RenewDeps } from '../../identity/identify.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
-import type { ResponseStreamObject } from '../types.ts'
+import type { ResponseStreamObject } from '../model/types.ts'
 
 /** Dependencies of the object that has a user's connections. */
 export interface SocketDeps extends GovernanceDeps, RenewDeps {

@@ -2,7 +2,7 @@ import { and, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { conversationItems, conversations, responses } from '../../../schema/responses.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
-import type { Owner } from '../types.ts'
+import type { Owner } from '../model/types.ts'
 import { contextPlaces } from './items.store.ts'
 import {
   contentGarbageStatement,

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { conversationItems, conversations, responseItemUses, responses } from '../../../schema/responses.ts'
-import type { Owner } from '../types.ts'
-import { contentGarbageStatement, inOneBatch, isConversation, isResponse } from './rows.store.ts'
+import type { Owner } from '../model/types.ts'
+import { contentGarbageStatement, idParameter, inOneBatch, isConversation, isResponse } from './rows.store.ts'
 
 /**
  * Deletes a response and the items that it brought in, also where other responses use them. Items that it only referred
@@ -21,9 +21,9 @@ export async function deleteResponse(
     sql`UPDATE ${conversations} SET writer = nullif(writer, ${responses.id}),
         head_response_id = nullif(head_response_id, ${responses.id})
       FROM ${responses} WHERE ${given} AND ${conversations.id} = ${responses.conversationId}`,
-    sql`DELETE FROM ${conversationItems} USING ${responseItemUses}, ${responses}
-      WHERE ${given} AND ${responseItemUses.responseId} = ${responses.id}
-        AND ${itemId} = ${responseItemUses.itemId} AND ${responseId} = ${responses.id}`,
+    sql`DELETE FROM ${conversationItems} WHERE ${responseId} = ${idParameter(id)} AND ${itemId} = ANY(ARRAY(
+      SELECT ${responseItemUses.itemId} FROM ${responses}
+      JOIN ${responseItemUses} ON ${responseItemUses.responseId} = ${responses.id} WHERE ${given}))`,
     contentGarbageStatement(owner, given),
     sql`DELETE FROM ${responses} WHERE ${given} RETURNING conversation_id`,
   ])

@@ -2,8 +2,9 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { conversationItems, conversations, responseItemUses, responses } from '../../../schema/responses.ts'
 import type { ResponseStatus } from '../../wire/responses.ts'
-import type { Owner } from '../types.ts'
-import { insertItems, itemParts, type StoredItem } from './items.store.ts'
+import type { StoredItem } from '../model/stored-items.ts'
+import type { Owner } from '../model/types.ts'
+import { insertItems, itemParts } from './items.store.ts'
 import {
   idParameter,
   inOneBatch,

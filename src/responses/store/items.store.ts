@@ -1,36 +1,12 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { conversationItems, responseItems, responseItemUses, responses } from '../../../schema/responses.ts'
-import { contextTooLong } from '../context/context-limit.ts'
-import type { Owner } from '../types.ts'
+import { contextTooLong } from '../model/context-too-long.ts'
+import type { StoredItem } from '../model/stored-items.ts'
+import type { Owner } from '../model/types.ts'
 import { idParameter, instant, isInProgress, isResponse, ownItem } from './rows.store.ts'
 
 // Items as rows: inserting them in statements of a bounded size, and reading ordered lists of them in slices.
-
-/** An item as Postgres has it. */
-export interface StoredItem {
-  id: string
-  type: string
-  role: string | null
-  /** Of calls and of their outputs. */
-  callId: string | null
-  /** The item as JSON, its id included; null when the content store has it under `contentKey`. */
-  body: string | null
-  contentKey: string | null
-}
-
-/** A part of an ordered list of items. */
-export interface ItemPageRequest {
-  limit: number
-  order: 'asc' | 'desc'
-  /** Id of the item before the page, in that order. Without it, the page is the first one. */
-  after?: string | null | undefined
-}
-
-export interface ItemPage {
-  items: StoredItem[]
-  hasMore: boolean
-}
 
 /**
  * Bytes of the items of one insert statement. The driver holds them as text, as JSON and as its own request, up to four

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { responses } from '../../../schema/responses.ts'
-import type { Owner } from '../types.ts'
+import type { Owner } from '../model/types.ts'
 import { instant } from './rows.store.ts'
 
 // Deployment-wide: what a scheduled job looks through.

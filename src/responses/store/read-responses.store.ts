@@ -3,16 +3,14 @@ import type { Database } from '../../../schema/database.ts'
 import { conversations, responseItems, responses } from '../../../schema/responses.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import type { ResponseStatus } from '../../wire/responses.ts'
-import type { Owner } from '../types.ts'
+import type { ItemPage, ItemPageRequest, StoredItem } from '../model/stored-items.ts'
+import type { Owner } from '../model/types.ts'
 import {
   contextPlaces,
   conversationPlaces,
   firstSliceQuery,
-  type ItemPage,
-  type ItemPageRequest,
   readSlice,
   readToEnd,
-  type StoredItem,
   sliceQuery,
   usePlaces,
 } from './items.store.ts'

@@ -2,7 +2,7 @@ import { type AnyColumn, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { contentErasures, conversations, responseItems, responses } from '../../../schema/responses.ts'
 import { isPlainText } from '../../wire/page-cursor.ts'
-import type { Owner } from '../types.ts'
+import type { Owner } from '../model/types.ts'
 
 // Parts of statements that the stores of this folder share. A row of another owner is treated as one that does not exist.
 // Rows of an existing response are locked in one order, so that changes never deadlock: response, conversation, items.

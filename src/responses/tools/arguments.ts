@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { invalidRequest } from '../../lib/api-error.ts'
 import { issueReason } from '../../lib/schema-issues.ts'
 

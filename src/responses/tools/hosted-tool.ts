@@ -1,7 +1,7 @@
-import type { ToolFamily, ToolRights } from '../../governance/tool-rights.ts'
-import type { Members } from '../item-types/item-type.ts'
-import type { Owner } from '../types.ts'
-import type { OfferedTool, SearchScope } from './integrations/offered-tools.ts'
+import type { ToolFamily, ToolRights } from '../../identity/tool-rights.ts'
+import type { OfferedTool, SearchScope } from '../model/integration-tools.ts'
+import type { ToolResult } from '../model/tool-result.ts'
+import type { Members, Owner } from '../model/types.ts'
 
 /** A server-side tool: this service executes its calls, and not the caller. */
 export interface HostedTool extends ServerToolForm {
@@ -61,13 +61,4 @@ export interface HostedCall {
   /** JSON, as the model wrote it. */
   arguments: string
   rights: ToolRights
-}
-
-/**
- * The result of a call: the status of its item, and the members that it ends with, such as `output`. The item's type makes
- * from them what the model gets (`toModel`).
- */
-export interface ToolResult {
-  status: 'completed' | 'failed'
-  members: Members
 }

@@ -124,7 +124,7 @@ export class FileStore {
     this.#requireOwn(target, to)
     if (target.entry?.id === entry.id) return
     if (`${pathOf(target.names)}/`.startsWith(`${pathOf(source.names)}/`)) fail('EINVAL', to)
-    checkNewPath(target.names)
+    this.#checkMoved(entry, target.names)
     if (target.entry) {
       const folder = target.entry.type === 'directory'
       if (folder !== (entry.type === 'directory')) fail(folder ? 'EISDIR' : 'ENOTDIR', to)
@@ -153,6 +153,13 @@ export class FileStore {
     this.#requireOwn(place, path)
     checkNewPath(place.names)
     return this.#entries.create(place.folder.id, place.names.at(-1) ?? '', type, path, target)
+  }
+
+  /** Each entry of a tree has a path that may be new: what reads a tree takes a step down for each of its names. */
+  #checkMoved(entry: Entry, names: readonly string[]): void {
+    checkNewPath(names)
+    if (entry.type !== 'directory') return
+    for (const child of this.#entries.children(entry.id)) this.#checkMoved(child, [...names, child.name])
   }
 
   /** Refuses changes of the root itself, and of the folders in it. */

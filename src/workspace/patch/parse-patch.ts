@@ -24,9 +24,13 @@ const UPDATE = '*** Update File: '
 const MOVE = '*** Move to: '
 const END_OF_FILE = '*** End of File'
 
+/** Each hunk of them has lists of its own in memory. */
+const MOST_LINES = 200_000
+
 /** @throws WorkspaceError invalid, with the number of the line */
 export function parsePatch(text: string): FilePatch[] {
-  const lines = text.trim().split(/\r?\n/)
+  const lines = text.trim().split(/\r?\n/, MOST_LINES + 1)
+  if (lines.length > MOST_LINES) throw invalid(MOST_LINES, 'the patch is too long; apply it in parts')
   if (lines[0]?.trim() !== BEGIN) throw invalid(1, `the first line must be "${BEGIN}"`)
   if (lines.at(-1)?.trim() !== END) throw invalid(lines.length, `the last line must be "${END}"`)
   const reader = new PatchReader(lines.slice(1, -1))

@@ -1,3 +1,4 @@
+import { withoutTrailing } from '../../lib/without-trailing.ts'
 import type { ShellNetwork } from './run-commands.ts'
 
 /** Fetches one address after the checks of every outgoing request; redirects are returned. @throws EgressError */
@@ -42,7 +43,7 @@ export function guardedNetwork(
 function allowedUrl(address: string, isAllowed: (host: string) => boolean): URL {
   const url = URL.canParse(address) ? new URL(address) : null
   if (!url) throw new Error('not a URL')
-  const host = url.hostname.toLowerCase().replace(/\.+$/, '')
+  const host = withoutTrailing(url.hostname.toLowerCase(), '.')
   if (!isAllowed(host)) throw new Error(`the network policy does not allow ${host}`)
   return url
 }

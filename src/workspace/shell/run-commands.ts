@@ -4,6 +4,8 @@ import { type CommandOutput, WORKSPACE_FOLDER } from '../contract.ts'
 import type { FileStore } from '../files/file-store.ts'
 import { SHELL_LIMITS } from '../limits.ts'
 import { cutOutput } from './cut-output.ts'
+import { diffCommand } from './diff-command.ts'
+import { InterpreterSteps } from './interpreter-steps.ts'
 import { ShellFileSystem } from './shell-file-system.ts'
 
 /** The network of a script; commands such as curl exist with it only. It must check every address itself. */
@@ -29,7 +31,7 @@ const MEMORY_LIMITS = {
   maxArchiveEntryBytes: 16 * 1024 * 1024,
   maxArchiveEntries: 2_000,
 }
-/** Pure work has no time limit in an isolate, since timers wait for it: it is bounded by counts. */
+/** Pure work has no time limit in an isolate, since timers wait for it: it is bounded by counts. See also InterpreterSteps. */
 const WORK_LIMITS = { maxCallDepth: 64, maxExecDepth: 16, maxSubstitutionDepth: 20 }
 
 const ENVIRONMENT = { HOME: WORKSPACE_FOLDER, USER: 'user', TMPDIR: '/tmp', LANG: 'C.UTF-8' }
@@ -49,6 +51,7 @@ export async function runCommands(
 ): Promise<CommandOutput[]> {
   const end = Date.now() + SHELL_LIMITS.callMs
   const outputs: CommandOutput[] = []
+  const steps = new InterpreterSteps()
   let state: ShellState = { cwd: WORKSPACE_FOLDER, env: ENVIRONMENT }
   for (const command of commands) {
     const left = Math.min(limits.timeoutMs, end - Date.now())
@@ -56,7 +59,7 @@ export async function runCommands(
       outputs.push({ stdout: '', stderr: 'Not run: the time of the call is over.', outcome: TIMED_OUT })
       continue
     }
-    const ran = await runCommand(store, command, state, left, network, signal)
+    const ran = await runCommand({ store, network, steps, signal }, command, state, left)
     state = ran.state
     outputs.push({
       ...ran.output,
@@ -67,18 +70,24 @@ export async function runCommands(
   return outputs
 }
 
+/** What all commands of a call have in common. */
+interface ShellCall {
+  store: FileStore
+  network: ShellNetwork | null
+  steps: InterpreterSteps
+  signal: AbortSignal
+}
+
 interface ShellState {
   cwd: string
   env: Record<string, string>
 }
 
 async function runCommand(
-  store: FileStore,
+  { store, network, steps, signal }: ShellCall,
   command: string,
   state: ShellState,
   timeoutMs: number,
-  network: ShellNetwork | null,
-  signal: AbortSignal,
 ): Promise<{ output: CommandOutput; state: ShellState }> {
   const ended = new AbortController()
   const fs = new ShellFileSystem(store, ended.signal)
@@ -88,6 +97,8 @@ async function runCommand(
     env: state.env,
     executionLimitProfile: 'hardened',
     executionLimits: { ...MEMORY_LIMITS, ...WORK_LIMITS, maxExecutionTimeMs: timeoutMs + GRACE_MS },
+    customCommands: [diffCommand],
+    coverage: steps,
     ...(network && { fetch: network }),
   })
   const limit = new AbortController()

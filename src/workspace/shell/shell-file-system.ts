@@ -6,6 +6,8 @@ import { resolvePath } from '../files/paths.ts'
 
 /** Operations between two turns of the event loop, so that timers fire and other requests are answered. */
 const OPERATIONS_OF_A_TURN = 32
+/** The same for what a command has read or is going to write, which it computes on without a pause. */
+const BYTES_OF_A_TURN = 1024 * 1024
 
 /** Failed writes whose messages are kept. */
 const MOST_REPORTED = 10
@@ -21,6 +23,7 @@ export class ShellFileSystem implements IFileSystem {
   readonly #store: FileStore
   readonly #signal: AbortSignal
   #operations = 0
+  #bytes = 0
   #failedWrites: string[] = []
 
   /** @param signal ends every operation after the script has ended. */
@@ -38,23 +41,27 @@ export class ShellFileSystem implements IFileSystem {
   }
 
   readFileBuffer(path: string): Promise<Uint8Array> {
-    return this.#run(() => (path === NULL_DEVICE ? new Uint8Array() : this.#store.read(path)))
+    return this.#run(() => {
+      const content = path === NULL_DEVICE ? new Uint8Array() : this.#store.read(path)
+      this.#bytes += content.length
+      return content
+    })
   }
 
-  writeFile(
+  async writeFile(
     path: string,
     content: FileContent,
     options?: { encoding?: BufferEncoding } | BufferEncoding,
   ): Promise<void> {
-    return this.#write(path, () => this.#store.write(path, bytesOf(content, options)))
+    return this.#write(path, bytesOf(content, options), (bytes) => this.#store.write(path, bytes))
   }
 
-  appendFile(
+  async appendFile(
     path: string,
     content: FileContent,
     options?: { encoding?: BufferEncoding } | BufferEncoding,
   ): Promise<void> {
-    return this.#write(path, () => this.#store.append(path, bytesOf(content, options)))
+    return this.#write(path, bytesOf(content, options), (bytes) => this.#store.append(path, bytes))
   }
 
   exists(path: string): Promise<boolean> {
@@ -143,11 +150,12 @@ export class ShellFileSystem implements IFileSystem {
    * A write that fails is reported at the end of the script. Thrown from a redirection, it would end the whole script and
    * lose its output, since the interpreter expects no such error.
    */
-  #write(path: string, write: () => unknown): Promise<void> {
+  #write(path: string, bytes: Uint8Array, write: (bytes: Uint8Array) => unknown): Promise<void> {
+    this.#bytes += bytes.length
     return this.#run(() => {
       if (path === NULL_DEVICE) return
       try {
-        write()
+        write(bytes)
       } catch (error) {
         if (!(error instanceof FileError)) throw error
         const message = `bash: ${error.message}`
@@ -159,7 +167,11 @@ export class ShellFileSystem implements IFileSystem {
   }
 
   async #run<Result>(operation: () => Result): Promise<Result> {
-    if (++this.#operations % OPERATIONS_OF_A_TURN === 0) await scheduler.wait(0)
+    if (++this.#operations >= OPERATIONS_OF_A_TURN || this.#bytes >= BYTES_OF_A_TURN) {
+      this.#operations = 0
+      this.#bytes = 0
+      await scheduler.wait(0)
+    }
     this.#signal.throwIfAborted()
     return operation()
   }

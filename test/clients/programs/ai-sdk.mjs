@@ -1,7 +1,7 @@
 // A task with tools by means of the Vercel AI SDK. Run by library-run.ts beside the packages.
 import { createOpenAI } from '@ai-sdk/openai'
 import { generateText, isStepCount, streamText, tool } from 'ai'
-import { z } from 'zod'
+import * as z from 'zod'
 
 const { baseUrl, model, prompt, streamed, options = {}, headers } = JSON.parse(process.argv[2])
 const openai = createOpenAI({ baseURL: baseUrl, apiKey: process.env.HEADGATE_KEY, headers })

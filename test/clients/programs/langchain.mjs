@@ -2,7 +2,7 @@
 import { HumanMessage } from '@langchain/core/messages'
 import { tool } from '@langchain/core/tools'
 import { ChatOpenAI } from '@langchain/openai'
-import { z } from 'zod'
+import * as z from 'zod'
 
 const { baseUrl, model, prompt, streamed, options = {}, headers } = JSON.parse(process.argv[2])
 const readNote = tool(async ({ name }) => JSON.stringify({ note: `This is note ${name}.` }), {

@@ -1,7 +1,7 @@
 // A task with tools by means of the OpenAI Agents SDK. Run by library-run.ts beside the packages.
 import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents'
 import OpenAI from 'openai'
-import { z } from 'zod'
+import * as z from 'zod'
 
 const { baseUrl, model, prompt, streamed, options = {}, headers, continuation } = JSON.parse(process.argv[2])
 const openAIClient = new OpenAI({

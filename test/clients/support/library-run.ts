@@ -33,12 +33,12 @@ export interface LibraryOutcome {
  * @param program file name in `programs`
  * @throws with the end of its output when it fails
  */
-export async function runLibrary(
+export async function runLibrary<Outcome = LibraryOutcome>(
   bench: Bench,
   library: InstalledLibrary,
   program: string,
   task: LibraryTask,
-): Promise<LibraryOutcome> {
+): Promise<Outcome> {
   if ('missing' in library) throw new Error(library.missing)
   const path = join(bench.folder, program)
   copyFileSync(join(PROGRAMS, program), path)
@@ -54,5 +54,5 @@ export async function runLibrary(
     },
     folder: bench.folder,
   })
-  return JSON.parse(stdout) as LibraryOutcome
+  return JSON.parse(stdout) as Outcome
 }

@@ -119,16 +119,49 @@ export const SURROUNDINGS: readonly (readonly [before: string, after: string])[]
   ['\n', '\n'],
 ]
 
-/** Values of every kind between marks, after their name where they need it. */
+/** What ties a value to another token, as in the names of files. */
+export const ADJOINING: readonly (readonly [before: string, after: string])[] = [
+  ['', '.txt'],
+  ['', '.tar.gz'],
+  ['', '_1'],
+  ['', '_1.pdf'],
+  ['', '_final'],
+  ['', '_'],
+  ['', '-2'],
+  ['', '-scan'],
+  ['', '@home'],
+  ['', '%'],
+  ['', ' 1234'],
+  ['', '\t1234'],
+  ['scan_', ''],
+  ['scan_2026_', '.pdf'],
+  ['2026-', ''],
+  ['a/', '.jpg'],
+  ['#', ''],
+  ['1234 ', ''],
+  ['1234\t', '\t1234'],
+]
+
+/** Letters right beside a value. */
+export const GLUED: typeof ADJOINING = [
+  ['', 'x'],
+  ['', 'é'],
+  ['', '™'],
+  ['x', ''],
+  ['№', ''],
+]
+
+/** Values of every kind between marks, after their name where they need it or all are to have one. */
 export function surroundedSamples(
   valuesPerType: number,
   seed: number,
   mark: (typeof SURROUNDINGS)[number],
+  allNamed = false,
 ): Sample[] {
   const [before, after] = mark
   return LABEL_TYPES.flatMap((type, order) => valuesOf(type, valuesPerType, seed + order + 1)).map(
     (value) => {
-      const name = value.needsName ? `${value.names.en[0]}: ` : 'see '
+      const name = allNamed || value.needsName ? `${value.names.en[0]}: ` : 'see '
       return new LabelledText()
         .add(name + before)
         .value(value)

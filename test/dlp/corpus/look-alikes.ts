@@ -236,6 +236,65 @@ const MAKERS = {
       'REDACTED',
     ),
   ),
+  photo: lookAlike(
+    'photo',
+    'photo',
+    filled(
+      'IMG_2024051#_1###[012345]#.jpg',
+      'Screenshot_2024-05-1#-1#-2#-3#-###.png',
+      'VID-2024051#-WA####.mp4',
+      'DSC_####.NEF',
+    ),
+  ),
+  numbered_file: lookAlike(
+    'file',
+    'file_name',
+    filled(
+      'report_########.pdf',
+      'scan-%###########.tif',
+      'backup_2024051#_03##.tar.gz',
+      'dump-2024051#-03##-full.sql',
+      '%########.csv',
+      '%###############.jpg',
+      '%############_###_n.png',
+    ),
+  ),
+  archive: lookAlike(
+    'archive',
+    'archive',
+    filled(
+      'nginx-1.2#.1#.1#.tar.gz',
+      'driver_%.%.1#.1##.jar',
+      'app_1.%.%.%-1_amd64.deb',
+      'core-%#.%.%.%.whl',
+    ),
+  ),
+  literal: lookAlike(
+    'constant',
+    'limit',
+    filled('%##_###_###', '%_###_###', '%###_####_####', '0b1010_0110'),
+  ),
+  cloud_account: lookAlike(
+    'role',
+    'role_arn',
+    filled('arn:aws:iam::############:role/deploy', 'aws://############/eu-central-1'),
+  ),
+  part_number: lookAlike('part', 'part', filled('A##-##-####-##', '%##-##-####-%##', 'P%##-##-####')),
+  columns: lookAlike(
+    'row',
+    'row',
+    filled('####\t####\t####', '2024051#\t0###', '%##\t%##\t%###', '%####\t######'),
+  ),
+  unit: lookAlike(
+    'unit',
+    'unit',
+    one('getty@tty1.service', 'logo@2x.png', 'wg-quick@wg0.service', 'icon@3x.webp', 'a@b.bak'),
+  ),
+  called: lookAlike(
+    'call',
+    'source',
+    one('token = nextToken2(1)', 'password = args.password[0]', 'key: keyOf(item)'),
+  ),
   plain_url_part: lookAlike(
     'path',
     'path',

@@ -132,7 +132,31 @@ const log: Setting = (random, items) => {
   return text.sample('log')
 }
 
-const SETTINGS: readonly Setting[] = [mail, mail, chat, chat, ticket, jsonRow, csvRows, program, log]
+/** Types whose values people put into names of files. */
+const IN_FILE_NAMES: readonly string[] = [
+  'card', 'iban', 'bic', 'us_routing', 'us_ssn', 'us_itin', 'phone', 'email', 'passport', 'national_id',
+] // biome-ignore format: a list
+
+/** A list of files, with what stands in their names. */
+const files: Setting = (random, items, language) => {
+  const fits = (item: Item) =>
+    'innocent' in item || (IN_FILE_NAMES.includes(item.sensitive.type) && !/[/\\]/.test(item.sensitive.text))
+  if (!items.every(fits)) return ticket(random, items, language)
+  const text = new LabelledText()
+  for (const item of items) {
+    text.add(`-rw-r--r-- 1 ana ana ${random.integer(100, 99_999)} May ${random.integer(10, 28)} `)
+    text.add(`${keyOf(random, item)}${random.pick(['_', '-', ' '])}`)
+    addItem(text, item)
+    text.add(
+      `${random.pick(['', '', '_1', '_signed', '-scan', '-2'])}.${random.pick(['pdf', 'jpg', 'txt', 'tar.gz'])}\n`,
+    )
+  }
+  return text.sample('files')
+}
+
+const SETTINGS: readonly Setting[] = [
+  mail, mail, chat, chat, ticket, jsonRow, csvRows, program, log, files,
+] // biome-ignore format: a list
 
 /** Puts items into a text of some kind. @param index takes settings in turn, so that each is met. */
 export function settle(

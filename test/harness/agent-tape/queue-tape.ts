@@ -153,7 +153,8 @@ class Tape implements QueueTape {
     for (let repetition = 0; repetition <= REPETITIONS; repetition++) {
       const signature = this.#sign(message)
       message.signature = signature
-      const status = await this.#send(message, signature)
+      // Another copy may be under way: its lease is taken over all the same.
+      const status = await this.#send({ ...message, retried: repetition }, signature)
       this.#count('delivered', status)
       message.deliveries.push(`${new Date().toISOString()} ${status}`)
       if (status >= 200 && status < 300) return

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
-import type { CallEntry } from '../../../src/governance/ledger/commits/commit-entries.ts'
-import { CommitQueue, type CommitSender } from '../../../src/governance/ledger/commits/commit-queue.ts'
+import type { CallEntry } from '../../../src/ledger/commits/commit-entries.ts'
+import { CommitQueue, type CommitSender } from '../../../src/ledger/commits/commit-queue.ts'
 
 // A Worker whose requests share a commit queue in front of a ledger that admits everything.
 

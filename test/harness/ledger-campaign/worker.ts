@@ -1,9 +1,9 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Bindings } from '../../../src/env.ts'
-import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
-import { ledgerClient, unsharedLedgers } from '../../../src/governance/ledger/client.ts'
-import type { CommitBatch } from '../../../src/governance/ledger/commits/commit.ts'
-import type { Admission, CallToAdmit, LedgerClient } from '../../../src/governance/ledger/contract.ts'
+import type { CallOpening, CallOutcome } from '../../../src/ledger/audit-record.ts'
+import { ledgerClient, unsharedLedgers } from '../../../src/ledger/client.ts'
+import type { CommitBatch } from '../../../src/ledger/commits/commit.ts'
+import type { Admission, CallToAdmit, LedgerClient } from '../../../src/ledger/contract.ts'
 import { Ledger as SoundLedger } from '../../../workers/ledger.ts'
 
 // A Worker that calls ledgers as the gateway does, from requests and from objects, while commits fail. It runs in the

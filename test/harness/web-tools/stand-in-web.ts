@@ -77,12 +77,28 @@ const RESULTS = [
   { title: 'Hidden\u200b', url: 'https://denied.example/page', text: 'Text' },
   { title: 'A script', url: 'javascript:alert(1)', text: 'Text' },
 ]
-const resultsWith = (member: string) =>
-  RESULTS.map(({ title, url, text }) => ({ title, url, [member]: text }))
+/** The path of a provider that finds these addresses, before that of a search. */
+export const findingPath = (addresses: readonly string[]): string =>
+  `/finding/${Buffer.from(JSON.stringify(addresses)).toString('base64url')}`
+
+const FINDING = /^\/finding\/([\w-]+)(?=\/)/
+
+function resultsAt(path: string) {
+  const given = FINDING.exec(path)?.[1]
+  if (given === undefined) return RESULTS
+  const addresses = JSON.parse(Buffer.from(given, 'base64url').toString()) as string[]
+  return addresses.map((url) => ({ title: 'Found', url, text: 'Text' }))
+}
+
+const isSearch = (path: string): boolean =>
+  ['/search', '/res/v1/web/search'].includes(path.replace(FINDING, ''))
 
 /** Answers of search providers, in their forms. */
 function searchAnswer(path: string, query: URLSearchParams): unknown {
-  if (path === '/res/v1/web/search') return { type: 'search', web: { results: resultsWith('description') } }
+  const resultsWith = (member: string) =>
+    resultsAt(path).map(({ title, url, text }) => ({ title, url, [member]: text }))
+  if (path.endsWith('/res/v1/web/search'))
+    return { type: 'search', web: { results: resultsWith('description') } }
   if (query.get('format') === 'json') return { query: query.get('q'), results: resultsWith('content') }
   return { results: resultsWith('content'), response_time: 1 }
 }
@@ -132,7 +148,7 @@ export async function startStandInWeb(): Promise<StandInWeb> {
     } else if (pathname === '/never') return
     else if (pathname.startsWith('/status/'))
       response.writeHead(Number(pathname.slice(8))).end('canary of the provider')
-    else if (pathname === '/search' || pathname === '/res/v1/web/search') {
+    else if (isSearch(pathname)) {
       response.writeHead(200, { 'content-type': 'application/json' })
       response.end(JSON.stringify(searchAnswer(pathname, searchParams)))
     } else response.writeHead(404).end()

@@ -1,17 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { definitionIssues } from '../../../src/agents/definitions/check-definition.ts'
+import { cronFault } from '../../../src/agents/definitions/cron.ts'
 import { referencesIn, renderTemplate } from '../../../src/agents/definitions/template.ts'
 import { declaredInputs, inputValue } from '../../../src/agents/runs/run-inputs.ts'
 import { schemaFault } from '../../../src/agents/runs/step-output.ts'
-import { cronFault } from '../../../src/agents/triggers/cron.ts'
 import { isSigned, newWebhookSecret, signature } from '../../../src/agents/triggers/webhook-signature.ts'
 import { agentDefinition } from '../../../src/wire/agents.ts'
 
 describe('a template', () => {
   const values: Record<string, string> = { city: 'Paris', 'Full name': '{{city}} $& $1' }
-  const rendered = (template: string) =>
-    renderTemplate(template, (reference) =>
-      reference.kind === 'input' ? values[reference.name] : `output ${reference.step}`,
+  const rendered = (template: string, longest = 1_000) =>
+    renderTemplate(
+      template,
+      (reference) => (reference.kind === 'input' ? values[reference.name] : `output ${reference.step}`),
+      longest,
     )
 
   it('has inputs and outputs in place of its placeholders, once', () => {
@@ -22,6 +24,13 @@ describe('a template', () => {
       '{{unknown}} {{steps.0.output}} {{City}} {{}} {city} {{a}b}}',
     )
     expect(rendered('\\{{city}} {{{city}}}')).toBe('{{city}} {Paris}')
+  })
+
+  it('is not made where its values would make it too long', () => {
+    expect(rendered('{{city}} {{city}}', 11)).toBe('Paris Paris')
+    expect(rendered('{{city}} {{city}}', 10)).toBeNull()
+    expect(rendered('\\{{ city', 7)).toBe('{{ city')
+    expect(rendered('\\{{ city', 6)).toBeNull()
   })
 
   it('names what it refers to', () => {
@@ -80,6 +89,19 @@ describe('cron expressions', () => {
   ])('%s is not', (cron, reason) => expect(cronFault(cron)).toMatch(reason))
 })
 
+/** A schema of so many parts, each of which refers to the next one twice. */
+function doubling(parts: number): Record<string, unknown> {
+  const twice = (part: number) => ({ allOf: [1, 2].map(() => ({ $ref: `#/$defs/part_${part}` })) })
+  const entries = Array.from({ length: parts }, (_, part) => [
+    `part_${part}`,
+    part + 1 < parts ? twice(part + 1) : {},
+  ])
+  return { ...twice(0), $defs: Object.fromEntries(entries) }
+}
+
+/** A schema that refers to itself twice for a member. */
+const levels = { properties: { a: { anyOf: [{ $ref: '#' }, { $ref: '#' }] } }, required: ['b'] }
+
 describe('a schema', () => {
   it('decides about outputs', () => {
     const schema = { type: 'array', items: { type: 'string' } }
@@ -87,6 +109,35 @@ describe('a schema', () => {
     expect(schemaFault(schema, '[1]')?.message).toMatch(/does not fit/)
     expect(schemaFault(schema, 'a')?.message).toMatch(/not JSON/)
     expect(schemaFault({ $ref: '#/nowhere' }, '1')?.code).toBe('invalid_output')
+  })
+
+  it.each<[string, Record<string, unknown>, unknown]>([
+    ['references that double', doubling(40), {}],
+    ['references that double at each level', levels, JSON.parse(`${'{"a":'.repeat(300)}1${'}'.repeat(300)}`)],
+    ['items that are unique', { uniqueItems: true }, Array.from({ length: 10_000 }, (_, index) => index)],
+  ])('with %s is compared up to a bound', (_what, schema, value) => {
+    expect(schemaFault(schema, JSON.stringify(value))?.message).toMatch(/cannot be compared/)
+  })
+
+  it('is compared with a large output', () => {
+    const item = { type: 'object', required: ['a'], properties: { a: { type: 'string' } } }
+    const output = JSON.stringify(Array.from({ length: 10_000 }, (_, index) => ({ a: `value ${index}` })))
+    expect(schemaFault({ type: 'array', items: item }, output)).toBeNull()
+    expect(schemaFault({ type: 'array', items: { ...item, required: ['b'] } }, output)?.message).toMatch(
+      /not fit/,
+    )
+  })
+
+  it('has no format whose pattern never ends', () => {
+    const schema = { properties: { format: { type: 'string', format: 'url' } } }
+    const output = { format: 'json_schema', name: 'output', schema }
+    const definition = agentDefinition.parse({
+      name: 'a',
+      steps: [{ instructions: 'a', model: 'm', output }],
+    })
+    expect(definitionIssues(definition)).toMatchObject([
+      { path: 'steps.0.output.schema.properties.format.format', reason: expect.stringMatching(/uri$/) },
+    ])
   })
 })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { aggregateOf, evaluationOf, type StepResult } from '../../../src/agents/runs/evaluation.ts'
+import { aggregateOf, evaluationOf, type StepResult } from '../../../src/agents/evaluations/evaluation.ts'
 import type { EvaluatedStep } from '../../../src/agents/runs/read-runs.store.ts'
 import { agentDefinition, type RunStatus } from '../../../src/wire/agents.ts'
 

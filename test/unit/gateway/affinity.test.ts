@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type CatalogRoute, routeKey } from '../../../src/gateway/catalog/catalog.ts'
-import type { Operation } from '../../../src/gateway/operations.ts'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
-import { Affinity } from '../../../src/gateway/routes/affinity.ts'
+import type { Operation } from '../../../src/gateway/protocols/operations.ts'
+import { Affinity } from '../../../src/gateway/upstreams/affinity.ts'
 import { chat, outline } from './outlining.ts'
 
 const route = (id: string): CatalogRoute => ({

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { addUsage, costOf, NO_USAGE, type Prices, reservationFor } from '../../../src/calls/usage.ts'
 import {
   abandonedCharge,
   answerCharge,
@@ -14,19 +15,12 @@ import {
   withLost,
 } from '../../../src/gateway/calls/charges.ts'
 import { hiddenOutputOf } from '../../../src/gateway/calls/hidden-output.ts'
+import type { Route } from '../../../src/gateway/catalog/call-routes.ts'
 import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
-import type { Route } from '../../../src/gateway/routes/call-routes.ts'
-import {
-  addUsage,
-  costOf,
-  NO_USAGE,
-  type Prices,
-  reservationFor,
-  type Usage,
-} from '../../../src/governance/usage.ts'
+import type { Usage } from '../../../src/ledger/audit-record.ts'
 import { drained } from '../../../src/lib/slices.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
@@ -48,8 +42,8 @@ const MODEL: CatalogModel = {
   routes: [],
 }
 
-const estimate = (requestBytes: number, textBytes: number, reported: Usage | null, bounds: CallBounds) =>
-  estimateUsage({ requestBytes, bounds }, textBytes, reported)
+const estimate = (requestBytes: number, textBytes: number, bounds: CallBounds) =>
+  estimateUsage({ requestBytes, bounds }, textBytes)
 
 describe('costOf', () => {
   it('charges each class at its price, output once with its reasoning', () => {
@@ -186,14 +180,11 @@ describe('the reservation', () => {
       { type: 'image_url', image_url: url },
     ]
     const bounds = boundsOf(chat({ messages: [{ role: 'user', content }] }), MODEL)
-    expect(estimate(300, 0, null, bounds)).toEqual({ ...NO_USAGE, input: 2_100 })
+    expect(estimate(300, 0, bounds)).toEqual({ ...NO_USAGE, input: 2_100 })
     content.push({ type: 'file', file: { file_id: 'f' } } as never)
     const both = boundsOf(chat({ messages: [{ role: 'user', content }] }), MODEL)
-    expect(estimate(300, 0, null, both)).toEqual({ ...NO_USAGE, input: 3_100 })
+    expect(estimate(300, 0, both)).toEqual({ ...NO_USAGE, input: 3_100 })
     expect(boundsOf(chat({}), MODEL)).not.toHaveProperty('linkedTokens')
-    // A reported number is exact.
-    const reported = { ...NO_USAGE, input: 7 }
-    expect(estimate(300, 0, reported, bounds)).toEqual(reported)
   })
 
   it('stays a safe integer, whatever is requested', () => {
@@ -208,23 +199,31 @@ describe('the reservation', () => {
 })
 
 describe('estimates', () => {
-  const WIDE = { inputTokens: 1_000_000, outputTokens: 1_000_000, reserve: 0 }
+  const WIDE = { inputTokens: 1_000_000, outputTokens: 1_000_000, mostInput: 1_000_000, reserve: 0 }
 
   it('count a token for three bytes, rounded up, of what was sent and what came', () => {
-    expect(estimate(300, 30, null, WIDE)).toEqual({ ...NO_USAGE, input: 100, output: 10 })
-    expect(estimate(301, 31, null, WIDE)).toEqual({ ...NO_USAGE, input: 101, output: 11 })
-    expect(estimate(0, 0, null, WIDE)).toEqual(NO_USAGE)
+    expect(estimate(300, 30, WIDE)).toEqual({ ...NO_USAGE, input: 100, output: 10 })
+    expect(estimate(301, 31, WIDE)).toEqual({ ...NO_USAGE, input: 101, output: 11 })
+    expect(estimate(0, 0, WIDE)).toEqual(NO_USAGE)
+    // Claude has more tokens for the same text.
+    expect(estimateUsage({ requestBytes: 301, bounds: WIDE, bytesPerToken: 2 }, 30)).toMatchObject({
+      input: 151,
+      output: 15,
+    })
   })
 
-  it('keep what was reported, and never fall below it', () => {
+  it('keep what was reported so far, and never fall below it', () => {
     const reported = { ...NO_USAGE, input: 7, cacheRead: 900, output: 50 }
-    expect(estimate(3000, 30, reported, WIDE)).toEqual(reported)
-    expect(estimate(3000, 600, reported, WIDE)).toEqual({ ...reported, output: 200 })
+    const basis = { prices: PRICES, bounds: WIDE, requestBytes: 3000, charged: true }
+    const soFar = (textBytes: number) =>
+      streamCharge(basis, { usage: () => ({ usage: reported, final: false }), textBytes }).usage
+    expect(soFar(30)).toEqual(reported)
+    expect(soFar(600)).toEqual({ ...reported, output: 200 })
   })
 
   it('never pass the bounds of the call', () => {
-    const bounds = { inputTokens: 40, outputTokens: 5, reserve: 0 }
-    expect(estimate(30_000, 30_000, null, bounds)).toEqual({ ...NO_USAGE, input: 40, output: 5 })
+    const bounds = { inputTokens: 40, outputTokens: 5, mostInput: 40, reserve: 0 }
+    expect(estimate(30_000, 30_000, bounds)).toEqual({ ...NO_USAGE, input: 40, output: 5 })
   })
 
   it('are charged at the model’s prices, with their provenance', () => {
@@ -246,7 +245,7 @@ const TOKEN = {
 }
 const basisOf = (reserve: number, charged = true): ChargeBasis => ({
   prices: TOKEN,
-  bounds: { inputTokens: 1_000, outputTokens: 1_000, reserve },
+  bounds: { inputTokens: 1_000, outputTokens: 1_000, mostInput: 10_000, reserve },
   requestBytes: 300,
   charged,
 })
@@ -257,7 +256,7 @@ const inputOf = (input: number): Usage => ({ ...NO_USAGE, input })
 describe('the charge', () => {
   it('of an answer is what was reported, else an estimate of it', () => {
     const reported = inputOf(7)
-    expect(answerCharge(basisOf(0), reported, 9_000)).toEqual({
+    expect(answerCharge(basisOf(0), reported, 0)).toEqual({
       usage: reported,
       provenance: 'reported',
       cost: 7,
@@ -267,9 +266,11 @@ describe('the charge', () => {
   })
 
   it('of a stream is an estimate until all is reported, over what was reported so far', () => {
-    const meter = (final: boolean) => ({ usage: () => ({ usage: inputOf(7), final }), textBytes: 30 })
-    expect(streamCharge(basisOf(0), meter(true))).toMatchObject({ provenance: 'reported', cost: 7 })
+    const usage = { ...inputOf(7), output: 1 }
+    const meter = (final: boolean) => ({ usage: () => ({ usage, final }), textBytes: 30 })
+    expect(streamCharge(basisOf(0), meter(true))).toMatchObject({ provenance: 'reported', cost: 8 })
     expect(streamCharge(basisOf(0), meter(false))).toMatchObject({ provenance: 'estimated', cost: 17 })
+    expect(streamCharge(basisOf(0), meter(false))).not.toHaveProperty('flags')
     const silent = { usage: () => null, textBytes: 30 }
     expect(streamCharge(basisOf(0), silent)).toMatchObject({ provenance: 'estimated', cost: INPUT + 10 })
   })
@@ -285,8 +286,9 @@ describe('the charge', () => {
     expect(abandonedCharge(reasons(1_000), silent)).toMatchObject({ cost: INPUT + 1_000 })
     expect(abandonedCharge(reasons(0), { ...silent, reasoned: true })).toMatchObject({ cost: INPUT + 1_000 })
     expect(abandonedCharge(reasons(500), null)).toMatchObject({ cost: INPUT + 500 })
-    const final = { usage: () => ({ usage: inputOf(7), final: true }), textBytes: 30 }
-    expect(abandonedCharge(reasons(500), final)).toMatchObject({ cost: 7, provenance: 'reported' })
+    const usage = { ...inputOf(7), output: 2 }
+    const final = { usage: () => ({ usage, final: true }), textBytes: 30 }
+    expect(abandonedCharge(reasons(500), final)).toMatchObject({ cost: 9, provenance: 'reported' })
   })
 
   it.each([
@@ -330,6 +332,22 @@ describe('the charge', () => {
       expect(hiddenOutputOf(outline, { ...MODEL, capabilities }, routes, 90_000)).toBe(most)
     },
   )
+
+  it('of a usage that cannot be true is an estimate, and flagged', () => {
+    const charge = (usage: Usage, textBytes: number) => answerCharge(basisOf(0), usage, textBytes)
+    const flagged = { provenance: 'estimated', flags: ['implausible_usage'] }
+    expect(charge(NO_USAGE, 300)).toMatchObject({ ...flagged, cost: INPUT + 100 })
+    expect(charge({ ...inputOf(7), output: 2 }, 3_000)).toMatchObject({ ...flagged, cost: 7 + 1_000 })
+    expect(charge({ ...inputOf(7), cacheRead: 1e9, output: 2 }, 30)).toMatchObject({
+      ...flagged,
+      cost: 1_000 + 2,
+    })
+    // What is more than the limit of the request was sent: the provider has ignored the limit.
+    const beyond = { ...inputOf(7), output: 15_000 }
+    expect(charge(beyond, 60_000)).toMatchObject({ provenance: 'reported', cost: 15_007 })
+    expect(charge(beyond, 30)).toMatchObject({ ...flagged, cost: 1_007 })
+    expect(withLost(basisOf(1e6), charge(NO_USAGE, 300), inputOf(5))).toMatchObject(flagged)
+  })
 
   it('of what is free is none', () => {
     const free = basisOf(0, false)

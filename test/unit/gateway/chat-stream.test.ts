@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { Inspection, passAllEngine } from '../../../src/dlp/inspection.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
-import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { JsonSyntaxError } from '../../../src/lib/json-visitor.ts'
 import { drained } from '../../../src/lib/slices.ts'

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { type ConversationCall, conversationKey } from '../../../src/gateway/calls/conversation-key.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
 import { responses } from '../../../src/gateway/protocols/responses.ts'
-import { type ConversationCall, conversationKey } from '../../../src/gateway/routes/conversation-key.ts'
 import { chat, message, outline } from './outlining.ts'
 
 function keyOf(

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { outcomeOfSent } from '../../../src/gateway/calls/call-outcome.ts'
+import type { GovernedCall } from '../../../src/calls/governed-call.ts'
+import { outcomeOfSent } from '../../../src/gateway/call-outcome.ts'
 import type { PlannedCall } from '../../../src/gateway/calls/model-call.ts'
 import { planCall } from '../../../src/gateway/calls/plan-call.ts'
+import type { Route } from '../../../src/gateway/catalog/call-routes.ts'
 import type { CatalogModel, CatalogRoute } from '../../../src/gateway/catalog/catalog.ts'
 import { BufferedResponses } from '../../../src/gateway/relay/buffered-responses.ts'
 import type { CallerForm } from '../../../src/gateway/relay/stream-answer.ts'
-import type { Route } from '../../../src/gateway/routes/call-routes.ts'
-import { type FailoverResult, sendWithFailover } from '../../../src/gateway/routes/failover.ts'
-import type { CallOutcome } from '../../../src/governance/audit-record.ts'
-import type { GovernedCall } from '../../../src/governance/governed-call.ts'
-import { somePrincipal } from '../governance/fixtures.ts'
-import { someOpening } from '../governance/memory-ledger.ts'
+import { type FailoverResult, sendWithFailover } from '../../../src/gateway/upstreams/failover.ts'
+import type { CallOutcome } from '../../../src/ledger/audit-record.ts'
+import { somePrincipal } from '../calls/fixtures.ts'
+import { someOpening } from '../ledger/memory-ledger.ts'
 import { BASIS } from './http-relay.ts'
 import { type Answer, type Json, TurnWorld } from './model-turn-harness.ts'
 
@@ -114,5 +114,5 @@ export const unreachable: Answer = () => Promise.reject(new TypeError('fetch fai
 export const chatAnswer = (content: string, promptTokens = 7): Json => ({
   id: 'c',
   choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
-  usage: { prompt_tokens: promptTokens, completion_tokens: 0 },
+  usage: { prompt_tokens: promptTokens, completion_tokens: 1 },
 })

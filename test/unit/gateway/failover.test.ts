@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { NO_USAGE } from '../../../src/governance/usage.ts'
+import { NO_USAGE } from '../../../src/calls/usage.ts'
 import {
   attemptsOf,
   chatAnswer,
@@ -42,7 +42,7 @@ describe('routes', () => {
     expect(answer.kind).toBe('buffered')
     expect([lost, providerOf(route)]).toEqual([null, 'chat 0'])
     expect(attemptsOf(await run.outcome)).toEqual([['chat 0', 200]])
-    expect(await run.outcome).toMatchObject({ status: 200, provenance: 'reported', cost: 7 })
+    expect(await run.outcome).toMatchObject({ status: 200, provenance: 'reported', cost: 8 })
   })
 
   it.each([
@@ -58,7 +58,7 @@ describe('routes', () => {
       ['chat 0', told],
       ['chat 1', 200],
     ])
-    expect(await run.outcome).toMatchObject({ status: 200, provider: 'chat 1', cost: 7 })
+    expect(await run.outcome).toMatchObject({ status: 200, provider: 'chat 1', cost: 8 })
   })
 
   it('are not tried after an error that is the caller’s', async () => {
@@ -202,7 +202,12 @@ describe('what attempts without an answer used', () => {
       ['chat 0', 'timeout'],
       ['chat 1', 200],
     ])
-    const paid = { status: 200, provenance: 'estimated', cost: INPUT + 7, usage: { input: INPUT + 7 } }
+    const paid = {
+      status: 200,
+      provenance: 'estimated',
+      cost: INPUT + 8,
+      usage: { input: INPUT + 7, output: 1 },
+    }
     expect(await run.outcome).toMatchObject(paid)
   })
 
@@ -250,8 +255,12 @@ describe('what attempts without an answer used', () => {
     })
     const { answer, lost } = await run.sent
     expect(answer).toMatchObject({ kind: 'failed', error: { code: 'dlp_blocked' } })
-    expect(lost).toEqual({ ...NO_USAGE, input: 7 })
-    expect(await run.outcome).toMatchObject({ errorCode: 'dlp_blocked', cost: 7, usage: { input: 7 } })
+    expect(lost).toEqual({ ...NO_USAGE, input: 7, output: 1 })
+    expect(await run.outcome).toMatchObject({
+      errorCode: 'dlp_blocked',
+      cost: 8,
+      usage: { input: 7, output: 1 },
+    })
   })
 })
 

@@ -1,3 +1,4 @@
+import type { Inspection } from '../../../src/dlp/inspection.ts'
 import { CallLease } from '../../../src/gateway/calls/call-lease.ts'
 import { type ChargeBasis, streamCharge } from '../../../src/gateway/calls/charges.ts'
 import type { Dialect, StreamReader } from '../../../src/gateway/protocols/protocol.ts'
@@ -9,10 +10,9 @@ import {
 } from '../../../src/gateway/relay/stream-pipeline.ts'
 import { type RelayStart, relayStream } from '../../../src/gateway/relay/stream-relay.ts'
 import type { RelayTimes } from '../../../src/gateway/relay/stream-times.ts'
-import type { Inspection } from '../../../src/governance/dlp/inspection.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import { SseReader } from '../../../src/lib/sse.ts'
-import { MemoryLedger, someOpening } from '../governance/memory-ledger.ts'
+import { MemoryLedger, someOpening } from '../ledger/memory-ledger.ts'
 
 /** Milliseconds: the lease is renewed when a third of it has passed. */
 export const LEASE_MS = 45_000
@@ -28,7 +28,7 @@ export const BASIS: ChargeBasis = {
     cacheWrite5Minutes: PRICE,
     cacheWrite1Hour: PRICE,
   },
-  bounds: { inputTokens: 1_000, outputTokens: 1_000_000, reserve: 1_001_000 },
+  bounds: { inputTokens: 1_000, outputTokens: 1_000_000, mostInput: 11_000, reserve: 1_001_000 },
   requestBytes: 300,
   charged: true,
 }

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { KeyRights } from '../../../src/governance/identity/identity.store.ts'
-import { MOST_ADMISSIONS } from '../../../src/governance/renew-rights.ts'
+import { MOST_DECISIONS } from '../../../src/calls/renew-rights.ts'
+import type { KeyRights } from '../../../src/identity/identity.store.ts'
 import { CATALOGUE_EPOCH, IDENTITY, TurnWorld, thrownBy, user } from './model-turn-harness.ts'
 
 afterEach(() => vi.unstubAllGlobals())
@@ -101,7 +101,7 @@ describe('an admission', () => {
     const error = await thrownBy(() => world.admit(HI))
     expect(error).toMatchObject({ name: 'ApiError', status: 500 })
     expect([world.ledger.opened, world.ledger.recorded]).toEqual([[], []])
-    expect(world.ledger.asked).toBeLessThanOrEqual(MOST_ADMISSIONS)
+    expect(world.ledger.asked).toBeLessThanOrEqual(MOST_DECISIONS)
   })
 
   it('is refused when the ledger cannot store it', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { Inspection } from '../../../src/dlp/inspection.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
-import { Inspection } from '../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { JsonSyntaxError } from '../../../src/lib/json-visitor.ts'
 import { drained } from '../../../src/lib/slices.ts'

@@ -1,4 +1,5 @@
 import { vi } from 'vitest'
+import { type CallIdentity, settle } from '../../../src/calls/governed-call.ts'
 import type { CatalogDatabase } from '../../../src/gateway/catalog/catalog.store.ts'
 import type { ModelDeps } from '../../../src/gateway/invoke-model.ts'
 import {
@@ -9,12 +10,11 @@ import {
   type TurnRequest,
 } from '../../../src/gateway/model-turn.ts'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
-import type { CallOutcome } from '../../../src/governance/audit-record.ts'
-import { type CallIdentity, settle } from '../../../src/governance/governed-call.ts'
-import type { KeyRights } from '../../../src/governance/identity/identity.store.ts'
+import type { KeyRights } from '../../../src/identity/identity.store.ts'
+import type { CallOutcome } from '../../../src/ledger/audit-record.ts'
 import { seal } from '../../../src/lib/crypto.ts'
-import { somePrincipal } from '../governance/fixtures.ts'
-import { MemoryLedger } from '../governance/memory-ledger.ts'
+import { somePrincipal } from '../calls/fixtures.ts'
+import { MemoryLedger } from '../ledger/memory-ledger.ts'
 import { provideIdentityStream } from './identity-stream.ts'
 
 /**

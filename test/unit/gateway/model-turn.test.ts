@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { interruptedOutcome } from '../../../src/gateway/calls/call-outcome.ts'
+import { refusalOutcome, settle } from '../../../src/calls/governed-call.ts'
+import { interruptedOutcome } from '../../../src/gateway/call-outcome.ts'
 import { TurnFailure } from '../../../src/gateway/calls/turn-failure.ts'
-import { outcomeOf } from '../../../src/governance/audit-record.ts'
-import { refusalOutcome, settle } from '../../../src/governance/governed-call.ts'
+import { outcomeOf } from '../../../src/ledger/audit-record.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import {
   batchesOf,

@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest'
+import { costOf, NO_USAGE, type Prices } from '../../../src/calls/usage.ts'
 import { chargeBasis } from '../../../src/gateway/calls/charge-basis.ts'
 import { answerCharge, type ChargeBasis } from '../../../src/gateway/calls/charges.ts'
 import { withContainerTime } from '../../../src/gateway/calls/container-time.ts'
+import { routesFor } from '../../../src/gateway/catalog/call-routes.ts'
 import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
-import { OPERATIONS } from '../../../src/gateway/operations.ts'
+import { OPERATIONS } from '../../../src/gateway/protocols/operations.ts'
 import { requestEdits } from '../../../src/gateway/protocols/request-edits.ts'
 import { usageOfMessages } from '../../../src/gateway/protocols/usage.ts'
 import type { Provider } from '../../../src/gateway/providers/provider.ts'
-import { routesFor } from '../../../src/gateway/routes/call-routes.ts'
-import { costOf, NO_USAGE, type Prices, type Usage } from '../../../src/governance/usage.ts'
+import type { Usage } from '../../../src/ledger/audit-record.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { drained } from '../../../src/lib/slices.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
@@ -372,10 +373,9 @@ describe('tools that run at the provider', () => {
 
   it('search once for each chat completion, which its usage does not state', () => {
     const search = basisOf('chat_completions', { web_search_options: {} }).basis
-    expect(answerCharge(search, NO_USAGE, 0)).toMatchObject({
-      usage: { units: { web_search: 1 } },
-      cost: 10_000,
-    })
+    const { usage, cost } = answerCharge(search, { ...NO_USAGE, input: 1 }, 0)
+    expect(usage).toMatchObject({ units: { web_search: 1 } })
+    expect(cost).toBe(10_000 + costOf({ ...NO_USAGE, input: 1 }, search.prices))
     const routes = [...modelOf('chat_completions').routes, ...modelOf('messages').routes]
     const both = basisOf('chat_completions', { web_search_options: {} }, {}, modelOf('messages', { routes }))
     expect(both.basis.fixedUnits).toBeUndefined()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { Route } from '../../../src/gateway/catalog/call-routes.ts'
 import { routeKey } from '../../../src/gateway/catalog/catalog.ts'
-import { inOrder, type Route } from '../../../src/gateway/routes/call-routes.ts'
 import {
   backoffOf,
   beginTrial,
@@ -10,7 +10,8 @@ import {
   noteSilence,
   noteUnreachable,
   requestedWait,
-} from '../../../src/gateway/routes/route-health.ts'
+} from '../../../src/gateway/upstreams/route-health.ts'
+import { inOrder } from '../../../src/gateway/upstreams/route-order.ts'
 
 const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
 let made = 0

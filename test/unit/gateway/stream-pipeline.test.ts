@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Inspection, passAllEngine, type TextEngine } from '../../../src/dlp/inspection.ts'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
@@ -7,7 +8,6 @@ import {
   PASSED_FRAMES,
   StreamPipeline,
 } from '../../../src/gateway/relay/stream-pipeline.ts'
-import { Inspection, passAllEngine, type TextEngine } from '../../../src/governance/dlp/inspection.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { drained } from '../../../src/lib/slices.ts'
 import { type FrameReader, FrameTooLongError, SseReader } from '../../../src/lib/sse.ts'

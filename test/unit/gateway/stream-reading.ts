@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
+import { Inspection, passAllEngine, type TextEngine } from '../../../src/dlp/inspection.ts'
 import type { FrameVerdict, Protocol, StreamReader } from '../../../src/gateway/protocols/protocol.ts'
-import { Inspection, passAllEngine, type TextEngine } from '../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { drained } from '../../../src/lib/slices.ts'
 import { parseFrame, SseSplitter } from '../../../src/lib/sse.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
+import { Inspection } from '../../../src/dlp/inspection.ts'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
-import { Inspection } from '../../../src/governance/dlp/inspection.ts'
 import { MAXIMUM_FRAME_BYTES } from '../../../src/lib/sse.ts'
 import {
   advance,

@@ -1,6 +1,6 @@
 import { builtInScripts } from '../../../scripts/local/model-upstream/built-in-scripts.ts'
 import { ScriptRequest } from '../../../scripts/local/model-upstream/script-request.ts'
-import type { UpstreamProtocol } from '../../../src/gateway/translation/translated-call.ts'
+import type { UpstreamProtocol } from '../../../src/gateway/protocols/protocol.ts'
 import { DIALECTS, encoder, type Json } from './translated-call-harness.ts'
 import { CHAT_STREAMS } from './translation/fixtures/chat-streams.ts'
 import { MESSAGES_STREAMS } from './translation/fixtures/messages-streams.ts'

@@ -1,19 +1,19 @@
 import type { ScriptRequest } from '../../../scripts/local/model-upstream/script-request.ts'
+import { Inspection, passAllEngine } from '../../../src/dlp/inspection.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
-import type { Meter, Protocol } from '../../../src/gateway/protocols/protocol.ts'
+import type {
+  CallerProtocol,
+  Meter,
+  Protocol,
+  UpstreamProtocol,
+} from '../../../src/gateway/protocols/protocol.ts'
 import { responses } from '../../../src/gateway/protocols/responses.ts'
 import type { FrameConverter } from '../../../src/gateway/relay/stream-pipeline.ts'
 import type { RelayEnd } from '../../../src/gateway/relay/stream-relay.ts'
 import { callerEncoder } from '../../../src/gateway/translation/caller-encoder.ts'
 import type { EventEncoder, ModelEvent } from '../../../src/gateway/translation/model-events.ts'
-import {
-  type CallerProtocol,
-  TranslatedCall,
-  type TranslationOptions,
-  type UpstreamProtocol,
-} from '../../../src/gateway/translation/translated-call.ts'
-import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
+import { TranslatedCall, type TranslationOptions } from '../../../src/gateway/translation/translated-call.ts'
 import { joinBytes } from '../../../src/lib/byte-edits.ts'
 import { encodeFrame, parseFrame } from '../../../src/lib/sse.ts'
 import { relayToHttp, streamOf } from './http-relay.ts'

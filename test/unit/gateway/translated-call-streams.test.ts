@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { NO_USAGE } from '../../../src/calls/usage.ts'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
-import { NO_USAGE } from '../../../src/governance/usage.ts'
 import { provideIdentityStream } from './identity-stream.ts'
 import { type UpstreamFixture, upstreamFixtures } from './translated-call-fixtures.ts'
 import {

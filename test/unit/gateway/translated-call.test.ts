@@ -1,11 +1,8 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import {
-  type CallerProtocol,
-  TranslatedCall,
-  type UpstreamProtocol,
-} from '../../../src/gateway/translation/translated-call.ts'
+import type { CallerProtocol, UpstreamProtocol } from '../../../src/gateway/protocols/protocol.ts'
+import { TranslatedCall } from '../../../src/gateway/translation/translated-call.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { parseFrame } from '../../../src/lib/sse.ts'
 import {

@@ -1,9 +1,9 @@
 import { Hono } from 'hono'
 import { expect, it } from 'vitest'
-import { createApiKey } from '../../../src/governance/identity/api-key.ts'
 import type { AppEnv } from '../../../src/http/context.ts'
 import { authenticate } from '../../../src/http/middleware/authenticate.ts'
-import { configuration } from '../governance/fixtures.ts'
+import { createApiKey } from '../../../src/identity/api-key.ts'
+import { configuration } from '../calls/fixtures.ts'
 
 const app = new Hono<AppEnv>()
 app.use(async (context, next) => {

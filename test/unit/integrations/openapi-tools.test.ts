@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { operationTools } from '../../../src/integrations/catalog/openapi/operation-tools.ts'
+import { drained } from '../../../src/lib/slices.ts'
 
 type Json = Record<string, unknown>
 
 const toolsOf = (paths: Json, components: Json = {}) =>
-  operationTools({ openapi: '3.0.3', paths, components: { schemas: components } })
+  drained(operationTools({ openapi: '3.0.3', paths, components: { schemas: components } }))
 
 const bodyOf = (schema: Json, components: Json = {}) => {
   const requestBody = { content: { 'application/json': { schema } } }

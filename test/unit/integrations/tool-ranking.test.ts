@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { rankTools } from '../../../src/integrations/platform-tools/tool-ranking.ts'
 import type { CatalogTool } from '../../../src/integrations/types.ts'
+import { drained } from '../../../src/lib/slices.ts'
 
 const tool = (name: string, description = '', title?: string, integration = 'github'): CatalogTool =>
   ({
@@ -17,7 +18,8 @@ const TOOLS = [
   tool('list_channels', 'Lists channels. A message is not sent.', undefined, 'slack'),
 ]
 
-const ranked = (query: string) => rankTools(TOOLS, query).map(({ definition }) => definition.name)
+const rank = (tools: readonly CatalogTool[], query: string) => drained(rankTools(tools, query))
+const ranked = (query: string) => rank(TOOLS, query).map(({ definition }) => definition.name)
 
 describe('the ranking of tools', () => {
   it.each([
@@ -35,17 +37,17 @@ describe('the ranking of tools', () => {
   it('finds nothing for words that no tool has', () => {
     expect(ranked('zebra')).toEqual([])
     expect(ranked('!!')).toEqual([])
-    expect(rankTools([], 'x')).toEqual([])
+    expect(rank([], 'x')).toEqual([])
   })
 
   it('prefers rare words, and keeps the order of equals', () => {
     expect(ranked('list channels')[0]).toBe('list_channels')
     const equal = ['b', 'a', 'c'].map((name) => tool(name, 'The same.'))
-    expect(rankTools(equal, 'same')).toEqual(equal)
+    expect(rank(equal, 'same')).toEqual(equal)
   })
 
-  it('looks at 5,000 tools with few steps', () => {
+  it('finds one of 5,000 tools', () => {
     const many = Array.from({ length: 5_000 }, (_, index) => tool(`tool_${index}`, `Does thing ${index}.`))
-    expect(rankTools(many, 'tool 4711 thing')[0]?.definition.name).toBe('tool_4711')
+    expect(rank(many, 'tool 4711 thing')[0]?.definition.name).toBe('tool_4711')
   })
 })

@@ -45,9 +45,8 @@ describe('the envelope of a credential', () => {
   it('is sealed under the new key by rotation, after which the old key is not needed', () => {
     const { sealed } = sealEnvelope(oldRing, owner, SECRET)
     const rotated = resealEnvelope(bothRing, owner, sealed)
-    expect(rotated.vaultKeyId).toBe('new')
-    expect(openEnvelope(newRing, owner, rotated.sealed)).toBe(SECRET)
-    expect(rotated.sealed.split(':')[2]).toBe(sealed.split(':')[2])
+    expect(openEnvelope(newRing, owner, rotated)).toBe(SECRET)
+    expect(rotated.split(':')[2]).toBe(sealed.split(':')[2])
     expect(() => resealEnvelope(newRing, owner, sealed)).toThrow()
   })
 })

@@ -79,6 +79,20 @@ describe('redactCredential', () => {
     expect(rest).toBe('[redacted], [redacted], [redacted], us-east-1')
   })
 
+  it('cuts one that is as long as a credential may be, and the beginning of it', () => {
+    const key = Buffer.from(
+      Array.from({ length: 20_000 }, (_, index) => 65 + ((index * index) % 53)),
+    ).toString('latin1')
+    for (const written of [key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)]) {
+      expect(redacted(encoder.encode(`a ${written} b`), key).toString()).toBe('a [redacted] b')
+      expect(withoutCredential(`a ${written} b ${written}`, { secrets: [key] })).toBe(
+        'a [redacted] b [redacted]',
+      )
+    }
+    expect(redacted(encoder.encode(`a ${key.slice(0, 300)} b`), key).toString()).toBe('a [redacted] b')
+    expect(redacted(encoder.encode(`a ${key.slice(0, 200)} b`), key).toString()).toContain(key.slice(0, 200))
+  })
+
   it('does not take for one what a short credential is encoded to', () => {
     const body = encoder.encode('YWJj')
     expect(redactCredential(body, { secrets: ['abc'] })).toBe(body)

@@ -10,9 +10,9 @@ import { auditRecords } from '../../../schema/governance.ts'
 import { providers } from '../../../schema/models.ts'
 import { runAdmin } from '../../../scripts/admin/run.ts'
 import { openCredential, SECRET_ONLY } from '../../../src/gateway/providers/credential.ts'
-import { parseApiKey } from '../../../src/governance/identity/api-key.ts'
-import { configuration } from '../governance/fixtures.ts'
-import { unusedUrl } from '../governance/stand-ins.ts'
+import { parseApiKey } from '../../../src/identity/api-key.ts'
+import { configuration } from '../calls/fixtures.ts'
+import { unusedUrl } from '../calls/stand-ins.ts'
 import { ADMIN_TOKEN, type Harness, startManagement, uniqueName } from './harness.ts'
 import { serve } from './serve.ts'
 
@@ -202,6 +202,7 @@ describe('DLP policies', () => {
     const run = (...words: string[]) => adminJson(words, { environment })
     await run('groups', 'create', 'support')
     const [group] = await run('groups', 'list')
+    await run('integrations', 'add', 'mail', '--url', 'https://mcp.service.test/mcp', '--auth', 'bearer')
     const path = file('policy.json', { directions: ['request'], rules: rules('redact') })
     expect(
       await run(

@@ -1,7 +1,7 @@
 import { and, eq, lte, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { auditRecords, creditEntries, usageEvents } from '../../../schema/governance.ts'
-import { DEPLOYMENT_ORGANIZATION_ID } from '../../../src/governance/principal.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../../../src/ledger/audit-record.ts'
 import {
   create,
   type Harness,

@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { organizations } from '../../../schema/identity.ts'
 import { deploymentEpochs } from '../../../schema/models.ts'
-import { DEPLOYMENT_ORGANIZATION_ID } from '../../../src/governance/principal.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../../../src/ledger/audit-record.ts'
 import {
   create,
   dumpDatabase,

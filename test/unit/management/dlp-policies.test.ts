@@ -6,20 +6,23 @@ import {
   create,
   dumpDatabase,
   type Harness,
-  type Organization,
   seedOrganization,
+  seedTenant,
   somePolicy,
   startManagement,
+  type Tenant,
   uniqueName,
 } from './harness.ts'
 import { readAll } from './reading.ts'
 
 let harness: Harness
-let tenant: Organization
+let tenant: Tenant
+let mail: string
 
 beforeAll(async () => {
   harness = await startManagement()
-  tenant = await seedOrganization(harness)
+  tenant = await seedTenant(harness)
+  mail = tenant.integration.slug
 }, 60_000)
 afterEach(() => {
   vi.restoreAllMocks()
@@ -35,7 +38,7 @@ const BLOCK = [{ detector: 'email', action: 'block' }]
 describe('a policy', () => {
   it('is shown whole, with what was left out', async () => {
     const name = uniqueName('whole')
-    const scope = { group_ids: [tenant.group.id], user_ids: [tenant.user.id], integration_ids: ['mail'] }
+    const scope = { group_ids: [tenant.group.id], user_ids: [tenant.user.id], integration_ids: [mail] }
     const made = await newPolicy({
       name,
       scope,
@@ -277,7 +280,7 @@ describe('a group in the scope of a policy', () => {
     const grant = { subject_type: 'group', subject_id: group.id, model_id: '*' }
     await create(harness, `${tenant.base}/grants`, grant)
     const first = await newPolicy({ scope: { group_ids: [other.id, group.id] } })
-    const second = await newPolicy({ scope: { group_ids: [group.id], integration_ids: ['mail'] } })
+    const second = await newPolicy({ scope: { group_ids: [group.id], integration_ids: [mail] } })
     const before = await dumpDatabase(harness.database)
     expect(await removal(group.id)).toMatchObject({
       status: 422,
@@ -314,8 +317,8 @@ describe('a group in the scope of a policy', () => {
     const { data } = (await harness.request('GET', policies('?limit=1'))).json
     expect(data).toMatchObject([{ id, stale_scope: [group.id] }])
     expect(await put(id, { version: 1, enabled: true })).toMatchObject({
-      status: 404,
-      json: { message: `Group ${group.id} not found.` },
+      status: 400,
+      json: { message: `scope.group_ids.0: there is no group ${group.id}` },
     })
     const repaired = { version: 1, enabled: true, scope: { group_ids: [other.id] } }
     expect((await put(id, repaired)).json).toMatchObject({ enabled: true, stale_scope: [] })
@@ -383,12 +386,54 @@ describe('a policy that says nothing sensible', () => {
     expect(await dumpDatabase(harness.database)).toBe(before)
   })
 
-  it('refuses a change without the version it is made for, and a scope of models that are not there', async () => {
+  it('refuses a change without the version it is made for', async () => {
     const { id } = await newPolicy()
     expect((await put(id, { enabled: false })).json.message).toBe('version: is required')
-    expect(await put(id, { version: 1, scope: { model_ids: ['no-such-model'] } })).toMatchObject({
-      status: 404,
-      json: { message: 'Model no-such-model not found.' },
-    })
+  })
+
+  it('refuses a scope of what is not there, by which it would never hold', async () => {
+    const other = await seedTenant(harness)
+    const nobody = crypto.randomUUID()
+    const { id } = await newPolicy()
+    const before = await dumpDatabase(harness.database)
+    const slugs = 'which are named by their slug'
+    for (const [scope, reason] of [
+      [{ model_ids: ['no-such-model'] }, 'scope.model_ids.0: there is no model no-such-model'],
+      [
+        { integration_ids: [mail, 'no-such-mail'] },
+        `scope.integration_ids.1: there is no no-such-mail among the integrations, ${slugs}`,
+      ],
+      [
+        { integration_ids: [tenant.integration.id] },
+        `scope.integration_ids.0: there is no ${tenant.integration.id} among the integrations, ${slugs}`,
+      ],
+      [
+        { integration_ids: [other.integration.slug] },
+        `scope.integration_ids.0: there is no ${other.integration.slug} among the integrations, ${slugs}`,
+      ],
+      [{ group_ids: [tenant.group.id, nobody] }, `scope.group_ids.1: there is no group ${nobody}`],
+      [{ group_ids: [other.group.id] }, `scope.group_ids.0: there is no group ${other.group.id}`],
+      // Ids of one kind are none of another.
+      [{ user_ids: [tenant.group.id] }, `scope.user_ids.0: there is no user ${tenant.group.id}`],
+      [{ user_ids: [other.user.id] }, `scope.user_ids.0: there is no user ${other.user.id}`],
+    ] as const) {
+      const [path = ''] = reason.split(': ')
+      const refused = {
+        status: 400,
+        json: { message: reason, details: { issues: [{ path, reason: reason.slice(path.length + 2) }] } },
+      }
+      expect(await harness.request('POST', policies(), somePolicy({ scope }))).toMatchObject(refused)
+      expect(await put(id, { version: 1, scope })).toMatchObject(refused)
+    }
+    expect(await dumpDatabase(harness.database)).toBe(before)
+  })
+
+  it('shows an integration that is there no more', async () => {
+    const slug = uniqueName('left')
+    const made = { kind: 'mcp', slug, url: 'https://mcp.service.test/mcp' }
+    const integration = await create(harness, `${tenant.base}/integrations`, made)
+    const { id } = await newPolicy({ scope: { integration_ids: [mail, slug] } })
+    await harness.request('DELETE', `${tenant.base}/integrations/${integration.id}`)
+    expect((await harness.request('GET', policies(`/${id}`))).json.stale_scope).toEqual([slug])
   })
 })

@@ -1,26 +1,21 @@
 import type { Database } from '../../../schema/database.ts'
-import type { AuditedChange, CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
+import type { AuditedChange, CallOpening, CallOutcome } from '../../../src/ledger/audit-record.ts'
 import type {
   Admission,
   CreditBalance,
   CreditGrant,
   LedgerClient,
   LedgerOf,
-} from '../../../src/governance/ledger/contract.ts'
+} from '../../../src/ledger/contract.ts'
 import {
   type ChainHead,
   type ChainLink,
   GENESIS,
   type LedgerChain,
   nextLink,
-} from '../../../src/governance/ledger/records/chain.ts'
-import { writeLinks } from '../../../src/governance/ledger/records/flush.store.ts'
-import {
-  callText,
-  changeText,
-  openingText,
-  outcomeText,
-} from '../../../src/governance/ledger/records/record-body.ts'
+} from '../../../src/ledger/records/chain.ts'
+import { writeLinks } from '../../../src/ledger/records/flush.store.ts'
+import { callText, changeText, openingText, outcomeText } from '../../../src/ledger/records/record-body.ts'
 
 /** Ledgers without Durable Objects: the real chain and the real flush, held in memory in between. */
 export interface MemoryLedgers {

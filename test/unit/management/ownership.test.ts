@@ -140,7 +140,7 @@ describe('an id of another organization', () => {
     expect(await dumpDatabase(harness.database)).toBe(before)
   })
 
-  it('is 404 in a body, too', async () => {
+  it('is unknown in a body, too', async () => {
     const key = await harness.request('POST', `${mine.base}/keys`, { user_id: theirs.user.id, label: 'x' })
     expect(key.status).toBe(404)
     for (const [type, id] of [
@@ -150,7 +150,7 @@ describe('an id of another organization', () => {
       const body = { subject_type: type, subject_id: id, model_id: '*' }
       expect((await harness.request('POST', `${mine.base}/grants`, body)).status).toBe(404)
       const policy = somePolicy({ scope: { [`${type}_ids`]: [id] } })
-      expect((await harness.request('POST', `${mine.base}/dlp/policies`, policy)).status).toBe(404)
+      expect((await harness.request('POST', `${mine.base}/dlp/policies`, policy)).status).toBe(400)
     }
     for (const [path, input] of [
       ['test', { text: 'x' }],

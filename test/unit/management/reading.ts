@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
-import { NO_USAGE } from '../../../src/governance/usage.ts'
+import { NO_USAGE } from '../../../src/calls/usage.ts'
+import type { CallOpening, CallOutcome } from '../../../src/ledger/audit-record.ts'
 import type { Harness, Organization } from './harness.ts'
 
 export const NOON = Date.UTC(2026, 10, 20, 12)

@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { apiKeys } from '../../../schema/identity.ts'
 import { providers } from '../../../schema/models.ts'
 import { openCredential, SECRET_ONLY } from '../../../src/gateway/providers/credential.ts'
-import { digestApiKey, parseApiKey } from '../../../src/governance/identity/api-key.ts'
-import { configuration } from '../governance/fixtures.ts'
+import { digestApiKey, parseApiKey } from '../../../src/identity/api-key.ts'
+import { configuration } from '../calls/fixtures.ts'
 import {
   ADMIN_TOKEN,
   create,

@@ -11,7 +11,7 @@ import { openCredential, SECRET_ONLY } from '../../../src/gateway/providers/cred
 import { openClientSecret, sealClientSecret } from '../../../src/integrations/vault/client-secret.ts'
 import { openCredential as openConnection } from '../../../src/integrations/vault/stored-credential.ts'
 import { unseal } from '../../../src/lib/crypto.ts'
-import { configuration } from '../governance/fixtures.ts'
+import { configuration } from '../calls/fixtures.ts'
 import {
   ADMIN_TOKEN,
   type Harness,

@@ -4,13 +4,13 @@ import {
   isWorthwhile,
   planAutomaticCompaction,
 } from '../../../src/responses/compaction/compaction-plan.ts'
-import { fromLatestCompaction, pendingCalls } from '../../../src/responses/compaction/kept-items.ts'
 import { shortenedItem } from '../../../src/responses/compaction/shortened-item.ts'
-import { ITEM_TYPES } from '../../../src/responses/item-types/item-types.ts'
+import { fromLatestCompaction, pendingCalls } from '../../../src/responses/context/kept-items.ts'
 import { openCompaction, sealCompaction } from '../../../src/responses/items/compaction-seal.ts'
 import { openReasoning } from '../../../src/responses/items/reasoning-seal.ts'
 import { sealOpener } from '../../../src/responses/items/sealed-content.ts'
-import type { ContextItem } from '../../../src/responses/types.ts'
+import { ITEM_TYPES } from '../../../src/responses/items/types/item-types.ts'
+import type { ContextItem } from '../../../src/responses/model/types.ts'
 import type { ResponseSettings } from '../../../src/wire/responses.ts'
 import { call, itemOf, message, output, parsed } from './items.ts'
 

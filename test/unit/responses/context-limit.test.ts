@@ -1,7 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { fitContext } from '../../../src/responses/context/context-limit.ts'
-import { tokenEstimate } from '../../../src/responses/context/context-tokens.ts'
-import type { ContextItem } from '../../../src/responses/types.ts'
+import { type TokenEstimate, tokenEstimate } from '../../../src/responses/context/context-tokens.ts'
+import type { ContextItem } from '../../../src/responses/model/types.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { bytesOf, call, itemOf, message, output } from './items.ts'
 
@@ -77,13 +77,16 @@ describe('a context that is too long', () => {
 })
 
 describe('the estimate', () => {
-  const estimate = tokenEstimate('gpt-4o')
+  let estimate: TokenEstimate
+  beforeAll(async () => {
+    estimate = await tokenEstimate('gpt-4o', [])
+  })
 
-  it('counts texts by the vocabulary, escapes undone', () => {
+  it('counts texts by their bytes, escapes undone', () => {
     const words = estimate(user('hello '.repeat(1000)).bytes)
     expect(words).toBeGreaterThanOrEqual(1000)
-    expect(words).toBeLessThan(1100)
-    expect(estimate(bytesOf(`{"role":"user","content":"${'\\u0068i '.repeat(1000)}"}`))).toBeLessThan(2100)
+    expect(words).toBeLessThan(1400)
+    expect(estimate(bytesOf(`{"role":"user","content":"${'\\u0068i '.repeat(1000)}"}`))).toBeLessThan(2600)
   })
 
   it('counts an image by its size and not by its bytes', () => {
@@ -97,6 +100,16 @@ describe('the estimate', () => {
     expect(tokens).toBeLessThan(400)
     const unseen = [{ type: 'input_image', image_url: 'https://a.example/b.png' }]
     expect(estimate(message('user', unseen).bytes)).toBeGreaterThan(1000)
+  })
+
+  it('of items is made in slices, and once', async () => {
+    const item = user('x'.repeat(5_000_000))
+    let turnsOfOthers = 0
+    const other = setInterval(() => turnsOfOthers++, 0)
+    const counted = await tokenEstimate('gpt-4o', [item])
+    clearInterval(other)
+    expect(turnsOfOthers).toBeGreaterThan(3)
+    expect(counted(item.bytes)).toBe(estimate(item.bytes))
   })
 
   it('counts a file by its pages', () => {

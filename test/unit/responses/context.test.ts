@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
 import { ContentGoneError } from '../../../src/responses/content/content-store.ts'
 import { type ContextStore, loadContext } from '../../../src/responses/context/load-context.ts'
-import type { StoredItem } from '../../../src/responses/store/items.store.ts'
+import type { StoredItem } from '../../../src/responses/model/stored-items.ts'
 import type { ResponseSettings } from '../../../src/wire/responses.ts'
 import { itemOf, parsed } from './items.ts'
 

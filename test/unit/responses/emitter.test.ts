@@ -240,9 +240,9 @@ describe('the end', () => {
       { type: 'end' },
     )
     expect(emitter.turnUsage).toEqual(usage)
-    expect(emitter.endTurn()).toEqual({ stop: 'refusal', filtered: false, calls: [] })
+    expect(emitter.endTurn()).toMatchObject({ stop: 'refusal', filtered: false, calls: [] })
     expect(emitter.turnUsage).toBeNull()
-    expect(emitter.endTurn()).toEqual({ stop: null, filtered: false, calls: [] })
+    expect(emitter.endTurn()).toMatchObject({ stop: null, filtered: false, calls: [] })
     emitter.model({ type: 'start', id: 'x', model: 'm', createdSeconds: null, usage })
     expect(emitter.turnUsage).toEqual(usage)
   })

@@ -1,12 +1,13 @@
 import type { ModelEvent, StopReason } from '../../../src/gateway/translation/model-events.ts'
-import type { CalledTool } from '../../../src/responses/emitter/call-item.ts'
 import {
   type EmitterOptions,
   type FinalEnd,
   ResponseEmitter,
 } from '../../../src/responses/emitter/emitter.ts'
-import { type EmittedEvent, EventWriter } from '../../../src/responses/emitter/event-writer.ts'
-import { initialResponse } from '../../../src/responses/object/response-members.ts'
+import { EventWriter } from '../../../src/responses/emitter/event-writer.ts'
+import type { EmittedEvent } from '../../../src/responses/model/events.ts'
+import { initialResponse } from '../../../src/responses/model/response-members.ts'
+import type { CalledTool } from '../../../src/responses/model/tool-result.ts'
 import { responseSettings } from '../../../src/wire/responses.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import type { StreamEvent } from '../../harness/conformance-rules.ts'
@@ -73,6 +74,7 @@ export class Emitting {
       nameOf: toolNamed,
       purposeOf: () => 'client',
       seal: () => null,
+      approvalIdOf: ({ name }, json) => `mcpr_${name}_${json}`,
       ...options,
     })
   }

@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { KeyRing } from '../../../src/lib/crypto.ts'
-import { isResponseId, newConversationId, newResponseId } from '../../../src/responses/ids.ts'
-import { newItemId } from '../../../src/responses/item-types/item-types.ts'
+import { newItemId } from '../../../src/responses/items/types/item-types.ts'
+import {
+  isResponseId,
+  newConversationId,
+  newResponseId,
+  newTurn,
+  turnOf,
+} from '../../../src/responses/model/ids.ts'
 
 const ring = (...keys: number[]): KeyRing => new Map(keys.map((fill) => [`k${fill}`, Buffer.alloc(32, fill)]))
 
@@ -80,6 +86,17 @@ describe('other ids', () => {
     ['constructor', /^item_[0-9A-Za-z]{22}$/],
   ])('of an item of type %s', (type, shape) => {
     expect(newItemId(type)).toMatch(shape)
+  })
+
+  it('of an item name its turn', () => {
+    const turn = newTurn()
+    const ids = ['message', 'mcp_call', 'something_new'].map((type) => newItemId(type, turn))
+    expect(new Set(ids).size).toBe(3)
+    expect(ids.map(turnOf)).toEqual([turn, turn, turn])
+    expect(turnOf(newItemId('message'))).not.toBe(turn)
+    expect(['', 'msg_theirs', `${ids[0]}0`, `msg-${turn}`, 'x'.repeat(100_000)].map(turnOf)).toEqual(
+      Array(5).fill(null),
+    )
   })
 
   it('of a conversation', () => {

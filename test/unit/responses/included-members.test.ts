@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { resumedEmitter } from '../../../src/responses/emitter/create-emitter.ts'
 import type { EmitterOptions } from '../../../src/responses/emitter/emitter.ts'
-import { toolRules } from '../../../src/responses/engine/tool-rules.ts'
-import { sealedItems, withResults } from '../../../src/responses/items/output-items.ts'
+import { sealedItems, withResults } from '../../../src/responses/emitter/output-items.ts'
+import { toolRules } from '../../../src/responses/tools/tool-rules.ts'
 import { responseSettings } from '../../../src/wire/responses.ts'
 import { COMPLETED, Emitting, say } from './emitting.ts'
 import { parsed } from './items.ts'
 
-const KEYS = { configuration: { VAULT_KEYS: new Map() } }
+const KEYS = { configuration: { VAULT_KEYS: new Map(), KEY_PEPPERS: new Map() } }
 const OWNER = { organizationId: 'org_1', userId: 'user_1' }
 
 const action = { type: 'search', query: 'bees', queries: ['bees'] }

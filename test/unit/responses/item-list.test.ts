@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { noPolicy } from '../../../src/governance/dlp/policy/call-policy.ts'
+import { noPolicy } from '../../../src/dlp/policy/call-policy.ts'
 import { type ItemRendering, pageOfItems, renderList } from '../../../src/responses/items/item-list.ts'
-import type { ItemPageRequest, StoredItem } from '../../../src/responses/store/items.store.ts'
+import type { ItemPageRequest, StoredItem } from '../../../src/responses/model/stored-items.ts'
 
 const stored = (
   item: { id: string; type: string },

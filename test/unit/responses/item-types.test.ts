@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RESPONSES_ITEMS } from '../../../src/gateway/translation/requests/responses-items.ts'
 import { drained } from '../../../src/lib/slices.ts'
-import type { EmittedEvent } from '../../../src/responses/emitter/event-writer.ts'
+import { modelRequest } from '../../../src/responses/context/model-request.ts'
+import { contextItemOf } from '../../../src/responses/emitter/output-items.ts'
 import { storedStream } from '../../../src/responses/emitter/stored-stream.ts'
-import { modelRequest } from '../../../src/responses/engine/model-request.ts'
 import { interruptedResponse } from '../../../src/responses/engine/recovery.ts'
-import { uncheckedItem } from '../../../src/responses/item-types/input-item.ts'
-import type { ItemType } from '../../../src/responses/item-types/item-type.ts'
-import { ITEM_TYPES } from '../../../src/responses/item-types/item-types.ts'
-import { contextItemOf } from '../../../src/responses/items/output-items.ts'
 import { redactItems } from '../../../src/responses/items/redaction.ts'
-import { untrusted } from '../../../src/responses/tools/untrusted.ts'
+import { uncheckedItem } from '../../../src/responses/items/types/input-item.ts'
+import type { ItemType } from '../../../src/responses/items/types/item-type.ts'
+import { ITEM_TYPES } from '../../../src/responses/items/types/item-types.ts'
+import type { EmittedEvent } from '../../../src/responses/model/events.ts'
+import { untrusted } from '../../../src/responses/model/untrusted.ts'
 import type { OutputItem } from '../../../src/wire/responses.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
-import { CODE, DIRECTIONS, policyOf } from '../governance/dlp/relayed-stream.ts'
+import { CODE, DIRECTIONS, policyOf } from '../dlp/relayed-stream.ts'
 import { COMPLETED, Emitting, say } from './emitting.ts'
 import { bytesOf, itemOf, message, NOTHING_OPENS, parsed } from './items.ts'
 
@@ -238,19 +238,6 @@ describe('a server-side call', () => {
     )
     // Of a vendor, or of a caller that executes it.
     expect(given({ ...shell, action })).toEqual([])
-  })
-
-  it('precedes the results of consecutive calls', () => {
-    const calls = ['a', 'b'].map((id) => itemOf({ ...item, call_id: id, output: `of ${id}` }))
-    const body = modelRequest({ model: 'm' }, [...calls, message('user', 'x')], { open: NOTHING_OPENS })
-    const input = parsed(body.bytes).input as Array<Record<string, unknown>>
-    expect(input.map(({ type, call_id: id }) => [type, id])).toEqual([
-      ['function_call', 'a'],
-      ['function_call', 'b'],
-      ['function_call_output', 'a'],
-      ['function_call_output', 'b'],
-      ['message', undefined],
-    ])
   })
 
   it('is left out without a result, or when a vendor executed it', () => {

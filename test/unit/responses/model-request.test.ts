@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { modelRequest } from '../../../src/responses/engine/model-request.ts'
+import { modelRequest } from '../../../src/responses/context/model-request.ts'
 import type { ReasoningSecret } from '../../../src/responses/items/reasoning-seal.ts'
 import { openReasoning, sealReasoning } from '../../../src/responses/items/reasoning-seal.ts'
 import { sealOpener } from '../../../src/responses/items/sealed-content.ts'
-import type { ContextItem } from '../../../src/responses/types.ts'
+import { newItemId } from '../../../src/responses/items/types/item-types.ts'
+import { newTurn } from '../../../src/responses/model/ids.ts'
+import type { ContextItem } from '../../../src/responses/model/types.ts'
 import type { ResponseSettings } from '../../../src/wire/responses.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { call, itemOf, message, NOTHING_OPENS, output, parsed, refusal } from './items.ts'
@@ -143,6 +145,67 @@ describe('calls and outputs', () => {
   it('that were cut off need no answer', () => {
     const history = [user, call('c1', { status: 'incomplete' })]
     expect(ids([...history, user], 2)).toEqual(idsOf(user, user))
+  })
+})
+
+describe('turns', () => {
+  const hosted = (turn: string, callId: string) =>
+    itemOf({
+      id: newItemId('service_call', turn),
+      type: 'service_call',
+      call_id: callId,
+      name: 'look',
+      arguments: '{}',
+      output: `saw ${callId}`,
+    })
+  const inTurn = (turn: string, item: object) => itemOf({ id: newItemId('message', turn), ...item })
+  const inputOf = (items: readonly ContextItem[]) =>
+    parsed(bodyOf(settings, items, { ...closed, stored: items.length })).input as Array<
+      Record<string, unknown>
+    >
+  const shapeOf = (items: readonly ContextItem[]) =>
+    inputOf(items).map(({ type, call_id: id }) =>
+      `${String(type).replace('function_', '')} ${id ?? ''}`.trim(),
+    )
+
+  it('end with the results of their calls, whatever stands between these', () => {
+    const said = inTurn('aaaaaaaa', { role: 'assistant', content: 'And then.' })
+    const items = [
+      hosted('aaaaaaaa', 'a1'),
+      said,
+      call('a2', { id: newItemId('function_call', 'aaaaaaaa') }),
+      hosted('aaaaaaaa', 'a3'),
+      output('a2'),
+      hosted('bbbbbbbb', 'b1'),
+      hosted('cccccccc', 'c1'),
+    ]
+    expect(shapeOf(items)).toEqual([
+      ...['call a1', 'message', 'call a2', 'call a3', 'call_output a1', 'call_output a3', 'call_output a2'],
+      ...['call b1', 'call_output b1', 'call c1', 'call_output c1'],
+    ])
+  })
+
+  it('that are not known have one call each: nothing says that calls were made at once', () => {
+    const unnamed = ['x', 'y'].map((id) => itemOf({ ...parsed(hosted('aaaaaaaa', id).bytes), id: undefined }))
+    expect(shapeOf(unnamed)).toEqual(['call x', 'call_output x', 'call y', 'call_output y'])
+  })
+
+  it('leave what stands before them as it was', () => {
+    const random = new SeededRandom(7)
+    for (let round = 0; round < 50; round++) {
+      const items: ContextItem[] = [message('user', 'Begin.')]
+      let before: unknown[] = []
+      for (let turns = 1 + random.below(6), count = 0; turns > 0; turns--) {
+        const turn = newTurn()
+        for (let calls = 1 + random.below(3); calls > 0; calls--) {
+          if (random.chance(0.3)) items.push(inTurn(turn, { role: 'assistant', content: 'So.' }))
+          items.push(hosted(turn, `c${round}.${count++}`))
+        }
+        const input = inputOf(items)
+        expect(input.slice(0, before.length)).toEqual(before)
+        before = input
+      }
+    }
   })
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
-import { eventFrame } from '../../../src/responses/emitter/event-writer.ts'
-import { ITEM_TYPES } from '../../../src/responses/item-types/item-types.ts'
+import { ITEM_TYPES } from '../../../src/responses/items/types/item-types.ts'
+import { eventFrame } from '../../../src/responses/model/events.ts'
 import { eventTypeOnWire, itemTypeOnWire } from '../../../src/responses/open-responses/names.ts'
 import { withOwnTools } from '../../../src/responses/open-responses/own-tools.ts'
 import { openResponsesFrames } from '../../../src/responses/open-responses/rendered-events.ts'
@@ -16,6 +16,8 @@ import { Emitting } from './emitting.ts'
 import { itemOf, parsed } from './items.ts'
 
 const STANDARD = ['message', 'function_call', 'function_call_output', 'reasoning', 'compaction']
+/** Clients act on items of these types, and know them by no other name. */
+const OFFICIAL = ['mcp_approval_request', 'mcp_approval_response', 'mcp_call']
 
 /** A response whose model calls a function, a custom tool, and a tool of each kind that the service runs. */
 function emittedCalls(): Emitting {
@@ -72,10 +74,10 @@ const textOf = (stream: ReadableStream<Uint8Array>) => new Response(stream as Bo
 describe('types on the wire', () => {
   it.each([...ITEM_TYPES.keys()])('%s', (type) => {
     const onWire = itemTypeOnWire(type)
-    expect(onWire).toBe(STANDARD.includes(type) ? type : `headgate:${type}`)
+    expect(onWire).toBe([...STANDARD, ...OFFICIAL].includes(type) ? type : `headgate:${type}`)
     if (STANDARD.includes(type)) return
     // A caller may send it back under either name, and it is stored under the own one.
-    for (const given of [type, onWire]) {
+    for (const given of [type, `headgate:${type}`]) {
       const decision = { approval_request_id: 'a', approve: true }
       const known = { call_id: 'c', name: 'n', input: 'i', output: 'o', ...decision }
       expect(parsed(itemOf({ type: given, ...known }).bytes)).toMatchObject({ type })
@@ -251,7 +253,7 @@ describe('a stream', () => {
     const types = ['service_call', 'mcp_call', 'shell_call', 'web_search_call', 'custom_tool_call']
     expect(added.map(({ data }) => (data.item as { type: string }).type)).toEqual([
       'function_call',
-      ...types.map((type) => `headgate:${type}`),
+      ...types.map((type) => (type === 'mcp_call' ? type : `headgate:${type}`)),
     ])
     const extended = new Set(
       events.map(({ event }) => event).filter((event) => event.startsWith('headgate:')),
@@ -259,8 +261,6 @@ describe('a stream', () => {
     expect([...extended].sort()).toEqual([
       'headgate:custom_tool_call_input.delta',
       'headgate:custom_tool_call_input.done',
-      'headgate:mcp_call_arguments.delta',
-      'headgate:mcp_call_arguments.done',
       'headgate:service_call_arguments.delta',
       'headgate:service_call_arguments.done',
     ])

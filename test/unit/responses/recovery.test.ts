@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { NO_USAGE } from '../../../src/calls/usage.ts'
 import type { OpenTurn } from '../../../src/gateway/model-turn.ts'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
-import { NO_USAGE } from '../../../src/governance/usage.ts'
-import { type EmittedEvent, EventWriter } from '../../../src/responses/emitter/event-writer.ts'
+import { EventWriter } from '../../../src/responses/emitter/event-writer.ts'
 import { interruptedResponse } from '../../../src/responses/engine/recovery.ts'
+import type { EmittedEvent } from '../../../src/responses/model/events.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
 import { COMPLETED, Emitting, say } from './emitting.ts'
@@ -110,7 +111,7 @@ describe('the usage of a response that was interrupted', () => {
     provider: null,
     basis: {
       prices: {},
-      bounds: { inputTokens: 1_000, outputTokens: 50, reserve: 1_000 },
+      bounds: { inputTokens: 1_000, outputTokens: 50, mostInput: 11_000, reserve: 1_000 },
       requestBytes: 300,
       charged: true,
     },
@@ -136,7 +137,7 @@ describe('the usage of a response that was interrupted', () => {
   })
 
   it('never passes what the call was bound to', () => {
-    const bounds = { inputTokens: 7, outputTokens: 2, reserve: 1 }
+    const bounds = { inputTokens: 7, outputTokens: 2, mostInput: 7, reserve: 1 }
     const openCall = { open: { ...open, basis: { ...open.basis, bounds } }, after: 0 }
     expect(cutAfter(emitted, emitted.length, { usage: null, openCall }).response.usage).toMatchObject({
       input_tokens: 7,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { callPolicy, noPolicy } from '../../../src/governance/dlp/policy/call-policy.ts'
-import type { Direction } from '../../../src/governance/dlp/types.ts'
+import { callPolicy, noPolicy } from '../../../src/dlp/policy/call-policy.ts'
+import type { Direction } from '../../../src/dlp/types.ts'
 import { drained } from '../../../src/lib/slices.ts'
 import { withIncluded } from '../../../src/responses/items/included-members.ts'
 import {
@@ -11,7 +11,7 @@ import {
 } from '../../../src/responses/items/redaction.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
 import { StepCounter } from '../../harness/counted-steps.ts'
-import { CODE, DIRECTIONS, policyOf, profileOf, vaultOf } from '../governance/dlp/relayed-stream.ts'
+import { CODE, DIRECTIONS, policyOf, profileOf, vaultOf } from '../dlp/relayed-stream.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { bytesOf, message } from './items.ts'
 
@@ -192,7 +192,7 @@ describe('content that no engine reads', () => {
     expect(read(blocking('request'), user)).toEqual({ ...user, content: [hidden, note, note, note, hidden] })
     expect(read(blocking('tool_result'), user)).toEqual({
       ...user,
-      content: [hidden, image, sound, file, hidden],
+      content: [hidden, image, sound, { ...file, file_id: '[REDACTED:CODE]' }, hidden],
     })
   })
 

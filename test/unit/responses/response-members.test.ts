@@ -3,7 +3,7 @@ import {
   initialResponse,
   outputTextOf,
   responseUsage,
-} from '../../../src/responses/object/response-members.ts'
+} from '../../../src/responses/model/response-members.ts'
 import { type OutputItem, responseSettings } from '../../../src/wire/responses.ts'
 import { checkResponseObject } from '../../harness/conformance-rules.ts'
 

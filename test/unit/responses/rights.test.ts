@@ -3,10 +3,10 @@ import { eq, sql } from 'drizzle-orm'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
 import { apiKeys, memberships, organizations } from '../../../schema/identity.ts'
-import type { Principal } from '../../../src/governance/principal.ts'
-import { currentPrincipal } from '../../../src/responses/engine/current-principal.ts'
-import { type Caller, configuration, databaseAt, grant, seedCaller } from '../governance/fixtures.ts'
-import { emptyPostgres, unusedUrl } from '../governance/stand-ins.ts'
+import type { Principal } from '../../../src/identity/principal.ts'
+import { currentPrincipal } from '../../../src/responses/model/current-principal.ts'
+import { type Caller, configuration, databaseAt, grant, seedCaller } from '../calls/fixtures.ts'
+import { emptyPostgres, unusedUrl } from '../calls/stand-ins.ts'
 
 const NOW = Date.UTC(2026, 10, 21, 12, 0)
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { ToolFamily } from '../../../src/governance/tool-rights.ts'
-import { shownTools } from '../../../src/responses/engine/hosted-choice.ts'
+import type { ToolFamily } from '../../../src/identity/tool-rights.ts'
+import { shownTools } from '../../../src/responses/tools/hosted-choice.ts'
 import type { HostedTool } from '../../../src/responses/tools/hosted-tool.ts'
 
 const hosted = (families: readonly ToolFamily[]) => families.map((family) => ({ family }) as HostedTool)

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { contextStream, readContextStream } from '../../../src/responses/context/context-stream.ts'
+import type { ContextItem } from '../../../src/responses/model/types.ts'
 import { followedEvents, type ReopenFrames } from '../../../src/responses/sockets/followed-events.ts'
 import { messageBody } from '../../../src/responses/sockets/message-body.ts'
-import type { ContextItem } from '../../../src/responses/types.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
 const encoder = new TextEncoder()

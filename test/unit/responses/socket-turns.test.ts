@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Principal } from '../../../src/governance/principal.ts'
+import type { Principal } from '../../../src/identity/principal.ts'
 import { newConnection } from '../../../src/responses/sockets/connection.ts'
 import type { SocketDeps } from '../../../src/responses/sockets/socket-deps.ts'
 import { type MessageCaller, SocketTurns } from '../../../src/responses/sockets/socket-turns.ts'

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
-import { newConversationId } from '../../../src/responses/ids.ts'
+import { newConversationId } from '../../../src/responses/model/ids.ts'
 import { beginResponse, releaseConversation } from '../../../src/responses/store/begin-response.store.ts'
 import { deleteResponse } from '../../../src/responses/store/delete-response.store.ts'
 import { finishResponse } from '../../../src/responses/store/finish-response.store.ts'
@@ -10,7 +10,7 @@ import {
   selectResponse,
   selectResponseContext,
 } from '../../../src/responses/store/read-responses.store.ts'
-import { emptyPostgres } from '../governance/stand-ins.ts'
+import { emptyPostgres } from '../calls/stand-ins.ts'
 import {
   beginOf,
   bodiesOf,

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
-import { newConversationId } from '../../../src/responses/ids.ts'
+import { newConversationId } from '../../../src/responses/model/ids.ts'
+import type { StoredItem } from '../../../src/responses/model/stored-items.ts'
 import { beginResponse } from '../../../src/responses/store/begin-response.store.ts'
 import { finishResponse } from '../../../src/responses/store/finish-response.store.ts'
-import type { StoredItem } from '../../../src/responses/store/items.store.ts'
 import {
   listConversationItems,
   selectConversationContext,
   selectItems,
   selectResponse,
 } from '../../../src/responses/store/read-responses.store.ts'
-import { databaseAt } from '../governance/fixtures.ts'
-import { emptyPostgres, type Forwarder, startForwarder } from '../governance/stand-ins.ts'
+import { databaseAt } from '../calls/fixtures.ts'
+import { emptyPostgres, type Forwarder, startForwarder } from '../calls/stand-ins.ts'
 import { beginOf, endedResponse, finalOf, message, rowCounts, someOwner } from './store-harness.ts'
 
 const MEGABYTE = 1_000_000

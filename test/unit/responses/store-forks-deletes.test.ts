@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
-import { newConversationId } from '../../../src/responses/ids.ts'
+import { newConversationId } from '../../../src/responses/model/ids.ts'
 import { beginResponse } from '../../../src/responses/store/begin-response.store.ts'
 import { deleteResponse } from '../../../src/responses/store/delete-response.store.ts'
 import {
@@ -8,7 +8,7 @@ import {
   selectResponse,
   selectResponseContext,
 } from '../../../src/responses/store/read-responses.store.ts'
-import { emptyPostgres } from '../governance/stand-ins.ts'
+import { emptyPostgres } from '../calls/stand-ins.ts'
 import {
   beginOf,
   bodiesOf,

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
-import { newConversationId } from '../../../src/responses/ids.ts'
-import { newItemId } from '../../../src/responses/item-types/item-types.ts'
+import { newItemId } from '../../../src/responses/items/types/item-types.ts'
+import { newConversationId } from '../../../src/responses/model/ids.ts'
+import type { StoredItem } from '../../../src/responses/model/stored-items.ts'
+import type { Owner } from '../../../src/responses/model/types.ts'
 import { beginResponse } from '../../../src/responses/store/begin-response.store.ts'
 import { finishResponse } from '../../../src/responses/store/finish-response.store.ts'
-import type { StoredItem } from '../../../src/responses/store/items.store.ts'
-import type { Owner } from '../../../src/responses/types.ts'
 
 export type Begin = Parameters<typeof beginResponse>[2]
 export type Final = Parameters<typeof finishResponse>[2]

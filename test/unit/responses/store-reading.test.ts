@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
-import { newConversationId } from '../../../src/responses/ids.ts'
+import { newConversationId } from '../../../src/responses/model/ids.ts'
+import type { StoredItem } from '../../../src/responses/model/stored-items.ts'
+import type { Owner } from '../../../src/responses/model/types.ts'
 import { beginResponse, releaseConversation } from '../../../src/responses/store/begin-response.store.ts'
 import { deleteResponse } from '../../../src/responses/store/delete-response.store.ts'
 import { finishResponse } from '../../../src/responses/store/finish-response.store.ts'
-import type { StoredItem } from '../../../src/responses/store/items.store.ts'
 import {
   listConversationItems,
   listInputItems,
@@ -14,8 +15,7 @@ import {
   selectResponse,
   selectResponseContext,
 } from '../../../src/responses/store/read-responses.store.ts'
-import type { Owner } from '../../../src/responses/types.ts'
-import { emptyPostgres } from '../governance/stand-ins.ts'
+import { emptyPostgres } from '../calls/stand-ins.ts'
 import { beginOf, bodiesOf, endedResponse, finalOf, message, rowCounts, someOwner } from './store-harness.ts'
 
 let database: Database

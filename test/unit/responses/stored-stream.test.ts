@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { StoredNumbers } from '../../../src/responses/emitter/event-writer.ts'
 import { storedStream } from '../../../src/responses/emitter/stored-stream.ts'
+import type { StoredNumbers } from '../../../src/responses/model/events.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import type { StreamEvent } from '../../harness/conformance-rules.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { readAll } from '../../../src/lib/bytes/read-bytes.ts'
+import type { ResponseStreamObject, StartRequest } from '../../../src/responses/model/types.ts'
 import { responseStreamClient } from '../../../src/responses/object/stream-client.ts'
-import type { ResponseStreamObject, StartRequest } from '../../../src/responses/types.ts'
 
 const OWNER = { organizationId: 'organization', userId: 'user' }
 const PAGE = { limit: 20, order: 'desc' } as const

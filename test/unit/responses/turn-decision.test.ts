@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { NO_USAGE } from '../../../src/governance/usage.ts'
+import { NO_USAGE } from '../../../src/calls/usage.ts'
 import type { ToolCall } from '../../../src/responses/emitter/call-item.ts'
 import type { TurnEnd } from '../../../src/responses/emitter/emitter.ts'
-import { checkTransition, PHASES, type Phase } from '../../../src/responses/engine/phases.ts'
-import type { CallPurpose } from '../../../src/responses/engine/tool-rules.ts'
 import { decideTurn, isRefused, nextTurnSettings } from '../../../src/responses/engine/turn-decision.ts'
-import type { Progress } from '../../../src/responses/object/response-head.ts'
+import { checkTransition, PHASES, type Phase } from '../../../src/responses/model/phases.ts'
+import type { Progress } from '../../../src/responses/model/response-head.ts'
+import type { CallPurpose } from '../../../src/responses/tools/tool-rules.ts'
 
 const LIMITS = { mostTurns: 10, mostOutput: null, creditsLeft: null, compatibility: 'headgate' as const }
 const PROGRESS: Progress = {
@@ -29,6 +29,7 @@ const turn = (calls: ToolCall[], more: Partial<TurnEnd> = {}): TurnEnd => ({
   stop: calls.length > 0 ? 'tool_calls' : 'end',
   filtered: false,
   calls,
+  turn: 'turn0000',
   ...more,
 })
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { applyHunks } from '../../../src/workspace/patch/apply-patch.ts'
+import { applyHunks } from '../../../src/workspace/patch/apply-hunks.ts'
+import { patchSteps } from '../../../src/workspace/patch/apply-patch.ts'
 import { type FilePatch, parsePatch } from '../../../src/workspace/patch/parse-patch.ts'
 
 const patchOf = (...lines: string[]): string => ['*** Begin Patch', ...lines, '*** End Patch'].join('\n')
@@ -7,7 +8,7 @@ const patchOf = (...lines: string[]): string => ['*** Begin Patch', ...lines, '*
 /** Applies the hunks of an update. */
 function updated(text: string, ...lines: string[]): string {
   const [file] = parsePatch(patchOf('*** Update File: f', ...lines))
-  return applyHunks(text, (file as Extract<FilePatch, { kind: 'update' }>).hunks, 'f')
+  return applyHunks(text, (file as Extract<FilePatch, { kind: 'update' }>).hunks, 'f', patchSteps())
 }
 
 describe('a patch', () => {

@@ -1,6 +1,6 @@
 // The shape of a messages request as the vendor checks it: undocumented members are refused.
 // https://docs.claude.com/en/api/messages
-import { z } from 'zod'
+import * as z from 'zod'
 
 export const toolNamePattern = /^[a-zA-Z0-9_-]{1,128}$/
 const identifier = z.string().regex(/^[a-zA-Z0-9_-]+$/)

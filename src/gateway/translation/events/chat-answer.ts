@@ -1,4 +1,4 @@
-import { type Json, listOf, objectOf, textOf } from '../json.ts'
+import { type Json, listOf, objectOf, textOf } from '../../protocols/json.ts'
 
 interface WholeChoice {
   content: string

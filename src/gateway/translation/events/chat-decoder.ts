@@ -1,5 +1,6 @@
+import { type Json, listOf, objectOf, textOf } from '../../protocols/json.ts'
+import { correctedUsage } from '../../protocols/plausible-usage.ts'
 import { usageOfChatBody } from '../../protocols/usage.ts'
-import { type Json, listOf, objectOf, textOf } from '../json.ts'
 import type { EventDecoder, ModelEvent } from '../model-events.ts'
 import { ChatToolCalls } from './chat-tool-calls.ts'
 import { stopReasonOfChat } from './stop-reasons.ts'
@@ -24,8 +25,9 @@ export class ChatDecoder implements EventDecoder {
     const started = this.#started ? [] : [startOf(data)]
     this.#started = true
     const events = listOf(data.choices).flatMap((choice) => this.#choice(choice, part))
-    const usage = usageOfChatBody(data)
-    return [...started, ...events, ...(usage ? [{ type: 'usage', usage } as const] : [])]
+    const reported = usageOfChatBody(data)
+    const usage = reported && ({ type: 'usage', usage: correctedUsage(reported).usage } as const)
+    return [...started, ...events, ...(usage ? [usage] : [])]
   }
 
   #choice(data: Json, part: Part): ModelEvent[] {

@@ -1,7 +1,7 @@
-import type { Usage } from '../../../governance/usage.ts'
+import type { Usage } from '../../../ledger/audit-record.ts'
 import { randomBase62 } from '../../../lib/ids.ts'
 import { encodeFrame } from '../../../lib/sse.ts'
-import { type Json, objectOf } from '../json.ts'
+import { type Json, objectOf } from '../../protocols/json.ts'
 import {
   type EventEncoder,
   type EventHandlers,

@@ -1,5 +1,5 @@
 import { newId } from '../../../lib/ids.ts'
-import { type Json, objectOf, textOf } from '../json.ts'
+import { type Json, objectOf, textOf } from '../../protocols/json.ts'
 import type { ModelEvent } from '../model-events.ts'
 import { JsonExtent } from './json-extent.ts'
 

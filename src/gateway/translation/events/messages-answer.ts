@@ -1,4 +1,4 @@
-import { type Json, objectOf, textOf } from '../json.ts'
+import { type Json, objectOf, textOf } from '../../protocols/json.ts'
 import { toolInput } from '../tool-input.ts'
 
 /** @param events of one stream, as `MessagesEncoder` writes them. @returns the message with their contents. */

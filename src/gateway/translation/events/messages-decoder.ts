@@ -1,6 +1,7 @@
-import type { Usage } from '../../../governance/usage.ts'
+import type { Usage } from '../../../ledger/audit-record.ts'
+import { entryOf, type Json, listOf, objectOf, textOf } from '../../protocols/json.ts'
+import { correctedUsage } from '../../protocols/plausible-usage.ts'
 import { usageOfMessages } from '../../protocols/usage.ts'
-import { entryOf, type Json, listOf, objectOf, textOf } from '../json.ts'
 import type { EventDecoder, ModelEvent } from '../model-events.ts'
 import { stopReasonOfMessages } from './stop-reasons.ts'
 
@@ -60,7 +61,7 @@ const EVENTS: Record<string, Handler> = {
 function messageStart(state: DecoderState, data: Json): ModelEvent[] {
   const message = objectOf(data.message)
   state.usage = usageOfMessages(message.usage, null)
-  const { usage } = state
+  const usage = state.usage && correctedUsage(state.usage).usage
   const [id, model] = [textOf(message.id), textOf(message.model)]
   return [{ type: 'start', id, model, createdSeconds: null, usage }]
 }
@@ -116,7 +117,7 @@ function messageDelta(state: DecoderState, data: Json): ModelEvent[] {
       explanation: textOf(objectOf(delta.stop_details).explanation) || null,
     })
   }
-  return state.usage ? [...events, { type: 'usage', usage: state.usage }] : events
+  return state.usage ? [...events, { type: 'usage', usage: correctedUsage(state.usage).usage }] : events
 }
 
 /** A block as it begins: empty on the vendor's streams, whole in answers and on some servers' streams. */

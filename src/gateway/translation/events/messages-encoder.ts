@@ -1,7 +1,8 @@
-import { NO_USAGE, type Usage } from '../../../governance/usage.ts'
+import { NO_USAGE } from '../../../calls/usage.ts'
+import type { Usage } from '../../../ledger/audit-record.ts'
 import { newId } from '../../../lib/ids.ts'
 import { encodeFrame } from '../../../lib/sse.ts'
-import type { Json } from '../json.ts'
+import type { Json } from '../../protocols/json.ts'
 import {
   type EventEncoder,
   type EventHandlers,

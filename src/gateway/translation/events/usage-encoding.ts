@@ -1,5 +1,5 @@
-import type { Usage } from '../../../governance/usage.ts'
-import type { Json } from '../json.ts'
+import type { Usage } from '../../../ledger/audit-record.ts'
+import type { Json } from '../../protocols/json.ts'
 
 const cacheWritten = (usage: Usage) => usage.cacheWrite5Minutes + usage.cacheWrite1Hour
 

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, listOf, objectOf, present, textOf } from '../json.ts'
+import { isPresent, type Json, listOf, objectOf, present, textOf } from '../../protocols/json.ts'
 import { CHAT_MESSAGE_MEMBERS, CHAT_PARTS } from './chat-members.ts'
 import { mediaBlock } from './media.ts'
 import { isDropped, refuseKind, refuseMembers } from './member-rules.ts'

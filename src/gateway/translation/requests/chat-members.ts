@@ -1,4 +1,4 @@
-import { isPresent, numberOf } from '../json.ts'
+import { isPresent, numberOf } from '../../protocols/json.ts'
 import { dropped, holdsItems, kept, type MemberRules, refused, removed, translated } from './member-rules.ts'
 
 const ANOTHER_TOKENIZER = 'has token ids of another vendor’s tokenizer'

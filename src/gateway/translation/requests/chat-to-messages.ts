@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, listOf, numberOf, objectOf, present, textOf } from '../json.ts'
+import { isPresent, type Json, listOf, numberOf, objectOf, present, textOf } from '../../protocols/json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { conversationOfChat } from './chat-conversation.ts'
 import { CHAT_MEMBERS } from './chat-members.ts'

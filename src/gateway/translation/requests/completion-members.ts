@@ -1,4 +1,4 @@
-import { isPresent, numberOf } from '../json.ts'
+import { isPresent, numberOf } from '../../protocols/json.ts'
 import { kept, type MemberRules, refused, removed, translated } from './member-rules.ts'
 
 const moreThanOne = (value: unknown) => (numberOf(value) ?? 1) > 1

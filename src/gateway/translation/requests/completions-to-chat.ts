@@ -1,6 +1,6 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { joinBytes } from '../../../lib/byte-edits.ts'
-import { isPresent, type Json, numberOf, present, textOf } from '../json.ts'
+import { isPresent, type Json, numberOf, present, textOf } from '../../protocols/json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { COMPLETION_MEMBERS } from './completion-members.ts'
 import { restoreLargeStrings } from './large-strings.ts'

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { entryOf, type Json, objectOf, present, textOf } from '../json.ts'
+import { entryOf, type Json, objectOf, present, textOf } from '../../protocols/json.ts'
 import { refuseKind } from './member-rules.ts'
 
 const DATA_URL = /^data:([^,]*?);base64,(.*)$/is

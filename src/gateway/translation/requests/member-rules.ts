@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { entryOf, isPresent, type Json } from '../json.ts'
+import { entryOf, isPresent, type Json } from '../../protocols/json.ts'
 
 /**
  * Treatment of a member in a translation. `kept` unchanged; `translated` to an equivalent; `dropped` because it only

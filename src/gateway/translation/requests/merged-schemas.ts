@@ -1,4 +1,4 @@
-import { isObject, isPresent, type Json, listOf, objectOf } from '../json.ts'
+import { isObject, isPresent, type Json, listOf, objectOf } from '../../protocols/json.ts'
 
 /** Keywords that only describe: the outermost one stays. */
 const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', '$comment'])

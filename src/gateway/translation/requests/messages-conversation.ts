@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { entryOf, type Json, listOf, objectOf, textOf } from '../json.ts'
+import { entryOf, type Json, listOf, objectOf, textOf } from '../../protocols/json.ts'
 import { CallIds, usableOnChat } from './call-ids.ts'
 import { mediaParts } from './media.ts'
 import { isDropped, refuseKind } from './member-rules.ts'

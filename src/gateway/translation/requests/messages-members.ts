@@ -1,4 +1,4 @@
-import { isPresent } from '../json.ts'
+import { isPresent } from '../../protocols/json.ts'
 import { dropped, holdsItems, kept, type MemberRules, refused, removed, translated } from './member-rules.ts'
 
 const OWN_FAMILY = 'specific to its provider'

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { type Json, numberOf, present } from '../json.ts'
+import { type Json, numberOf, present } from '../../protocols/json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { droppedMembers, refuseMembers } from './member-rules.ts'
 import { conversationOfMessages, systemMessage } from './messages-conversation.ts'

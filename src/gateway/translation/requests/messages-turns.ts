@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, listOf, present } from '../json.ts'
+import { isPresent, type Json, listOf, present } from '../../protocols/json.ts'
 import { toolInput } from '../tool-input.ts'
 import { CallIds, usableOnMessages } from './call-ids.ts'
 

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, objectOf } from '../json.ts'
+import { isPresent, type Json, objectOf } from '../../protocols/json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { constrainedSchema, fitsStrictChat, isOfObjectsAlone } from './schemas.ts'
 

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isObject, isPresent, type Json, numberOf } from '../json.ts'
+import { isObject, isPresent, type Json, numberOf } from '../../protocols/json.ts'
 
 /**
  * Readers of members with unchecked types. Each throws ApiError invalid_request with the place of a value of the wrong

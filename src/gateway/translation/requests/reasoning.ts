@@ -1,4 +1,4 @@
-import { entryOf, isPresent, type Json, numberOf, objectOf, present, textOf } from '../json.ts'
+import { entryOf, isPresent, type Json, numberOf, objectOf, present, textOf } from '../../protocols/json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 
 /** Tokens of thinking for each effort, where a model takes a budget. */

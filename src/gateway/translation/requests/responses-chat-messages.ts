@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { type Json, present } from '../json.ts'
+import { type Json, present } from '../../protocols/json.ts'
 import { CallIds, usableOnChat } from './call-ids.ts'
 import { FOLLOWS } from './messages-conversation.ts'
 import type { AssistantPart, CallWithOutput, ConversationStep } from './responses-conversation.ts'

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, listOf, textOf } from '../json.ts'
+import { isPresent, type Json, listOf, textOf } from '../../protocols/json.ts'
 import { refuseKind } from './member-rules.ts'
 import { nameAt, objectsAt, optionalText, textAt } from './read-values.ts'
 import { RESPONSES_ITEMS } from './responses-items.ts'

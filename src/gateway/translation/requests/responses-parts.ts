@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { entryOf, isPresent, type Json, present } from '../json.ts'
+import { entryOf, isPresent, type Json, present } from '../../protocols/json.ts'
 import { dataUrlOfFile, imageSource, pdfSource } from './media.ts'
 import { refuseKind } from './member-rules.ts'
 import { nameAt, objectAt, objectsAt, optionalText, textAt } from './read-values.ts'

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { type Json, present } from '../json.ts'
+import { type Json, present } from '../../protocols/json.ts'
 import {
   nameAt,
   objectAt,

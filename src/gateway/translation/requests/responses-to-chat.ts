@@ -1,4 +1,4 @@
-import { type Json, present } from '../json.ts'
+import { type Json, present } from '../../protocols/json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { droppedMembers } from './member-rules.ts'
 import { type ConvertedRequest, chatOutputFormat } from './output-format.ts'

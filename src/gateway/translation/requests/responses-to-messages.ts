@@ -1,4 +1,4 @@
-import { type Json, present } from '../json.ts'
+import { type Json, present } from '../../protocols/json.ts'
 import type { TargetModel } from '../target-model.ts'
 import { buildMessagesRequest } from './chat-to-messages.ts'
 import { droppedMembers } from './member-rules.ts'

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, objectIn, present } from '../json.ts'
+import { isPresent, type Json, objectIn, present } from '../../protocols/json.ts'
 import { nameAt, objectsAt, optionalFlag, optionalObject, optionalText } from './read-values.ts'
 import { fitsStrictChat } from './schemas.ts'
 import { usableToolName } from './tool-names.ts'

@@ -1,4 +1,4 @@
-import { type Json, present } from '../json.ts'
+import { type Json, present } from '../../protocols/json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { type Conversation, MessagesTurns } from './messages-turns.ts'
 import type { AssistantPart, CallWithOutput, ConversationStep, Thought } from './responses-conversation.ts'

@@ -1,4 +1,4 @@
-import { isPresent, isRawNumber, type Json, objectOf, present, textOf } from '../json.ts'
+import { isPresent, isRawNumber, type Json, objectOf, present, textOf } from '../../protocols/json.ts'
 import { mergedSchema } from './merged-schemas.ts'
 
 /** https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations */

@@ -1,5 +1,5 @@
 import { sha256Hex } from '../../../lib/crypto.ts'
-import { type Json, listOf, objectOf, textOf } from '../json.ts'
+import { type Json, listOf, objectOf, textOf } from '../../protocols/json.ts'
 
 /**
  * Both vendors take letters, digits, `_` and `-`; 64 characters are taken everywhere, 128 by some

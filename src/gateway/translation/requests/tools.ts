@@ -1,6 +1,6 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
+import { entryOf, isPresent, type Json, listOf, objectOf, present, textOf } from '../../protocols/json.ts'
 import { DEFAULT_USES } from '../../protocols/server-tools.ts'
-import { entryOf, isPresent, type Json, listOf, objectOf, present, textOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { refuseKind } from './member-rules.ts'
 import { constrainedSchema, fitsStrictChat } from './schemas.ts'

@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import type { AgentRow, VersionRow } from '../../../agents/definitions/agents.store.ts'
+import type { AgentRow, VersionRow } from '../../../admin/agents.store.ts'
 import {
   changeAgent,
   createAgent,
@@ -10,7 +10,7 @@ import {
   removeAgent,
   renewWebhookSecret,
   type ShownAgent,
-} from '../../../agents/definitions/agents.ts'
+} from '../../../admin/agents.ts'
 import { publishTriggers } from '../../../agents/triggers/publish-triggers.ts'
 import { notFound } from '../../../lib/api-error.ts'
 import { agentCreation, agentListQuery, agentUpdate } from '../../../wire/agents.ts'

@@ -1,11 +1,6 @@
 import { Hono } from 'hono'
-import {
-  exportCheckpointPage,
-  exportRecords,
-  findUnrecorded,
-  verifyHeads,
-} from '../../../governance/administration/audit.ts'
-import { exportedRecord, exportedRow } from '../../../governance/ledger/records/exported-rows.store.ts'
+import { exportCheckpointPage, exportRecords, findUnrecorded, verifyHeads } from '../../../admin/audit.ts'
+import { exportedRecord, exportedRow } from '../../../ledger/records/exported-rows.store.ts'
 import { noQuery } from '../../../wire/management-fields.ts'
 import { encodeJsonCursor } from '../../../wire/page-cursor.ts'
 import { checkpointPageQuery, exportQuery, unrecordedPageQuery } from '../../../wire/records.ts'

@@ -1,11 +1,6 @@
 import { Hono } from 'hono'
-import {
-  findUnrecorded,
-  verifyAudit,
-  verifyCheckpointPage,
-  verifyHeads,
-} from '../../../governance/administration/audit.ts'
-import { DEPLOYMENT_ORGANIZATION_ID } from '../../../governance/principal.ts'
+import { findUnrecorded, verifyAudit, verifyCheckpointPage, verifyHeads } from '../../../admin/audit.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../../../ledger/audit-record.ts'
 import { encodeJsonCursor } from '../../../wire/page-cursor.ts'
 import {
   auditVerificationQuery,

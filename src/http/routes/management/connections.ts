@@ -1,4 +1,6 @@
 import { Hono } from 'hono'
+import { type ConnectStatus, connectStatus } from '../../../admin/connections/connect/connect-status.ts'
+import { startConnect } from '../../../admin/connections/connect/start-connect.ts'
 import {
   type ConnectionRow,
   changeConnection,
@@ -8,12 +10,7 @@ import {
   removeConnection,
   shareConnection,
   unshareConnection,
-} from '../../../integrations/connections/administration.ts'
-import {
-  type ConnectStatus,
-  connectStatus,
-} from '../../../integrations/connections/connect/connect-status.ts'
-import { startConnect } from '../../../integrations/connections/connect/start-connect.ts'
+} from '../../../admin/connections/connections.ts'
 import {
   connectionCreation,
   connectionListQuery,

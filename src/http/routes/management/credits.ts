@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { grantCredits, readCredits } from '../../../governance/administration/credits.ts'
+import { grantCredits, readCredits } from '../../../admin/credits.ts'
 import { creditGrant } from '../../../wire/management.ts'
 import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'

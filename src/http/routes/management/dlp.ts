@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import type { VersionRow } from '../../../governance/administration/dlp-policies.store.ts'
+import type { VersionRow } from '../../../admin/dlp-policies.store.ts'
 import {
   type CurrentPolicy,
   changePolicy,
@@ -9,9 +9,9 @@ import {
   readPolicy,
   readVersion,
   removePolicy,
-} from '../../../governance/administration/dlp-policies.ts'
-import { dryRunPolicy, tryPolicy } from '../../../governance/administration/dlp-trials.ts'
-import { BUILT_IN_DETECTORS } from '../../../governance/dlp/detectors/registry.ts'
+} from '../../../admin/dlp-policies.ts'
+import { dryRunPolicy, tryPolicy } from '../../../admin/dlp-trials.ts'
+import { BUILT_IN_DETECTORS } from '../../../dlp/detectors/registry.ts'
 import { policyCreation, policyDryRun, policyTrial, policyUpdate } from '../../../wire/dlp.ts'
 import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
-import { type GrantRow, selectGrants } from '../../../governance/administration/grants.store.ts'
-import { createGrant, removeGrant } from '../../../governance/administration/grants.ts'
+import { type GrantRow, selectGrants } from '../../../admin/grants.store.ts'
+import { createGrant, removeGrant } from '../../../admin/grants.ts'
 import { grantCreation, grantListQuery } from '../../../wire/management.ts'
 import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'

@@ -1,12 +1,12 @@
 import { Hono } from 'hono'
-import { type GroupRow, selectGroups } from '../../../governance/administration/groups.store.ts'
+import { type GroupRow, selectGroups } from '../../../admin/groups.store.ts'
 import {
   createGroup,
   listGroupMembers,
   readGroup,
   removeGroup,
   setGroupMember,
-} from '../../../governance/administration/groups.ts'
+} from '../../../admin/groups.ts'
 import { groupCreation } from '../../../wire/management.ts'
 import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'

@@ -4,7 +4,7 @@ import {
   type IntegrationGrantRow,
   listIntegrationGrants,
   removeIntegrationGrant,
-} from '../../../integrations/administration/integration-grants.ts'
+} from '../../../admin/integration-grants.ts'
 import { integrationGrantCreation, integrationGrantListQuery } from '../../../wire/integrations.ts'
 import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'

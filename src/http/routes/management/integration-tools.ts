@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { decideTools, readTools, switchTools } from '../../../integrations/administration/tools.ts'
+import { decideTools, readTools, switchTools } from '../../../admin/integration-tools.ts'
 import { toolDecision, toolSwitch } from '../../../wire/integrations.ts'
 import { noQuery } from '../../../wire/management-fields.ts'
 import type { AppEnv } from '../../context.ts'

@@ -1,4 +1,5 @@
 import { Hono } from 'hono'
+import { readCatalogues } from '../../../admin/integration-tools.ts'
 import {
   changeIntegration,
   createIntegration,
@@ -6,9 +7,8 @@ import {
   listIntegrations,
   readIntegration,
   removeIntegration,
-} from '../../../integrations/administration/integrations.ts'
-import { refreshIntegration } from '../../../integrations/administration/refresh-integration.ts'
-import { readCatalogues } from '../../../integrations/administration/tools.ts'
+} from '../../../admin/integrations.ts'
+import { refreshIntegration } from '../../../admin/refresh-integration.ts'
 import {
   integrationCreation,
   integrationListQuery,

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
-import { type KeyRow, selectKeys } from '../../../governance/administration/keys.store.ts'
-import { changeKey, createKey, readKey, revokeKey } from '../../../governance/administration/keys.ts'
+import { type KeyRow, selectKeys } from '../../../admin/keys.store.ts'
+import { changeKey, createKey, readKey, revokeKey } from '../../../admin/keys.ts'
 import { keyCreation, keyListQuery, keyUpdate } from '../../../wire/management.ts'
 import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'

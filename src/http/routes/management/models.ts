@@ -1,11 +1,5 @@
 import { Hono } from 'hono'
-import {
-  disableModel,
-  listModels,
-  type ModelRow,
-  putModel,
-  readModel,
-} from '../../../gateway/administration/models.ts'
+import { disableModel, listModels, type ModelRow, putModel, readModel } from '../../../admin/models.ts'
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { modelReplacement } from '../../../wire/catalogue.ts'
 import { isModelId, noQuery, pageQuery } from '../../../wire/management-fields.ts'

@@ -1,14 +1,7 @@
 import { Hono } from 'hono'
-import type { z } from 'zod'
-import {
-  type OrganizationRow,
-  selectOrganizations,
-} from '../../../governance/administration/organizations.store.ts'
-import {
-  changeOrganization,
-  createOrganization,
-  readOrganization,
-} from '../../../governance/administration/organizations.ts'
+import type * as z from 'zod'
+import { type OrganizationRow, selectOrganizations } from '../../../admin/organizations.store.ts'
+import { changeOrganization, createOrganization, readOrganization } from '../../../admin/organizations.ts'
 import { organizationCreation, organizationListQuery, organizationUpdate } from '../../../wire/management.ts'
 import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'

@@ -1,4 +1,4 @@
-import type { MemberRow } from '../../../governance/administration/members.store.ts'
+import type { MemberRow } from '../../../admin/members.store.ts'
 
 /** A member as the lists of users and of a group's members return it. */
 export const presentMember = (row: MemberRow) => ({

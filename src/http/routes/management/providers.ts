@@ -5,8 +5,8 @@ import {
   listProviders,
   type ProviderRow,
   readProvider,
-} from '../../../gateway/administration/providers.ts'
-import { forgetRefusal, readRefusal } from '../../../gateway/routes/provider-health.ts'
+} from '../../../admin/providers.ts'
+import { forgetRefusal, readRefusal } from '../../../gateway/upstreams/provider-health.ts'
 import { providerCreation, providerUpdate } from '../../../wire/catalogue.ts'
 import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'

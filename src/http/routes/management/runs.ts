@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
-import { readVersion } from '../../../agents/definitions/agents.ts'
+import { readVersion } from '../../../admin/agents.ts'
 import type { JudgeAnswer } from '../../../agents/evaluations/judge-answer.ts'
-import { cancelRun, rerunStep } from '../../../agents/runs/administration.ts'
+import { cancelRun, rerunStep } from '../../../agents/runs/change-run.ts'
 import {
   type AttemptRow,
   type RunRow,

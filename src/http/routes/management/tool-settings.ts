@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { readToolSettings, replaceToolSettings } from '../../../governance/administration/tool-settings.ts'
+import { readToolSettings, replaceToolSettings } from '../../../admin/tool-settings.ts'
 import { noQuery } from '../../../wire/management-fields.ts'
 import { toolSettings } from '../../../wire/tool-settings.ts'
 import type { AppEnv } from '../../context.ts'

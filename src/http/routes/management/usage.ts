@@ -4,7 +4,7 @@ import {
   selectUsageTotals,
   type UsageEventRow,
   type UsageTotals,
-} from '../../../governance/administration/records.store.ts'
+} from '../../../ledger/records/read-records.store.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import { usageEventQuery, usageQuery } from '../../../wire/records.ts'
 import type { AppEnv } from '../../context.ts'

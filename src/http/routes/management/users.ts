@@ -1,11 +1,6 @@
 import { Hono } from 'hono'
-import { selectMembers } from '../../../governance/administration/members.store.ts'
-import {
-  addMember,
-  changeMember,
-  readMember,
-  setEntitlement,
-} from '../../../governance/administration/members.ts'
+import { selectMembers } from '../../../admin/members.store.ts'
+import { addMember, changeMember, readMember, setEntitlement } from '../../../admin/members.ts'
 import { ENTITLEMENTS, userCreation, userListQuery, userUpdate } from '../../../wire/management.ts'
 import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'

@@ -1,10 +1,7 @@
 import { Hono } from 'hono'
-import { rotateRunInputs, rotateWebhookSecrets } from '../../../agents/rotate-secrets.ts'
-import { rotateProviderCredentials } from '../../../gateway/administration/rotate-credentials.ts'
-import { type Administration, audited } from '../../../governance/administration/administration.ts'
-import { rotateClientSecrets, rotateConnections } from '../../../integrations/vault/rotate-vault.ts'
+import { resealPage } from '../../../admin/reseal.ts'
+import { audited } from '../../../ledger/changes/audited-change.ts'
 import { currentKey } from '../../../lib/crypto.ts'
-import type { RotatedPage } from '../../../lib/rotated-page.ts'
 import { noQuery } from '../../../wire/management-fields.ts'
 import { encodeJsonCursor } from '../../../wire/page-cursor.ts'
 import {
@@ -16,16 +13,6 @@ import {
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
 import { administrationOf, deploymentScope } from './request.ts'
-
-type Rotate = (administration: Administration, after: string | null, limit: number) => Promise<RotatedPage>
-
-const ROTATIONS: Record<RotatedTable, Rotate> = {
-  connections: rotateConnections,
-  client_secrets: rotateClientSecrets,
-  providers: rotateProviderCredentials,
-  webhook_secrets: rotateWebhookSecrets,
-  run_inputs: rotateRunInputs,
-}
 
 /**
  * Rotation of the vault, a page of one kind of secrets at a time. It can be repeated from the beginning: what is sealed under
@@ -44,7 +31,7 @@ export const vaultRoutes = new Hono<AppEnv>()
         resource: `vault/${position.table}`,
         detail: { key_id: keyId, after: position.after, limit },
       },
-      () => ROTATIONS[position.table](administration, position.after, limit),
+      () => resealPage(administration, position.table, { after: position.after, limit }),
     )
     const next = nextPosition(position.table, page.next)
     return context.json({

@@ -1,10 +1,11 @@
 import { startAuthorization } from '@modelcontextprotocol/client'
-import { z } from 'zod'
+import * as z from 'zod'
 import { ApiError } from '../../../lib/api-error.ts'
 import { randomBase62 } from '../../../lib/ids.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import { markNeedsReauth } from '../../connections/connections.store.ts'
 import { CredentialsUnavailable, type Integration, type UpstreamCredential } from '../../types.ts'
+import { clientInformation, serverMetadata } from '../../vault/oauth-metadata.ts'
 import {
   type OAuthCredential,
   openCredential,
@@ -17,10 +18,8 @@ import {
   type Authorization,
   type AuthorizedUpstream,
   type ClientInformation,
-  clientInformation,
   discoverAuthorization,
   registerOwnClient,
-  serverMetadata,
 } from './authorization-server.ts'
 import { revokeGrant } from './revoke-grant.ts'
 import { endsSoon, tokenDigest } from './token-renewal.ts'

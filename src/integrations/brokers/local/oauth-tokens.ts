@@ -58,16 +58,19 @@ export async function exchangeCode(
       fetchFn: send,
     }),
   )
-  return { kind: 'oauth', origin, server, client, resource, ...obtained(tokens, null, now) }
+  const grant = { kind: 'oauth' as const, origin, server, client, resource }
+  return { ...grant, replacesRefused: false, ...obtained(tokens, null, now) }
 }
 
 /**
  * Renews the tokens of a credential. A refresh token that the server does not replace stays.
+ * @param replacesRefused whether the upstream has refused the access token.
  * @throws TokenRefused, also without a refresh token; BrokerError for a server that does not answer as it must.
  */
 export async function renewTokens(
   send: Send,
   credential: OAuthCredential,
+  replacesRefused: boolean,
   now: number,
 ): Promise<OAuthCredential> {
   const { server, client, resource, refreshToken } = credential
@@ -81,7 +84,7 @@ export async function renewTokens(
       fetchFn: send,
     }),
   )
-  return { ...credential, ...obtained(tokens, refreshToken, now) }
+  return { ...credential, replacesRefused, ...obtained(tokens, refreshToken, now) }
 }
 
 interface Tokens {

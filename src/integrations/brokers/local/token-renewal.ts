@@ -53,7 +53,7 @@ export interface RenewalStorage {
 
 /** A token that ends within this time is renewed before it is used. */
 export const EARLY_MS = 5 * 60_000
-/** A token that is refused this soon after it was obtained is not helped by another one. */
+/** A token that replaces a refused one, and is refused this soon itself, is not helped by another one. */
 const NEW_TOKEN_MS = 30_000
 /** After a failure the server is left alone for this time. */
 const PAUSE_MS = 5_000
@@ -113,12 +113,13 @@ export class TokenRenewal {
     const now = clock()
     if (!isDue(credential, refused, now)) return { kind: 'usable', credential }
     const version = row.credentialVersion
-    if (refused !== null && now - credential.obtainedAt < NEW_TOKEN_MS) return this.#dead(request, version)
+    if (isHopeless(credential, refused, now)) return this.#dead(request, version)
     if (this.#failure !== null && now - this.#failure.at < PAUSE_MS) {
       return whileAway(credential, refused, now, this.#failure.message)
     }
     try {
-      const renewed = await renewTokens(brokerFetch(configuration.EGRESS_ALLOW), credential, clock())
+      const send = brokerFetch(configuration.EGRESS_ALLOW)
+      const renewed = await renewTokens(send, credential, refused !== null, clock())
       this.#failure = null
       const columns = sealCredential(configuration.VAULT_KEYS, owner, renewed)
       const stored: Unsaved = { organizationId, connectionId, version, ...columns }
@@ -157,6 +158,13 @@ export class TokenRenewal {
 function isDue(credential: OAuthCredential, refused: string | null, now: number): boolean {
   return refused === null ? endsSoon(credential, now) : tokenDigest(credential) === refused
 }
+
+/** Whether the upstream refuses one token after the other: each call would renew them, and none would end that. */
+const isHopeless = (
+  { replacesRefused, obtainedAt }: OAuthCredential,
+  refused: string | null,
+  now: number,
+): boolean => refused !== null && replacesRefused && now - obtainedAt < NEW_TOKEN_MS
 
 /** A token that still lives is used while its server is away. */
 function whileAway(

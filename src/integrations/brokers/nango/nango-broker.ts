@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { ApiError } from '../../../lib/api-error.ts'
 import { markNeedsReauth } from '../../connections/connections.store.ts'
 import { CredentialsUnavailable, type Integration, type UpstreamCredential } from '../../types.ts'
@@ -50,9 +50,9 @@ export const nangoBroker: ConnectionBroker = {
 
   credentialOf: (deps, connection) => readCredential(deps, connection, false),
 
-  async reportRefused(deps, connection, refused) {
+  async reportRefused(deps, connection, refused, isReplacement) {
     try {
-      const current = await readCredential(deps, connection, true)
+      const current = isReplacement ? refused : await readCredential(deps, connection, true)
       if (Object.entries(current.headers).some(([name, value]) => refused.headers[name] !== value)) {
         return true
       }

@@ -1,4 +1,6 @@
-import { ApiError } from '../../../lib/api-error.ts'
+import { ApiError, invalidRequest } from '../../../lib/api-error.ts'
+import type { Slices } from '../../../lib/slices.ts'
+import { withoutTrailing } from '../../../lib/without-trailing.ts'
 import type { OperationBinding, ParameterBinding } from '../../types.ts'
 import { isRecord, type Json, resolved } from './references.ts'
 import { documentBudget, schemaConverter } from './schema-conversion.ts'
@@ -27,15 +29,23 @@ const RESERVED_HEADERS =
 
 /** Clients and models take no longer ones. */
 const LONGEST_NAME = 100
+/** Characters of an `operationId` or a path of which a name is made. */
+const LONGEST_NAME_SOURCE = 1_000
+const LONGEST_PATH = 2_000
+/** Operations that are looked at, tools or not. References let a short document have many with many parameters each. */
+const MOST_OPERATIONS = 10_000
+const MOST_PARAMETERS = 1_000
 
 /**
  * Turns the operations of a document into tools: `operationId` names them, parameters and body are their arguments.
- * Security is left to the connection. An operation that cannot be a tool does not hide the others.
+ * Security is left to the connection. An operation that cannot be a tool does not hide the others. Done in slices, of one
+ * operation each.
+ * @throws ApiError invalid_request for a document with too many operations.
  */
-export function operationTools(document: Json): DocumentTools {
+export function* operationTools(document: Json): Slices<DocumentTools> {
   const operations: OperationTool[] = []
   const left: string[] = []
-  const names = new Set<string>()
+  const names = new Map<string, number>()
   const budget = documentBudget()
   for (const [path, item] of Object.entries(document.paths as Json)) {
     for (const method of METHODS) {
@@ -43,13 +53,15 @@ export function operationTools(document: Json): DocumentTools {
         const whole = resolved(document, item)
         if (whole[method] === undefined) continue
         const convert = schemaConverter(document, budget)
-        const made = operationTool(document, { path, method, item: whole }, names, convert)
-        names.add(made.tool.name)
-        operations.push(made)
+        operations.push(operationTool(document, { path, method, item: whole }, names, convert))
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
-        left.push(`${method} ${path}: ${error.message.replace(/^document: /, '')}`)
+        left.push(`${method} ${path.slice(0, LONGEST_PATH)}: ${error.message.replace(/^document: /, '')}`)
       }
+      if (operations.length + left.length > MOST_OPERATIONS) {
+        throw invalidRequest(`document: has more than ${MOST_OPERATIONS} operations`)
+      }
+      yield
     }
   }
   return { operations, left }
@@ -65,9 +77,10 @@ interface Place {
 function operationTool(
   document: Json,
   place: Place,
-  taken: ReadonlySet<string>,
+  taken: Map<string, number>,
   convert: (schema: unknown) => Json,
 ): OperationTool {
+  if (place.path.length > LONGEST_PATH) throw invalidRequest('its path is too long')
   const operation = resolved(document, place.item[place.method])
   const parameters = parametersOf(document, place.item, operation)
   const properties: Json = {}
@@ -111,7 +124,9 @@ function operationTool(
 function parametersOf(document: Json, item: Json, operation: Json): Json[] {
   const byKey = new Map<string, Json>()
   for (const list of [item.parameters, operation.parameters]) {
-    for (const each of Array.isArray(list) ? list : []) {
+    if (!Array.isArray(list)) continue
+    if (list.length > MOST_PARAMETERS) throw invalidRequest(`it has more than ${MOST_PARAMETERS} parameters`)
+    for (const each of list) {
       const parameter = resolved(document, each)
       if (typeof parameter.name !== 'string' || !isPlace(parameter.in)) continue
       if (parameter.in === 'header' && RESERVED_HEADERS.test(parameter.name)) continue
@@ -172,17 +187,24 @@ function bodyOf(document: Json, operation: Json, convert: (schema: unknown) => J
   return { mediaType, schema: { ...description, ...schema }, isRequired: body.required === true }
 }
 
-/** `operationId`, or method and path, in characters that models' APIs take. */
-function operationName(operation: Json, { path, method }: Place, taken: ReadonlySet<string>): string {
+/**
+ * `operationId`, or method and path, in characters that models' APIs take.
+ * @param taken names that others have, with the last number that was put behind each.
+ */
+function operationName(operation: Json, { path, method }: Place, taken: Map<string, number>): string {
   const { operationId } = operation
   const given = typeof operationId === 'string' && operationId !== '' ? operationId : `${method}${path}`
-  const name =
-    given
-      .replace(/[^A-Za-z0-9_-]+/g, '_')
-      .replace(/^_+|_+$/g, '')
-      .slice(0, LONGEST_NAME) || method
-  if (!taken.has(name)) return name
-  for (let number = 2; ; number++) if (!taken.has(`${name}_${number}`)) return `${name}_${number}`
+  const plain = given.slice(0, LONGEST_NAME_SOURCE).replace(/[^A-Za-z0-9_-]+/g, '_')
+  const name = withoutTrailing(plain.replace(/^_+/, ''), '_').slice(0, LONGEST_NAME) || method
+  let number = taken.get(name)
+  let free = name
+  while (taken.has(free)) {
+    number = (number ?? 1) + 1
+    free = `${name}_${number}`
+  }
+  taken.set(name, number ?? 1)
+  taken.set(free, 1)
+  return free
 }
 
 function textsOf({ summary, description, deprecated }: Json, { path, method }: Place): Json {

@@ -3,6 +3,8 @@ import { isRecord, type Json } from './references.ts'
 
 /** Characters of a document as JSON. */
 const LARGEST_DOCUMENT = 5_000_000
+/** Characters of an address, before and after its variables are replaced. */
+const LONGEST_ADDRESS = 2_000
 
 /**
  * Checks that a document is one of OpenAPI 3.0 or 3.1.
@@ -35,11 +37,13 @@ export function serverUrl({ servers }: Json): string {
   if (typeof template !== 'string')
     throw invalidRequest('url: is required, since the document names no server')
   const variables = isRecord(server) && isRecord(server.variables) ? server.variables : {}
-  const url = template.replace(/\{([^{}]+)\}/g, (whole, name: string) => {
+  const url = template.slice(0, LONGEST_ADDRESS).replace(/\{([^{}]+)\}/g, (whole, name: string) => {
     const variable = variables[name]
-    return isRecord(variable) && typeof variable.default === 'string' ? variable.default : whole
+    const text = isRecord(variable) ? variable.default : undefined
+    return typeof text === 'string' && text.length <= LONGEST_ADDRESS ? text : whole
   })
-  if (!/^https?:\/\//.test(url) || url.includes('{')) {
+  const isTooLong = Math.max(template.length, url.length) > LONGEST_ADDRESS
+  if (!/^https?:\/\//.test(url) || url.includes('{') || isTooLong) {
     throw invalidRequest('url: is required, since the first server of the document has no whole address')
   }
   return url

@@ -7,16 +7,21 @@ export const isRecord = (value: unknown): value is Json =>
 
 /** References that refer to references. */
 const LONGEST_CHAIN = 16
+/** Characters of a reference, which is followed wherever it is reached. */
+const LONGEST_REFERENCE = 1_000
 
 /**
  * What a reference within a document refers to (RFC 6901).
- * @throws ApiError invalid_request for a reference to another document, and for one to nothing.
+ * @throws ApiError invalid_request for a reference to another document, for one to nothing, and for one that is too long.
  */
 export function resolvePointer(document: Json, reference: string): unknown {
   if (!reference.startsWith('#')) {
     throw invalidRequest(
       `document: ${quoted(reference)} refers to another document; make it one document first`,
     )
+  }
+  if (reference.length > LONGEST_REFERENCE) {
+    throw invalidRequest(`document: ${quoted(reference)} is longer than ${LONGEST_REFERENCE} characters`)
   }
   let value: unknown = document
   for (const part of reference.slice(1).split('/').slice(1)) {

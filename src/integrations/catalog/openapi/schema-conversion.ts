@@ -9,6 +9,11 @@ import { isRecord, type Json, resolvePointer } from './references.ts'
 /** Schemas in one definition, and in all of a document. */
 const MOST_NODES = 1_500
 const MOST_OF_DOCUMENT = 200_000
+/**
+ * Characters that are copied into one definition: a reference can copy the same ones many times. A definition with half of
+ * them is too large to be offered.
+ */
+const MOST_CHARACTERS = 128 * 1024
 /** References and members inside each other. */
 const DEEPEST = 24
 
@@ -36,7 +41,15 @@ const COPIED = [
 /** Schemas that may still be made. */
 interface SchemaBudget {
   left: number
-  ofDocument: { left: number }
+  characters: number
+  ofDocument: DocumentBudget
+}
+
+/** What the definitions of one document share. */
+interface DocumentBudget {
+  left: number
+  /** Characters of values that were measured: the same value may be copied many times. */
+  sizes: WeakMap<object, number>
 }
 
 interface Conversion {
@@ -47,15 +60,11 @@ interface Conversion {
   depth: number
 }
 
-/** What the definitions of one document share. */
-export const documentBudget = (): SchemaBudget['ofDocument'] => ({ left: MOST_OF_DOCUMENT })
+export const documentBudget = (): DocumentBudget => ({ left: MOST_OF_DOCUMENT, sizes: new WeakMap() })
 
-/** A converter of the schemas of one definition, which share its limit. */
-export function schemaConverter(
-  document: Json,
-  ofDocument: SchemaBudget['ofDocument'],
-): (schema: unknown) => Json {
-  const budget = { left: MOST_NODES, ofDocument }
+/** A converter of the schemas of one definition, which share its limits. */
+export function schemaConverter(document: Json, ofDocument: DocumentBudget): (schema: unknown) => Json {
+  const budget = { left: MOST_NODES, characters: MOST_CHARACTERS, ofDocument }
   return (schema) => converted(schema, { document, budget, inside: [], depth: 0 })
 }
 
@@ -64,13 +73,14 @@ function converted(schema: unknown, conversion: Conversion): Json {
   budget.left -= 1
   budget.ofDocument.left -= 1
   if (schema === false) return { not: {} }
-  const isOver = budget.left < 0 || budget.ofDocument.left < 0
+  const isOver = budget.left < 0 || budget.characters < 0 || budget.ofDocument.left < 0
   if (!isRecord(schema) || isOver || depth > DEEPEST) return {}
   const reference = schema.$ref
   if (typeof reference === 'string') return referenced(schema, reference, conversion)
   const inner = { ...conversion, depth: depth + 1 }
   const result: Json = {}
-  for (const member of COPIED) if (schema[member] !== undefined) result[member] = schema[member]
+  for (const member of COPIED)
+    if (schema[member] !== undefined && fits(schema[member], budget)) result[member] = schema[member]
   for (const member of ONE)
     if (schema[member] !== undefined) result[member] = convertedMember(schema[member], inner)
   for (const member of LISTS) {
@@ -84,18 +94,41 @@ function converted(schema: unknown, conversion: Conversion): Json {
   return withoutReadOnly(nullableType(exclusiveLimits(result, schema), schema), schema)
 }
 
+/** Whether a value can be copied. What does not fit is left out. */
+function fits(value: unknown, budget: SchemaBudget): boolean {
+  const size = sizeOf(value, budget.ofDocument.sizes)
+  if (size > budget.characters) return false
+  budget.characters -= size
+  return true
+}
+
+function sizeOf(value: unknown, sizes: DocumentBudget['sizes']): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return 1
+  const known = sizes.get(value)
+  if (known !== undefined) return known
+  const size = JSON.stringify(value).length
+  sizes.set(value, size)
+  return size
+}
+
 /** `additionalProperties` can be a boolean. */
 const convertedMember = (value: unknown, conversion: Conversion) =>
   typeof value === 'boolean' ? value : converted(value, conversion)
 
 const convertedMap = (map: Json, conversion: Conversion): Json =>
-  Object.fromEntries(Object.entries(map).map(([name, each]) => [name, converted(each, conversion)]))
+  Object.fromEntries(
+    Object.entries(map).map(([name, each]) => {
+      conversion.budget.characters -= name.length
+      return [name, converted(each, conversion)]
+    }),
+  )
 
 /** In 3.1, members beside a reference add to it; its description is the better one for this place. */
 function referenced(schema: Json, reference: string, conversion: Conversion): Json {
-  const { inside, document, depth } = conversion
+  const { inside, document, depth, budget } = conversion
   const { description } = schema
-  const own = typeof description === 'string' ? { description } : {}
+  const own = typeof description === 'string' && fits(description, budget) ? { description } : {}
   if (inside.includes(reference)) return { description: `As ${reference.split('/').at(-1)} above.`, ...own }
   const target = resolvePointer(document, reference)
   const inner = { ...conversion, inside: [...inside, reference], depth: depth + 1 }
@@ -129,15 +162,15 @@ function nullableType(result: Json, { nullable }: Json): Json {
 }
 
 /** What a server alone sets is no part of a request. */
-function withoutReadOnly(result: Json, { properties: given, required }: Json): Json {
+function withoutReadOnly(result: Json, { properties: given }: Json): Json {
   if (!isRecord(given) || !isRecord(result.properties)) return result
-  const readOnly = Object.keys(given).filter((name) => isRecord(given[name]) && given[name].readOnly === true)
-  if (readOnly.length === 0) return result
+  const isReadOnly = (name: string) =>
+    Object.hasOwn(given, name) && isRecord(given[name]) && given[name].readOnly === true
+  if (!Object.keys(given).some(isReadOnly)) return result
   const properties = Object.fromEntries(
-    Object.entries(result.properties).filter(([name]) => !readOnly.includes(name)),
+    Object.entries(result.properties).filter(([name]) => !isReadOnly(name)),
   )
-  const left = Array.isArray(required)
-    ? required.filter((name) => !readOnly.includes(String(name)))
-    : undefined
+  const { required } = result
+  const left = Array.isArray(required) ? required.filter((name) => !isReadOnly(String(name))) : undefined
   return { ...result, properties, ...(left && { required: left }) }
 }

@@ -1,40 +1,9 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { CatalogTool } from '../../../integrations/types.ts'
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { issueReason } from '../../../lib/schema-issues.ts'
 import type { ResponseSettings } from '../../../wire/responses.ts'
-
-/** An integration in the `tools` of a request (interface: Responses; the official type is `Mcp` of `openai`). */
-export interface McpEntry {
-  /** The public id of the integration. */
-  label: string
-  /** Names of tools, as the integration or as this service has them; null for all. */
-  allowed: readonly string[] | null
-  /** Only tools that their definition calls read-only. */
-  isReadOnly: boolean
-  approval: ApprovalChoice
-  /** The connection to use; null to resolve one. */
-  connectionId: string | null
-  /** Whether its tools are searched, and not listed to the model. */
-  isDeferred: boolean
-  /** Where it stands in the request, for errors. */
-  place: string
-}
-
-/** Which calls the request wants to approve. */
-export interface ApprovalChoice {
-  /** For tools that neither list names. */
-  others: 'always' | 'never'
-  always: ToolFilter
-  never: ToolFilter
-}
-
-/** A set of tools. */
-export interface ToolFilter {
-  names: readonly string[]
-  /** Whether tools that only read are in it. */
-  readOnly: boolean
-}
+import type { ApprovalChoice, McpEntry, ToolFilter } from '../../model/integration-tools.ts'
 
 const names = z.array(z.string().min(1).max(256)).max(2_000)
 const filter = z.looseObject({ tool_names: names.nullish(), read_only: z.boolean().nullish() })

@@ -1,22 +1,9 @@
-import type { Principal } from '../../../governance/principal.ts'
+import type { Principal } from '../../../identity/principal.ts'
 import type { CatalogTool } from '../../../integrations/types.ts'
+import type { McpEntry, OfferedTool, SearchScope } from '../../model/integration-tools.ts'
 import type { IntegrationTool } from '../hosted-tool.ts'
 import { needsApproval } from './approvals.ts'
-import { isAllowed, type McpEntry } from './mcp-entries.ts'
-
-/** A tool of an integration that a response offers to its model. Plain data, stored with the request. */
-export interface OfferedTool {
-  tool: CatalogTool
-  /** The connection that the request names; null to resolve one. */
-  connectionId: string | null
-  /** Whether a call ends the response with a request for approval. */
-  needsApproval: boolean
-}
-
-/** The integrations in which a search finds tools, as the request names them. */
-export interface SearchScope {
-  entries: readonly McpEntry[]
-}
+import { isAllowed } from './mcp-entries.ts'
 
 /** A tool of an entry that allows it; null for another one. */
 export function offeredFrom(

@@ -1,11 +1,11 @@
-import { hasScope, type Principal } from '../../../governance/principal.ts'
+import { hasScope, type Principal } from '../../../identity/principal.ts'
 import { type CatalogDeps, listIntegrations, listTools } from '../../../integrations/catalog/tool-catalog.ts'
 import type { CatalogTool } from '../../../integrations/types.ts'
 import { ApiError, invalidRequest } from '../../../lib/api-error.ts'
+import type { ApprovedCall, McpEntry, StoredTools } from '../../model/integration-tools.ts'
 import type { IntegrationTool, ToolSearch } from '../hosted-tool.ts'
-import type { ApprovedCall } from './approvals.ts'
-import { isAllowed, type McpEntry } from './mcp-entries.ts'
-import { integrationTool, type OfferedTool, offeredTool, type SearchScope } from './offered-tools.ts'
+import { isAllowed } from './mcp-entries.ts'
+import { integrationTool, offeredTool } from './offered-tools.ts'
 import { toolSearch } from './tool-search.ts'
 
 /** More tools than this, or longer definitions, are searched instead of listed: models choose badly among many. */
@@ -39,14 +39,6 @@ export async function requestedTools(
   ]
 }
 
-/** What is stored of the tools of integrations with a request. */
-export interface StoredTools {
-  offered: OfferedTool[]
-  search: SearchScope | null
-  /** Approved calls that were not made yet. */
-  approved: ApprovedCall[]
-}
-
 /** The tools of a request that continues after a restart. */
 export const storedTools = ({ offered, search }: StoredTools): Array<IntegrationTool | ToolSearch> => [
   ...offered.map(integrationTool),
@@ -54,22 +46,14 @@ export const storedTools = ({ offered, search }: StoredTools): Array<Integration
 ]
 
 /** What is stored of the tools of a request; undefined if it names no integration. */
-export function storedForm(
-  requested: ReadonlyArray<IntegrationTool | ToolSearch>,
-  approved: ApprovedCall[],
-): StoredTools | undefined {
+export function storedForm(requested: ReadonlyArray<IntegrationTool | ToolSearch>): StoredTools | undefined {
   if (requested.length === 0) return undefined
   const search = requested.find((tool) => tool.purpose === 'search')
   return {
     offered: requested.flatMap((tool) => (tool.purpose === 'integration' ? [tool.offered] : [])),
     search: search?.scope ?? null,
-    approved,
   }
 }
-
-/** Names of the tools of which calls are approved. */
-export const approvedNames = (stored: StoredTools | undefined): ReadonlySet<string> =>
-  new Set(stored?.approved.map(({ name }) => name))
 
 async function toolsOf(deps: CatalogDeps, principal: Principal, entries: readonly McpEntry[]) {
   const labels = entries.map(({ label }) => label)

@@ -1,6 +1,6 @@
 import type { IntegrationAnswer } from '../../../integrations/call-integration-tool.ts'
 import type { UpstreamToolResult } from '../../../integrations/types.ts'
-import type { ToolResult } from '../hosted-tool.ts'
+import type { ToolResult } from '../../model/tool-result.ts'
 
 /** Characters of an output. Models read the beginning; a tool has ways to ask for less. */
 const LONGEST_OUTPUT = 256 * 1024

@@ -1,11 +1,13 @@
-import { z } from 'zod'
-import type { Principal } from '../../../governance/principal.ts'
-import type { ToolAnswer } from '../../../integrations/call-tool.ts'
+import * as z from 'zod'
+import type { ToolAnswer } from '../../../calls/call-tool.ts'
+import type { Principal } from '../../../identity/principal.ts'
 import { type CatalogDeps, listTools } from '../../../integrations/catalog/tool-catalog.ts'
 import { rankTools } from '../../../integrations/platform-tools/tool-ranking.ts'
+import { inTurns } from '../../../lib/slices.ts'
+import type { OfferedTool, SearchScope } from '../../model/integration-tools.ts'
 import { readArguments } from '../arguments.ts'
 import type { ToolSearch } from '../hosted-tool.ts'
-import { type OfferedTool, offeredFrom, type SearchScope } from './offered-tools.ts'
+import { offeredFrom } from './offered-tools.ts'
 
 export const TOOL_SEARCH = 'search_tools'
 
@@ -59,7 +61,7 @@ export async function searchTools(
     (tool) => offeredFrom(principal, tool, scope) ?? [],
   )
   const byTool = new Map(tools.map((offered) => [offered.tool, offered]))
-  const ranked = rankTools([...byTool.keys()], query).slice(0, limit ?? DEFAULT_MATCHES)
+  const ranked = (await inTurns(rankTools([...byTool.keys()], query))).slice(0, limit ?? DEFAULT_MATCHES)
   const lines = ranked.map(({ name, definition }) => `${name}: ${definition.description ?? ''}`.trim())
   const output =
     ranked.length === 0

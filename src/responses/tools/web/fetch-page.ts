@@ -1,4 +1,4 @@
-import { type EgressRules, isHostAllowed } from '../../../governance/tool-rights.ts'
+import { type EgressRules, isHostAllowed } from '../../../identity/tool-rights.ts'
 import { joinBytes } from '../../../lib/byte-edits.ts'
 import { PartReader } from '../../../lib/bytes/read-bytes.ts'
 import { checkEgress, EgressError, isException, plainHost, safeFetch } from '../../../lib/safe-fetch.ts'
@@ -109,6 +109,16 @@ export function checkedPage(address: string, { allow, rules }: Pick<PageRequest,
   if (!isHostAllowed(rules, host))
     throw new EgressError(`${host}: not allowed by the rules of the organization`)
   return url
+}
+
+/** Whether a page may be opened at an address, by the rules of this moment. */
+export function mayOpenPage(address: string, rules: Pick<PageRequest, 'allow' | 'rules'>): boolean {
+  try {
+    return checkedPage(address, rules) !== null
+  } catch (error) {
+    if (error instanceof EgressError) return false
+    throw error
+  }
 }
 
 /** The network for public addresses would refuse what the operator has listed. */

@@ -1,6 +1,6 @@
 import type { ByteBudget } from '../../../lib/bytes/byte-budget.ts'
 import { inTurns, type Slices } from '../../../lib/slices.ts'
-import { visibleText } from '../visible-text.ts'
+import { visibleText } from '../../../lib/visible-text.ts'
 import { type FetchedPage, fetchPage, PageError, type PageRequest, tooManyPages } from './fetch-page.ts'
 import { type ReadablePage, readablePage } from './html/readable-page.ts'
 
@@ -15,7 +15,7 @@ const MOST_CHARACTERS = 1_000_000
 const SLICE_CHARACTERS = 64 * 1024
 /** How far a page is searched for its encoding, as in browsers. */
 const PRESCAN_BYTES = 1_024
-const META_CHARSET = /<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})/i
+const META_CHARSET = /<meta[^>]{0,200}?charset\s*=[\s"']*([\w.:-]{1,40})/i
 
 /** Memory for pages: the budget of an isolate, and the organization that takes part in it. */
 export interface PageRoom {

@@ -1,13 +1,14 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 import type { ByteBudget } from '../../../lib/bytes/byte-budget.ts'
 import { inTurns } from '../../../lib/slices.ts'
-import type { Members } from '../../item-types/item-type.ts'
+import type { WebAction } from '../../items/types/web-search-call.ts'
+import type { Members } from '../../model/types.ts'
 import type { HostedCall, HostedTool } from '../hosted-tool.ts'
-import { checkedPage, PAGE_LIMITS, type PageRequest } from './fetch-page.ts'
+import { mayOpenPage, PAGE_LIMITS, type PageRequest } from './fetch-page.ts'
 import { loadPage, type WebPage } from './load-page.ts'
 import type { PageStore } from './page-store.ts'
 import { findInPage, listLinks, type PageWindow, pageWindow } from './page-window.ts'
-import { findArguments, linksArguments, openArguments, runWebCall, type WebAction } from './web-call.ts'
+import { findArguments, linksArguments, openArguments, runWebCall } from './web-call.ts'
 
 export interface PageToolDeps extends Pick<PageRequest, 'allow' | 'publicNetwork' | 'limits'> {
   pages: PageStore
@@ -146,17 +147,9 @@ async function openedPage(
 ): Promise<WebPage> {
   const rules = call.rights.web
   const known = pages.get(call, address)
-  if (known && [address, known.url].every((url) => isStillAllowed(url, { allow, rules }))) return known
+  if (known && [address, known.url].every((url) => mayOpenPage(url, { allow, rules }))) return known
   const request = { allow, rules, publicNetwork, signal, ...(limits && { limits }) }
   const page = await loadPage(address, request, { budget, holder: call.owner.organizationId })
   pages.add(call, address, page)
   return page
-}
-
-function isStillAllowed(url: string, rules: Pick<PageRequest, 'allow' | 'rules'>): boolean {
-  try {
-    return checkedPage(url, rules) !== null
-  } catch {
-    return false
-  }
 }

@@ -1,4 +1,4 @@
-import type { EgressRules } from '../../../governance/tool-rights.ts'
+import type { EgressRules } from '../../../identity/tool-rights.ts'
 import { BrokenStreamError } from '../../../lib/bytes/read-bytes.ts'
 import type { HostedTool } from '../hosted-tool.ts'
 import { fetchPage, PageError, type PageRequest, readUpTo } from './fetch-page.ts'

@@ -1,8 +1,8 @@
-import { isHostAllowed } from '../../../governance/tool-rights.ts'
-import { plainHost } from '../../../lib/safe-fetch.ts'
+import type { WebAction } from '../../items/types/web-search-call.ts'
 import type { HostedTool } from '../hosted-tool.ts'
+import { mayOpenPage, type PageRequest } from './fetch-page.ts'
 import type { SearchProvider, SearchResult } from './search/search-provider.ts'
-import { runWebCall, searchArguments, type WebAction } from './web-call.ts'
+import { runWebCall, searchArguments } from './web-call.ts'
 
 const TIME_LIMIT_MS = 20_000
 
@@ -13,10 +13,15 @@ const DESCRIPTIONS = {
 }
 
 /**
- * `web_search`. Results on hosts that the rules of the organization do not allow are left out.
+ * `web_search`. Results that the caller may not open as pages are left out, by the same judgment.
  * @param price of a search, in micro-credits.
+ * @param allow exceptions to private addresses, as for pages.
  */
-export const searchTool = (provider: SearchProvider, price: number): HostedTool => ({
+export const searchTool = (
+  provider: SearchProvider,
+  price: number,
+  { allow }: Pick<PageRequest, 'allow'>,
+): HostedTool => ({
   purpose: 'hosted',
   family: 'web_search',
   definition: {
@@ -43,7 +48,7 @@ export const searchTool = (provider: SearchProvider, price: number): HostedTool 
       (values) => ({ action: actionOf(values?.query ?? '', []) }),
       async ({ query }) => {
         const { results: found, note } = await provider.search(query, call, signal)
-        const results = found.filter(({ url }) => isHostAllowed(call.rights.web, plainHost(new URL(url))))
+        const results = found.filter(({ url }) => mayOpenPage(url, { allow, rules: call.rights.web }))
         const output = [note, results.length === 0 ? 'No results.' : ''].filter(Boolean).join(' ')
         return { action: actionOf(query, results), ...(output !== '' && { output }), results }
       },

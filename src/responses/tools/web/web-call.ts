@@ -1,8 +1,9 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { ApiError } from '../../../lib/api-error.ts'
-import type { Members } from '../../item-types/item-type.ts'
+import type { ToolResult } from '../../model/tool-result.ts'
+import type { Members } from '../../model/types.ts'
 import { readArguments } from '../arguments.ts'
-import type { HostedCall, ToolResult } from '../hosted-tool.ts'
+import type { HostedCall } from '../hosted-tool.ts'
 import { PageError } from './fetch-page.ts'
 import { SearchError } from './search/search-provider.ts'
 
@@ -26,20 +27,6 @@ export const openArguments = z.object({ url, offset: z.coerce.number().int().min
 export const findArguments = z.object({ url, pattern: z.string().trim().min(1).max(LONGEST_PATTERN) })
 export const linksArguments = z.object({ url, filter: z.string().trim().max(LONGEST_PATTERN).nullish() })
 export const screenshotArguments = z.object({ url })
-
-/** One result of a `web_search_call`: of a search, or the text of a page. */
-export interface WebResult {
-  title: string
-  url: string
-  snippet?: string
-  text?: string
-}
-
-/** The action of a `web_search_call`, as in the official types. `offset` is ours. */
-export type WebAction =
-  | { type: 'search'; query: string; queries: string[]; sources?: Array<{ type: 'url'; url: string }> }
-  | { type: 'open_page'; url: string; offset?: number }
-  | { type: 'find_in_page'; url: string; pattern: string }
 
 /**
  * Runs a call whose failure is a result for the model.

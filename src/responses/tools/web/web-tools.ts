@@ -42,7 +42,7 @@ export function webTools({
     ...(limits && { limits }),
   }
   return [
-    searchTool(configuredSearch(configuration, pages), configuration.SEARCH_PRICE),
+    searchTool(configuredSearch(configuration, pages), configuration.SEARCH_PRICE, page),
     ...pageTools(page),
     ...(browser ? [screenshotTool(browser, page)] : []),
   ]

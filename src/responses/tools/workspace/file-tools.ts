@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Operations, Repeated } from '../../../workspace/contract.ts'
 import { WORKSPACE_LIMITS } from '../../../workspace/limits.ts'
 import { readArguments, strictParameters } from '../arguments.ts'
@@ -150,7 +150,6 @@ function fileTool<Name extends FileOperation, Schema extends z.ZodObject>(
     timeLimit: 2 * TIME_LIMIT_MS,
     async run({ owner, workspaceId, responseId, callId, arguments: json }, signal) {
       const members = request(readArguments(schema, json))
-      // Operations that only read ignore the id.
       const body = { ...members, callId: `${responseId}/${callId}` } as unknown as Operations[Name]['request']
       const result = await workspaceOf(owner, workspaceId).run(operation, body, {
         signal,
@@ -178,8 +177,12 @@ function listText({ files, more }: Operations['list']['result']): string {
   return [...lines, ...(more ? ['[more files are not listed]'] : [])].join('\n')
 }
 
-function searchText({ matches, more }: Operations['search']['result']): string {
-  if (matches.length === 0) return more ? 'No match in the files that were searched.' : 'No line matches.'
+function searchText({ matches, more, unsearched }: Operations['search']['result']): string {
   const lines = matches.map(({ path: file, line, text }) => `${file}:${line}: ${text}`)
+  if (unsearched) return [...lines, UNSEARCHED].join('\n')
+  if (matches.length === 0) return more ? 'No match in the files that were searched.' : 'No line matches.'
   return [...lines, ...(more ? ['[more matches are not listed; search fewer files]'] : [])].join('\n')
 }
+
+const UNSEARCHED =
+  '[not all text was searched: the search had reached its limit. Search fewer files, or with a simpler pattern; use the shell for long lines.]'

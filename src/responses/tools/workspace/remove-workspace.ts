@@ -1,8 +1,8 @@
 import type { Database } from '../../../../schema/database.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
+import type { Owner } from '../../model/types.ts'
 import { isEmptyConversation } from '../../store/delete-response.store.ts'
-import type { Owner } from '../../types.ts'
 import type { WorkspaceOf } from './workspace-client.ts'
 
 interface RemovalDeps {

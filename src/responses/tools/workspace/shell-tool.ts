@@ -1,5 +1,5 @@
-import { z } from 'zod'
-import { objectIn } from '../../../gateway/translation/json.ts'
+import * as z from 'zod'
+import { objectIn } from '../../../gateway/protocols/json.ts'
 import { SHELL_LIMITS, WORKSPACE_LIMITS } from '../../../workspace/limits.ts'
 import { readArguments, strictParameters } from '../arguments.ts'
 import type { HostedTool } from '../hosted-tool.ts'

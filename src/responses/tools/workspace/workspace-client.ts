@@ -1,7 +1,7 @@
 import { ApiError } from '../../../lib/api-error.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import type { Operation, Operations } from '../../../workspace/contract.ts'
-import type { Owner } from '../../types.ts'
+import type { Owner } from '../../model/types.ts'
 
 /** The binding of the script of tools. */
 export interface ToolsService {

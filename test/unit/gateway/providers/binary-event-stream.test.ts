@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { Inspection, passAllEngine } from '../../../../src/dlp/inspection.ts'
 import { messages } from '../../../../src/gateway/protocols/messages.ts'
-import { Inspection, passAllEngine } from '../../../../src/governance/dlp/inspection.ts'
 import { drained } from '../../../../src/lib/slices.ts'
 import { encodeFrame, type FrameReader, parseFrame, type SseFrame } from '../../../../src/lib/sse.ts'
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { Json } from '../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../src/gateway/protocols/json.ts'
 import { provideIdentityStream } from '../identity-stream.ts'
 import { SeededRandom } from './events/seeded-random.ts'
 import { assembled } from './fidelity/assemble.ts'

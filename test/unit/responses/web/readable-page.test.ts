@@ -22,11 +22,18 @@ describe('the text of a page', () => {
     ['tables', '<table><tr><th>a<th>b<tr><td><p>1</p><td>2<br>3</table>', '| a | b\n| 1 | 2 3'],
     [
       'references',
-      '&copy;&nbsp;&#8364;&#x20AC;&#128;&eacute;&Omega;&nosuch;&amp',
-      '©\u00a0€€€éΩ&nosuch;&amp',
+      '&copy;&nbsp;&#8364;&#x20AC;&#128;&eacute;&Omega;&nosuch;&amp &nGt;',
+      '©\u00a0€€€éΩ&nosuch;& ≫⃒',
     ],
     ['broken tags', 'a < b <3 <p class="x>c</p>d', 'a < b <3'],
     ['comments and declarations', '<!doctype html>a<!-- <p>b --><!-->c<?xml x?>d', 'acd'],
+    ['text after a drawing', `<p>a</p><svg>${'<path/>'.repeat(600)}</svg><p>b</p>`, 'a\n\nb'],
+    ['text after an empty title of a drawing', '<p>a<svg><title/><path/></svg>b', 'ab'],
+    [
+      'text after hidden elements of the greatest depth',
+      `<p>a</p><div>${'<b>'.repeat(600)}x<b hidden>h</b>y${'</b>'.repeat(600)}</div><p>b</p>`,
+      'a\n\nxy\n\nb',
+    ],
     ['scripts and styles', 'a<script>"</p>"<p>b</script><STYLE>c</style >d<noscript>e</noscript>f', 'adf'],
     ['a script without an end', 'a<script>b<p>c', 'a'],
     [
@@ -49,6 +56,11 @@ describe('the text of a page', () => {
     ['transparent', '<p style="color:transparent">x</p>'],
     ['off the screen', '<p style="position:absolute;left:-9999px">x</p>'],
     ['without a size', '<p style="overflow:hidden;height:0px">x</p>'],
+    ['opacity: 0 in another form', '<p style="opacity : 0e1 ! important ; color: red">x</p>'],
+    ['a clipped area', '<p style="clip:rect( 0 , 0, 0, 0)">x</p>'],
+    ['a clipped path', '<p style="CLIP-PATH: inset( 50% )">x</p>'],
+    ['a scale of 0', '<p style="transform: scale( 0 )">x</p>'],
+    ['a text outside of its box', '<p style="text-indent:-999em">x</p>'],
     ['escaped styles', '<p style="d\\69splay:none">x</p>'],
     ['commented styles', '<p style="display/**/:none">x</p>'],
     ['a class of screen readers', '<p class="big sr-only">x</p>'],
@@ -62,15 +74,31 @@ describe('the text of a page', () => {
     expect(text(`<p>a</p>${html}<p>b</p>`)).toBe('a\n\nb')
   })
 
-  it.each(['opacity:0.5', 'font-size:.9em', 'min-width:0', 'left:-10px', 'display:block', 'font-size:10px'])(
-    'has what is visible with %s',
-    (style) => {
-      expect(text(`<p style="${style}">x</p>`)).toBe('x')
-    },
-  )
+  it.each([
+    'opacity:0.5',
+    'font-size:.9em',
+    'min-width:0',
+    'left:-10px',
+    'display:block',
+    'font-size:10px',
+    'text-indent:-10px',
+  ])('has what is visible with %s', (style) => {
+    expect(text(`<p style="${style}">x</p>`)).toBe('x')
+  })
 
   it('has characters that are visible', () => {
     expect(text('<p>a&#8203;b&#x202e;c&#917569;</p>')).toBe('abc')
+  })
+
+  it('is the same wherever a tag, a reference or a character is cut by the reader', () => {
+    const html =
+      '<p title="a>b" style=\'opacity:0\'>h</p><p>x &amp;&#128512;😀 <!-- c --> y</p><script>z</scrip></script>w'
+    const expected = text(html)
+    expect(expected).toBe('x &😀😀 y\n\nw')
+    for (let before = 4_096 - html.length; before <= 4_096; before++) {
+      expect(text(`${' '.repeat(before)}${html}`)).toBe(expected)
+    }
+    expect(text(`${'x'.repeat(32 * 1_024 - 1)}\u{e0041}y`)).toMatch(/xy$/)
   })
 
   it('is that of the main element, else of the article, else without navigation', () => {

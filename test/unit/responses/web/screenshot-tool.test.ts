@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { EgressRules } from '../../../../src/governance/tool-rights.ts'
+import type { EgressRules } from '../../../../src/identity/tool-rights.ts'
 import { PageStore } from '../../../../src/responses/tools/web/page-store.ts'
 import {
   type BrowserBinding,

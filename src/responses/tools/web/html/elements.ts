@@ -1,11 +1,10 @@
+import { hidesText } from './hiding-styles.ts'
 import type { Attributes } from './html-tokens.ts'
 
 const names = (text: string): ReadonlySet<string> => new Set(text.split(' '))
 
 /** Elements without content. */
 export const VOID = names('area base br col embed hr img input link meta param source track wbr')
-/** Elements whose content is text. Only that of `title` is used. */
-export const RAW_TEXT = names('script style title textarea noscript iframe noembed noframes xmp plaintext')
 /** Elements whose content is no text of the page. */
 const UNREAD = names(
   'template svg math select datalist audio video canvas object button map progress meter frameset head',
@@ -43,9 +42,6 @@ export function flagsIn(name: string, attributes: Attributes, around: number): n
   return flags
 }
 
-/** Styles with which text is in a page and not on a screen. */
-const HIDING_STYLE =
-  /(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|content-visibility\s*:\s*hidden|opacity\s*:\s*0*(?:\.0*)?%?\s*(?:;|!|$)|font-size\s*:\s*(?:0*(?:\.0*)?(?:r?em|%|ex|ch|vw|vh)?|[01]?(?:\.\d*)?(?:px|pt))\s*(?:;|!|$)|color\s*:\s*transparent|clip\s*:\s*rect\(\s*[01](?:px)?[\s,]|clip-path\s*:\s*inset\(\s*(?:50|100)%|text-indent\s*:\s*-\d{3}|(?:left|top|right|bottom|margin-left)\s*:\s*-\d{4}|transform\s*:\s*scale\(\s*0\s*[,)]|(?:max-)?(?:width|height)\s*:\s*0+(?:px)?\s*(?:;|!|$))/
 /** Classes with which common style sheets hide text. */
 const HIDING_CLASSES = names(
   'sr-only visually-hidden visuallyhidden screen-reader-text screen-reader-only d-none is-hidden invisible u-hidden element-invisible',
@@ -55,9 +51,7 @@ const HIDING_CLASSES = names(
 function isHidden(name: string, attributes: Attributes): boolean {
   if (attributes.hidden !== undefined || attributes['aria-hidden']?.toLowerCase() === 'true') return true
   if (name === 'dialog' && attributes.open === undefined) return true
-  const style = attributes.style?.toLowerCase() ?? ''
-  // Escapes and comments would hide a property from the pattern, and have no other use in an attribute.
-  if (style.includes('\\') || style.includes('/*') || HIDING_STYLE.test(style)) return true
+  if (hidesText(attributes.style ?? '')) return true
   return (attributes.class ?? '').split(/\s+/).some((one) => HIDING_CLASSES.has(one.toLowerCase()))
 }
 

@@ -1,4 +1,4 @@
-import { decodeEntities } from './entities.ts'
+import { Tokenizer, type TokenizerCallbacks } from 'htmlparser2'
 
 /** The attributes that are read. */
 export type Attributes = Partial<Record<(typeof READ_ATTRIBUTES)[number], string>>
@@ -7,144 +7,188 @@ export type HtmlToken =
   | { kind: 'text'; text: string }
   | { kind: 'open'; name: string; attributes: Attributes }
   | { kind: 'close'; name: string }
+  /** The content of a `title` element, of which the beginning is read. */
+  | { kind: 'title'; text: string }
+  /** So many further characters of the source were read, with or without a token. */
+  | { kind: 'read'; characters: number }
 
 const READ_ATTRIBUTES = ['href', 'hidden', 'style', 'class', 'role', 'aria-hidden', 'open', 'start'] as const
 const READ: ReadonlySet<string> = new Set(READ_ATTRIBUTES)
+/** Elements whose content is text. The tokenizer ends it at their end tag. */
+const RAW_TEXT = new Set(
+  ['script', 'style', 'title', 'textarea', 'iframe', 'noembed', 'noframes', 'xmp', 'plaintext'], // biome-ignore format: a list
+)
+/** Browsers that run scripts do not read what is in it. */
+const SKIPPED = 'noscript'
+/** Elements in which tags end themselves with `/>`, and no element is raw text. */
+const FOREIGN = new Set(['svg', 'math'])
+
 const LONGEST_VALUE = 4_000
 const LONGEST_NAME = 40
+const LONGEST_TITLE = 1_200
 /** Characters of one text token: longer texts are several tokens, so that the work on each is short. */
 const LONGEST_TEXT = 32 * 1024
-
 /** Further attributes of a tag are left out. */
 const MOST_ATTRIBUTES = 200
-
-const [SLASH, LESS, EQUALS, GREATER] = [47, 60, 61, 62]
-const SPACES = /[ \t\n\f\r]*/y
-const TAG_NAME = /[^ \t\n\f\r/>]*/y
-const BEFORE_ATTRIBUTE = /[ \t\n\f\r/]*/y
-const ATTRIBUTE_NAME = /[^ \t\n\f\r/>=]*/y
-const UNQUOTED = /[^ \t\n\f\r>]*/y
-const WITHIN_TAG = /[^>]*/y
+/** Characters that are tokenized at once. */
+const TOKENIZED_LENGTH = 4 * 1024
 
 /**
- * Splits HTML into tags and texts (https://html.spec.whatwg.org/multipage/parsing.html#tokenization). Comments and
- * declarations are left out. No character is read more than a fixed number of times, whatever the source is.
+ * Splits HTML into tags and texts (https://html.spec.whatwg.org/multipage/parsing.html#tokenization), slice by slice.
+ * References to characters are decoded; comments and declarations are left out, and so is a tag without an end. No
+ * character is read more than a fixed number of times, whatever the source is.
  */
-export class HtmlTokens {
+export function* htmlTokens(source: string): Generator<HtmlToken, void, void> {
+  const collected = new CollectedTokens(source)
+  const tokenizer = new Tokenizer({}, collected)
+  for (let at = 0; at < source.length; at += TOKENIZED_LENGTH) {
+    tokenizer.write(source.slice(at, at + TOKENIZED_LENGTH))
+    yield* collected.take()
+    yield { kind: 'read', characters: TOKENIZED_LENGTH }
+  }
+  tokenizer.end()
+  yield* collected.take()
+}
+
+/** The tokens of a slice. Positions are those of the whole source, since a tag may begin in an earlier slice. */
+class CollectedTokens implements TokenizerCallbacks {
   readonly #source: string
-  #at = 0
+  #tokens: HtmlToken[] = []
+  #text = ''
+  #name = ''
+  #attributes: Attributes = {}
+  #attributeCount = 0
+  /** The attribute that is being read, if it is one of those that count. */
+  #attribute: keyof Attributes | null = null
+  #value = ''
+  /** The element of raw text that is open. */
+  #raw: string | null = null
+  #skips = false
+  /** Number of open elements of foreign content. */
+  #foreign = 0
 
   constructor(source: string) {
     this.#source = source
   }
 
-  /** How far the source is read, in UTF-16 units. */
-  get position(): number {
-    return this.#at
+  take(): HtmlToken[] {
+    const tokens = this.#tokens
+    this.#tokens = []
+    return tokens
   }
 
-  /** @returns null at the end. */
-  next(): HtmlToken | null {
-    while (this.#at < this.#source.length) {
-      const after = this.#source.charCodeAt(this.#at + 1)
-      if (this.#source.charCodeAt(this.#at) !== LESS || !beginsMarkup(after)) return this.#text()
-      if (isLetter(after)) {
-        const tag = this.#tag(1)
-        if (tag) return { kind: 'open', ...tag }
-      } else if (after === SLASH && isLetter(this.#source.charCodeAt(this.#at + 2))) {
-        const tag = this.#tag(2)
-        if (tag) return { kind: 'close', name: tag.name }
-      } else this.#skipDeclaration()
-    }
-    return null
+  isInForeignContext(): boolean {
+    return this.#foreign > 0
   }
 
-  /** Reads the content of an element whose content is text, such as a script, up to its end tag or to the end. */
-  rawText(name: string): string {
-    const start = this.#at
-    const end = new RegExp(`</${name}(?=[\\s/>])`, 'gi')
-    end.lastIndex = start
-    this.#at = end.exec(this.#source)?.index ?? this.#source.length
-    return this.#source.slice(start, this.#at)
+  ontext(start: number, end: number): void {
+    if (this.#raw === null || this.#raw === 'title') this.#append(this.#source.slice(start, end))
   }
 
-  #text(): HtmlToken {
-    const start = this.#at
-    const most = start + LONGEST_TEXT
-    let end = start
-    do {
-      end = this.#source.indexOf('<', end + 1)
-      if (end < 0) end = this.#source.length
-    } while (end < most && end < this.#source.length && !beginsMarkup(this.#source.charCodeAt(end + 1)))
-    this.#at = Math.min(end, most)
-    return { kind: 'text', text: decodeEntities(this.#source.slice(start, this.#at)) }
+  ontextentity(code: number): void {
+    if (this.#raw === null || this.#raw === 'title') this.#append(String.fromCodePoint(code))
   }
 
-  /** A comment lasts to `-->`, everything else to `>`. Without an end, both last to the end. */
-  #skipDeclaration(): void {
-    const comment = this.#source.startsWith('<!--', this.#at)
-    // `<!-->` is a comment too.
-    const end = comment ? this.#source.indexOf('-->', this.#at + 2) : this.#source.indexOf('>', this.#at)
-    this.#at = end < 0 ? this.#source.length : end + (comment ? 3 : 1)
+  onopentagname(start: number, end: number): void {
+    this.#name = this.#nameAt(start, end)
+    this.#attributes = {}
+    this.#attributeCount = 0
   }
 
-  /** @param offset of the name. @returns null for a tag without an end, which is left out. */
-  #tag(offset: number): { name: string; attributes: Attributes } | null {
-    const start = this.#at + offset
-    this.#at = start
-    this.#skip(TAG_NAME)
-    const name = this.#source.slice(start, Math.min(this.#at, start + LONGEST_NAME)).toLowerCase()
-    const attributes: Attributes = {}
-    for (let count = 0; ; count++) {
-      this.#skip(BEFORE_ATTRIBUTE)
-      if (count === MOST_ATTRIBUTES) this.#skip(WITHIN_TAG)
-      if (this.#at >= this.#source.length) return null
-      if (this.#source.charCodeAt(this.#at) === GREATER) {
-        this.#at++
-        return { name, attributes }
-      }
-      this.#attribute(attributes)
-    }
-  }
-
-  #attribute(attributes: Attributes): void {
-    const start = this.#at++
-    this.#skip(ATTRIBUTE_NAME)
-    const name = this.#source.slice(start, Math.min(this.#at, start + LONGEST_NAME)).toLowerCase()
-    this.#skip(SPACES)
-    const value = this.#source.charCodeAt(this.#at) === EQUALS ? this.#value() : ''
+  onattribname(start: number, end: number): void {
+    const name = this.#nameAt(start, end)
     // The first one of a name counts.
-    if (READ.has(name) && !(name in attributes)) attributes[name as keyof Attributes] = decodeEntities(value)
+    const counts = READ.has(name) && !(name in this.#attributes) && this.#attributeCount < MOST_ATTRIBUTES
+    this.#attribute = counts ? (name as keyof Attributes) : null
+    this.#attributeCount++
+    this.#value = ''
   }
 
-  #value(): string {
-    this.#at++
-    this.#skip(SPACES)
-    const quote = this.#source[this.#at]
-    const quoted = quote === '"' || quote === "'"
-    const start = quoted ? this.#at + 1 : this.#at
-    let end = start
-    if (quoted) {
-      end = this.#source.indexOf(quote, start)
-      if (end < 0) end = this.#source.length
-      this.#at = end + 1
-    } else {
-      this.#skip(UNQUOTED)
-      end = this.#at
+  onattribdata(start: number, end: number): void {
+    const room = LONGEST_VALUE - this.#value.length
+    if (this.#attribute !== null && room > 0)
+      this.#value += this.#source.slice(start, Math.min(end, start + room))
+  }
+
+  onattribentity(code: number): void {
+    if (this.#attribute !== null && this.#value.length < LONGEST_VALUE)
+      this.#value += String.fromCodePoint(code)
+  }
+
+  onattribend(): void {
+    if (this.#attribute !== null) this.#attributes[this.#attribute] = this.#value
+  }
+
+  onopentagend(): void {
+    const name = this.#name
+    if (this.#skips) return
+    if (name === SKIPPED) this.#skips = true
+    else if (this.#foreign === 0 && RAW_TEXT.has(name)) this.#beginRaw(name)
+    else {
+      if (FOREIGN.has(name)) this.#foreign++
+      this.#add({ kind: 'open', name, attributes: this.#attributes })
     }
-    return this.#source.slice(start, Math.min(end, start + LONGEST_VALUE))
   }
 
-  /** @param run a sticky pattern that matches at every place. */
-  #skip(run: RegExp): void {
-    run.lastIndex = this.#at
-    run.exec(this.#source)
-    this.#at = Math.max(this.#at, run.lastIndex)
+  onselfclosingtag(): void {
+    // Elsewhere the slash means nothing.
+    if (this.#foreign === 0 && !FOREIGN.has(this.#name)) this.onopentagend()
+  }
+
+  onclosetag(start: number, end: number): void {
+    const name = this.#nameAt(start, end)
+    if (this.#raw !== null) this.#endRaw()
+    else if (this.#skips) this.#skips = name !== SKIPPED
+    else {
+      if (FOREIGN.has(name)) this.#foreign = Math.max(0, this.#foreign - 1)
+      this.#add({ kind: 'close', name })
+    }
+  }
+
+  onend(): void {
+    if (this.#raw === null) this.#flush(this.#text.length)
+    else this.#endRaw()
+  }
+
+  oncomment(): void {}
+  oncdata(): void {}
+  ondeclaration(): void {}
+  onprocessinginstruction(): void {}
+
+  #nameAt(start: number, end: number): string {
+    return this.#source.slice(start, Math.min(end, start + LONGEST_NAME)).toLowerCase()
+  }
+
+  #append(text: string): void {
+    if (this.#skips || (this.#raw !== null && this.#text.length >= LONGEST_TITLE)) return
+    this.#text += text
+    if (this.#raw !== null) return
+    while (this.#text.length >= LONGEST_TEXT) {
+      // A character of two units stays whole.
+      const isInside = (this.#text.charCodeAt(LONGEST_TEXT - 1) & 0xfc00) === 0xd800
+      this.#flush(isInside ? LONGEST_TEXT - 1 : LONGEST_TEXT)
+    }
+  }
+
+  /** Adds the first units of the collected text as a token. */
+  #flush(length: number): void {
+    if (length > 0) this.#tokens.push({ kind: 'text', text: this.#text.slice(0, length) })
+    this.#text = this.#text.slice(length)
+  }
+
+  #add(token: HtmlToken): void {
+    this.#flush(this.#text.length)
+    this.#tokens.push(token)
+  }
+
+  #beginRaw(name: string): void {
+    this.#flush(this.#text.length)
+    this.#raw = name
+  }
+
+  #endRaw(): void {
+    if (this.#raw === 'title') this.#tokens.push({ kind: 'title', text: this.#text })
+    this.#text = ''
+    this.#raw = null
   }
 }
-
-const isLetter = (code: number): boolean => (code | 32) >= 97 && (code | 32) <= 122
-
-/** Whether `<` and this character begin a tag, a comment or a declaration. */
-const beginsMarkup = (code: number): boolean =>
-  isLetter(code) || code === SLASH || code === 33 /* ! */ || code === 63 /* ? */

@@ -1,86 +1,82 @@
-import { BLOCK, CLOSED_BY, flagsIn, HIDDEN, TABLE_PARTS } from './elements.ts'
-import type { Attributes } from './html-tokens.ts'
+import { BLOCK, CLOSED_BY, TABLE_PARTS } from './elements.ts'
 
 export interface OpenElement {
   name: string
   block: boolean
-  flags: number
 }
 
-/** As in browsers (https://chromium.googlesource.com/chromium/src: `kMaximumHTMLParserDOMTreeDepth`). Text deeper than this is left out. */
-const DEEPEST = 512
-const STRUCTURE = new Set([...TABLE_PARTS, 'body', 'html'])
-const SCOPES = new Set(['td', 'th', 'table', 'caption'])
+/** As in browsers (https://chromium.googlesource.com/chromium/src: `kMaximumHTMLParserDOMTreeDepth`). */
+export const DEEPEST = 512
+const STRUCTURE: ReadonlySet<string> = new Set([...TABLE_PARTS, 'body', 'html'])
+const SCOPES: ReadonlySet<string> = new Set(['td', 'th', 'table', 'caption'])
 
-/** The elements around the current place. Tags that are missing or wrongly nested are treated as browsers treat them. */
+/**
+ * The elements around the current place. Tags that are missing or wrongly nested are treated as browsers treat them. What a
+ * tag closes is found without a search through the open elements: pages choose how many are open.
+ */
 export class OpenElements<Element extends OpenElement> {
   readonly #stack: Element[] = []
-  /** Blocks and hidden elements that are open beyond the depth. */
-  #beyond = 0
-  readonly #closed: (element: Element) => void
+  /** Depths of the open elements by name, and of all blocks: the innermost last. */
+  readonly #depths = new Map<string, number[]>()
+  readonly #blocks: number[] = []
 
-  /** @param closed called for each element that ends, innermost first. */
-  constructor(closed: (element: Element) => void) {
-    this.#closed = closed
-  }
-
-  get flags(): number {
-    return this.#beyond > 0 ? HIDDEN : (this.innermost?.flags ?? 0)
+  get depth(): number {
+    return this.#stack.length
   }
 
   get innermost(): Element | undefined {
     return this.#stack.at(-1)
   }
 
-  /** Opens an element, after closing those that it ends. @param element of the opened one. */
-  open(name: string, attributes: Attributes, element: (base: OpenElement) => Element): void {
-    const block = BLOCK.has(name)
-    if (this.#beyond === 0) this.#closeBefore(name, block)
-    const flags = flagsIn(name, attributes, this.flags)
-    if (this.#stack.length < DEEPEST && this.#beyond === 0) this.#stack.push(element({ name, block, flags }))
-    else if (block || flags & HIDDEN) this.#beyond++
+  push(element: Element): void {
+    const depth = this.#stack.push(element) - 1
+    const depths = this.#depths.get(element.name)
+    if (depths) depths.push(depth)
+    else this.#depths.set(element.name, [depth])
+    if (element.block) this.#blocks.push(depth)
   }
 
-  close(name: string): void {
-    const block = BLOCK.has(name)
-    if (this.#beyond > 0) {
-      if (block) this.#beyond--
-      return
-    }
-    // The end of an inline element does not end a block, nor that of a block the cell around it.
-    this.#closeInnermost(
-      (open) => open.name === name,
-      (open) => (open.block && !block) || (SCOPES.has(open.name) && !STRUCTURE.has(name)),
-    )
+  /** Closes the innermost element. */
+  pop(): Element {
+    const element = this.#stack.pop() as Element
+    const depths = this.#depths.get(element.name) as number[]
+    depths.pop()
+    if (depths.length === 0) this.#depths.delete(element.name)
+    if (element.block) this.#blocks.pop()
+    return element
   }
 
-  closeAll(): void {
-    this.#closeTo(0)
-  }
-
-  #closeBefore(name: string, block: boolean): void {
-    if (block) {
-      this.#closeInnermost(
-        (open) => open.name === 'p',
-        (open) => open.block,
-      )
-    }
+  /** The depth to which the start of an element closes those that are open. */
+  depthBefore(name: string): number {
+    const block = this.#blocks.at(-1)
+    // The start of a block ends a paragraph, unless another block is in it.
+    const paragraph =
+      BLOCK.has(name) && block !== undefined && this.#stack[block]?.name === 'p' ? block : this.depth
     const rule = CLOSED_BY[name]
-    if (!rule) return
-    this.#closeInnermost(
-      (open) => rule.closes.has(open.name),
-      (open) => rule.within.has(open.name),
-    )
+    if (!rule) return paragraph
+    const closed = this.#innermostOf(rule.closes)
+    return closed > this.#innermostOf(rule.within) ? Math.min(paragraph, closed) : paragraph
   }
 
-  /** Closes the innermost element that matches, unless a boundary is inside of it. */
-  #closeInnermost(isWanted: (open: Element) => boolean, isBoundary: (open: Element) => boolean): void {
-    const index = this.#stack.findLastIndex((open) => isWanted(open) || isBoundary(open))
-    const found = this.#stack[index]
-    if (found && isWanted(found)) this.#closeTo(index)
+  /**
+   * The depth to which an end tag closes. The end of an inline element does not end a block, nor that of a block the cell
+   * around it.
+   */
+  depthAfter(name: string): number {
+    const found = this.#depths.get(name)?.at(-1) ?? -1
+    const isBlock = BLOCK.has(name)
+    const within = isBlock
+      ? STRUCTURE.has(name)
+        ? -1
+        : this.#innermostOf(SCOPES)
+      : (this.#blocks.at(-1) ?? -1)
+    return found > within ? found : this.depth
   }
 
-  #closeTo(index: number): void {
-    while (this.#stack.length > index) this.#closed(this.#stack.pop() as Element)
+  /** @returns -1 if none is open. */
+  #innermostOf(names: ReadonlySet<string>): number {
+    let innermost = -1
+    for (const name of names) innermost = Math.max(innermost, this.#depths.get(name)?.at(-1) ?? -1)
+    return innermost
   }
 }

@@ -1,4 +1,4 @@
-import { visibleText } from '../../visible-text.ts'
+import { visibleText } from '../../../../lib/visible-text.ts'
 import { ARTICLE, BESIDE, HIDDEN, MAIN, PREFORMATTED } from './elements.ts'
 
 /** A paragraph, heading, list item or row of a page, as Markdown. */

@@ -1,9 +1,8 @@
 import type { Slices } from '../../../../lib/slices.ts'
-import { visibleText } from '../../visible-text.ts'
-import { CELL, CELLS, HIDDEN, LISTS, PREFORMATTED, RAW_TEXT, VOID } from './elements.ts'
-import { decodeEntities } from './entities.ts'
-import { type HtmlToken, HtmlTokens } from './html-tokens.ts'
-import { type OpenElement, OpenElements } from './open-elements.ts'
+import { visibleText } from '../../../../lib/visible-text.ts'
+import { BLOCK, CELL, CELLS, flagsIn, HIDDEN, LISTS, PREFORMATTED, VOID } from './elements.ts'
+import { type Attributes, type HtmlToken, htmlTokens } from './html-tokens.ts'
+import { DEEPEST, type OpenElement, OpenElements } from './open-elements.ts'
 import { PageBlocks } from './page-blocks.ts'
 
 /** A page as a person reads it. */
@@ -19,6 +18,7 @@ export interface ReadablePage {
 
 /** An element with what its end needs. */
 interface PageElement extends OpenElement {
+  flags: number
   /** The list that it is or is in. */
   list: { ordered: boolean; next: number } | null
   /** Numbers of lists and quotes that it is or is in. */
@@ -37,6 +37,8 @@ const LONGEST_URL = 2_000
 const MOST_URL_CHARACTERS = 256 * 1024
 const LONGEST_TITLE = 300
 const LONGEST_LINK_TEXT = 200
+/** Characters of which the text of a link is made. */
+const LONGEST_LINK_SOURCE = 1_000
 const DEEPEST_INDENT = 6
 const HEADING = /^h[1-6]$/
 const CODE = new Set(['code', 'kbd', 'samp', 'tt'])
@@ -48,29 +50,35 @@ const CODE = new Set(['code', 'kbd', 'samp', 'tt'])
  */
 export function* readablePage(html: string, url: string): Slices<ReadablePage> {
   const reader = new PageReader(url)
-  const tokens = new HtmlTokens(html)
-  let sliceEnd = SLICE_STEPS
   let steps = 0
-  for (let token = tokens.next(); token && !reader.full; token = tokens.next()) {
-    reader.read(token, tokens)
-    steps += TOKEN_STEPS
-    if (steps + tokens.position < sliceEnd) continue
-    sliceEnd = steps + tokens.position + SLICE_STEPS
+  for (const token of htmlTokens(html)) {
+    reader.read(token)
+    if (reader.full) break
+    steps += stepsOf(token)
+    if (steps < SLICE_STEPS) continue
+    steps = 0
     yield
   }
   return reader.page()
 }
 
+function stepsOf(token: HtmlToken): number {
+  if (token.kind === 'read') return token.characters
+  return TOKEN_STEPS + (token.kind === 'text' ? token.text.length : 0)
+}
+
 class PageReader {
   readonly #blocks = new PageBlocks()
-  readonly #open = new OpenElements<PageElement>((element) => this.#ended(element))
+  readonly #open = new OpenElements<PageElement>()
+  /** An element beyond the greatest depth, and how many of its name are open: all of it is left out. */
+  #tooDeep: { name: string; count: number } | null = null
   readonly #numbers = new Map<string, number>()
   readonly #links: Array<{ url: string; text: string }> = []
   #urlCharacters = 0
   #linkText = ''
   #base: string
   #baseGiven = false
-  #title = ''
+  #title: string | null = null
 
   constructor(url: string) {
     this.#base = url
@@ -80,35 +88,35 @@ class PageReader {
     return this.#blocks.full
   }
 
-  read(token: HtmlToken, tokens: HtmlTokens): void {
-    if (token.kind === 'text') this.#text(token.text)
-    else if (token.kind === 'close') this.#open.close(token.name)
-    else if (RAW_TEXT.has(token.name)) this.#rawText(token.name, tokens)
+  read(token: HtmlToken): void {
+    if (token.kind === 'title') this.#title ??= oneLine(token.text).slice(0, LONGEST_TITLE)
+    else if (token.kind === 'read') return
+    else if (this.#tooDeep) this.#leaveOut(this.#tooDeep, token)
+    else if (token.kind === 'text') this.#text(token.text)
+    else if (token.kind === 'close') this.#closeTo(this.#open.depthAfter(token.name))
     else if (VOID.has(token.name)) this.#void(token)
     else this.#begin(token)
   }
 
   page(): ReadablePage {
     const cut = this.full
-    this.#open.closeAll()
-    return { title: this.#title, text: this.#blocks.content(), links: this.#links, cut }
+    this.#closeTo(0)
+    return { title: this.#title ?? '', text: this.#blocks.content(), links: this.#links, cut }
+  }
+
+  get #flags(): number {
+    return this.#open.innermost?.flags ?? 0
   }
 
   #text(text: string): void {
-    const { flags } = this.#open
+    const flags = this.#flags
     this.#blocks.append(text, flags)
-    if (!(flags & HIDDEN) && this.#linkText.length < LONGEST_LINK_TEXT) this.#linkText += text
+    const room = LONGEST_LINK_SOURCE - this.#linkText.length
+    if (!(flags & HIDDEN) && room > 0) this.#linkText += text.slice(0, room)
   }
 
-  #rawText(name: string, tokens: HtmlTokens): void {
-    const content = tokens.rawText(name)
-    if (name !== 'title' || this.#title !== '') return
-    const text = decodeEntities(content.slice(0, 4 * LONGEST_TITLE))
-    this.#title = oneLine(text).slice(0, LONGEST_TITLE)
-  }
-
-  #void({ name, attributes }: Extract<HtmlToken, { kind: 'open' }>): void {
-    const { flags } = this.#open
+  #void({ name, attributes }: { name: string; attributes: Attributes }): void {
+    const flags = this.#flags
     if (name === 'br' && flags & CELL) this.#blocks.append(' ', flags)
     else if (name === 'br') this.#blocks.breakLine(flags)
     else if (name === 'hr') this.#blocks.end()
@@ -118,34 +126,41 @@ class PageReader {
     }
   }
 
-  #begin({ name, attributes }: Extract<HtmlToken, { kind: 'open' }>): void {
-    const around = this.#open.innermost
-    let opened: PageElement | null = null
-    this.#open.open(name, attributes, (base) => {
-      opened = {
-        ...base,
-        list: around?.list ?? null,
-        lists: around?.lists ?? 0,
-        quotes: around?.quotes ?? 0,
-        link: null,
-      }
-      return opened
-    })
-    const element = opened as PageElement | null
-    if (!element) return
+  #begin({ name, attributes }: { name: string; attributes: Attributes }): void {
+    this.#closeTo(this.#open.depthBefore(name))
+    const block = BLOCK.has(name)
+    const flags = flagsIn(name, attributes, this.#flags)
+    if (this.#open.depth === DEEPEST) {
+      // The text of a visible inline element is that of the element around it.
+      if (block || flags & HIDDEN) this.#tooDeep = { name, count: 1 }
+      return
+    }
+    const { list = null, lists = 0, quotes = 0 } = this.#open.innermost ?? {}
+    const element: PageElement = { name, block, flags, list, lists, quotes, link: null }
+    this.#open.push(element)
     if (name === 'blockquote') element.quotes++
     if (LISTS.has(name)) {
       const start = Number.parseInt(attributes.start ?? '', 10)
       element.lists++
       element.list = { ordered: name === 'ol', next: Number.isSafeInteger(start) ? start : 1 }
     }
-    if (name === 'a' && attributes.href !== undefined && !(element.flags & HIDDEN)) {
+    if (name === 'a' && attributes.href !== undefined && !(flags & HIDDEN)) {
       const number = this.#numberOf(attributes.href)
       this.#linkText = ''
       element.link = number === null ? null : { number, from: this.#blocks.length }
     }
-    if (CODE.has(name) && !(element.flags & PREFORMATTED)) this.#blocks.append('`', element.flags)
-    if (element.block) this.#beginBlock(name, element)
+    if (CODE.has(name) && !(flags & PREFORMATTED)) this.#blocks.append('`', flags)
+    if (block) this.#beginBlock(name, element)
+  }
+
+  #leaveOut(around: { name: string; count: number }, token: HtmlToken): void {
+    if (!('name' in token) || token.name !== around.name) return
+    around.count += token.kind === 'open' ? 1 : -1
+    if (around.count === 0) this.#tooDeep = null
+  }
+
+  #closeTo(depth: number): void {
+    while (this.#open.depth > depth) this.#ended(this.#open.pop())
   }
 
   #beginBlock(name: string, element: PageElement): void {

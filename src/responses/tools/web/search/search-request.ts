@@ -1,6 +1,6 @@
 import { readAll } from '../../../../lib/bytes/read-bytes.ts'
 import { safeFetch } from '../../../../lib/safe-fetch.ts'
-import { visibleText } from '../../visible-text.ts'
+import { visibleText } from '../../../../lib/visible-text.ts'
 import { MOST_RESULTS, SearchError, type SearchProvider, type SearchResult } from './search-provider.ts'
 
 /** How a provider of searches is reached. */

@@ -68,9 +68,9 @@ const chatRows: Array<[name: string, usage: unknown, expected: unknown]> = [
     counted({ input: 36, cacheRead: 64, output: 1 }),
   ],
   [
-    'more from the cache than the prompt has',
+    'more from the cache than the prompt has, as it stands',
     { prompt_tokens: 10, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 64 } },
-    counted({ cacheRead: 64, output: 1 }),
+    counted({ input: -54, cacheRead: 64, output: 1 }),
   ],
   [
     'details that are none as nothing',

@@ -1,4 +1,4 @@
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { type AnswerFeature, becomes, type Group, text } from './features.ts'
 
 export const choice = (message: Json, finishReason = 'stop', more: Json = {}): Json => ({

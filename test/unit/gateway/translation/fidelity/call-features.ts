@@ -1,4 +1,4 @@
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { choice, content, MESSAGE } from './answer-features.ts'
 import { type AnswerFeature, becomes, type Expected, type Group, type PairName, text } from './features.ts'
 import { LONG_NAME, SHORT_NAME } from './tool-features.ts'

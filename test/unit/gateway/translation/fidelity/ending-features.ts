@@ -1,4 +1,4 @@
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { type AnswerFeature, becomes, type Expected, type Group, type PairName } from './features.ts'
 
 const chatChoice = (finishReason: string, more: Json = {}): Json => ({

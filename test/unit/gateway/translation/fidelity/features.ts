@@ -1,4 +1,4 @@
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 
 /** The wire formats, by the words of the document. */
 export type Wire = 'chat' | 'messages' | 'completions'

@@ -1,4 +1,4 @@
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { becomes, type Group } from './features.ts'
 
 const BUDGET = ['reasoning', 'json_object', 'json_schema', 'vision']

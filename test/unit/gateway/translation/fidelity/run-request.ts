@@ -1,13 +1,15 @@
 import { chatCompletions, completions } from '../../../../../src/gateway/protocols/chat-completions.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { messages } from '../../../../../src/gateway/protocols/messages.ts'
-import type { Protocol } from '../../../../../src/gateway/protocols/protocol.ts'
+import type {
+  CallerProtocol,
+  Protocol,
+  UpstreamProtocol,
+} from '../../../../../src/gateway/protocols/protocol.ts'
 import { requestEdits } from '../../../../../src/gateway/protocols/request-edits.ts'
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
 import {
-  type CallerProtocol,
   TranslatedCall,
   type TranslationOptions,
-  type UpstreamProtocol,
 } from '../../../../../src/gateway/translation/translated-call.ts'
 import { ApiError } from '../../../../../src/lib/api-error.ts'
 import { applyEdits, joinBytes } from '../../../../../src/lib/byte-edits.ts'

@@ -1,4 +1,4 @@
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import type { Wire } from './features.ts'
 
 /** Payloads of the stream that a plain server sends in place of a whole answer. */

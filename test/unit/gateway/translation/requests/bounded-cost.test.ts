@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Json, objectOf } from '../../../../../src/gateway/translation/json.ts'
+import { type Json, objectOf } from '../../../../../src/gateway/protocols/json.ts'
 import { completionToChat } from '../../../../../src/gateway/translation/requests/completions-to-chat.ts'
 import {
   cutLargeStrings,

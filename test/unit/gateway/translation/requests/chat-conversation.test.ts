@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Json, listOf } from '../../../../../src/gateway/translation/json.ts'
+import { type Json, listOf } from '../../../../../src/gateway/protocols/json.ts'
 import { assistant, call, fromChat, refusal, system, target, text, toolMessage, user } from './requests.ts'
 
 const said = (...messages: Json[]): Json => fromChat({ messages })

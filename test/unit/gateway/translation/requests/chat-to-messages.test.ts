@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { fromChat, refusal, target } from './requests.ts'
 
 describe('members of a chat completion request', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { chatToMessages } from '../../../../../src/gateway/translation/requests/chat-to-messages.ts'
 import {
   completionToChat,

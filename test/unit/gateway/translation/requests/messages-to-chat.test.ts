@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Json, listOf, parseJson } from '../../../../../src/gateway/translation/json.ts'
+import { type Json, listOf, parseJson } from '../../../../../src/gateway/protocols/json.ts'
 import { assistant, fromMessages, refusal, target, text, user } from './requests.ts'
 
 const turns = (...messages: Json[]) => fromMessages({ messages }).messages

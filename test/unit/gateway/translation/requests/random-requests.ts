@@ -1,4 +1,4 @@
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import type { SeededRandom } from '../../../lib/seeded-random.ts'
 import { call, functionTool, text } from './requests.ts'
 

@@ -6,7 +6,7 @@ import {
   objectIn,
   objectOf,
   parseJson,
-} from '../../../../../src/gateway/translation/json.ts'
+} from '../../../../../src/gateway/protocols/json.ts'
 import { constrainedSchema } from '../../../../../src/gateway/translation/requests/schemas.ts'
 import { toolInput } from '../../../../../src/gateway/translation/tool-input.ts'
 import { fromChat, fromMessages, refusal, target } from './requests.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Json, listOf, objectOf } from '../../../../../src/gateway/translation/json.ts'
+import { type Json, listOf, objectOf } from '../../../../../src/gateway/protocols/json.ts'
 import { chatToMessages } from '../../../../../src/gateway/translation/requests/chat-to-messages.ts'
 import { messagesToChat } from '../../../../../src/gateway/translation/requests/messages-to-chat.ts'
 import { usableToolName } from '../../../../../src/gateway/translation/requests/tool-names.ts'

@@ -1,4 +1,4 @@
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { chatToMessages } from '../../../../../src/gateway/translation/requests/chat-to-messages.ts'
 import { messagesToChat } from '../../../../../src/gateway/translation/requests/messages-to-chat.ts'
 import type { Capability, TargetModel } from '../../../../../src/gateway/translation/target-model.ts'

@@ -3,7 +3,7 @@ import { checkChat } from '../../../../../scripts/local/model-upstream/checks/ch
 import { checkMessages } from '../../../../../scripts/local/model-upstream/checks/messages-check.ts'
 import { traitsOf } from '../../../../../scripts/local/model-upstream/model-traits.ts'
 import { issueRedactedData, issueSignature } from '../../../../../scripts/local/model-upstream/signatures.ts'
-import { type Json, listOf, objectOf, textOf } from '../../../../../src/gateway/translation/json.ts'
+import { type Json, listOf, objectOf, textOf } from '../../../../../src/gateway/protocols/json.ts'
 import { responsesToChat } from '../../../../../src/gateway/translation/requests/responses-to-chat.ts'
 import { responsesToMessages } from '../../../../../src/gateway/translation/requests/responses-to-messages.ts'
 import { ApiError } from '../../../../../src/lib/api-error.ts'

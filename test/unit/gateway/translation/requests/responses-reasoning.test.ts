@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { assistant, target, text, user } from './requests.ts'
 import { answers, calls, FAMILY, item, ofFamily, reasoning, toMessages, tool } from './responses.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { RESPONSES_ITEMS } from '../../../../../src/gateway/translation/requests/responses-items.ts'
 import { assistant, call, system, toolMessage, user } from './requests.ts'
 import {

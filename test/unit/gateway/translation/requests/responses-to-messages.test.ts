@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { assistant, refusal, text, user } from './requests.ts'
 import { answers, calls, IMAGE, INLINE_IMAGE, input, item, output, PDF, toMessages } from './responses.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Json, listOf, objectOf, textOf } from '../../../../../src/gateway/translation/json.ts'
+import { type Json, listOf, objectOf, textOf } from '../../../../../src/gateway/protocols/json.ts'
 import {
   customToolArguments,
   customToolInput,

@@ -1,4 +1,4 @@
-import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { responsesToChat } from '../../../../../src/gateway/translation/requests/responses-to-chat.ts'
 import { responsesToMessages } from '../../../../../src/gateway/translation/requests/responses-to-messages.ts'
 import type { Capability, TargetModel } from '../../../../../src/gateway/translation/target-model.ts'

@@ -1,4 +1,4 @@
-import { type Json, listOf, objectOf, textOf } from '../../../../../src/gateway/translation/json.ts'
+import { type Json, listOf, objectOf, textOf } from '../../../../../src/gateway/protocols/json.ts'
 
 /** What in a messages request its vendor would refuse (https://docs.anthropic.com/en/api/messages). */
 export function brokenMessagesRules(request: Json): string[] {

@@ -1,0 +1,207 @@
+import { type Administration, audited, recordView } from '../ledger/changes/audited-change.ts'
+import {
+  type ChainPlace,
+  type Checkpoint,
+  readChainHeads,
+  readChainPage,
+  readHashes,
+  readStoredChains,
+  type StoredChain,
+} from '../ledger/records/chain.store.ts'
+import { type ChainHead, type ChainIdentity, GENESIS, type LedgerChain } from '../ledger/records/chain.ts'
+import {
+  type Attested,
+  attest,
+  type CheckpointDeps,
+  type CheckpointPage,
+  exportCheckpoints,
+  verifyCheckpoints,
+  writeCheckpoint,
+} from '../ledger/records/checkpoint.ts'
+import {
+  findUnrecordedCredits,
+  findUnrecordedUsage,
+  type UnrecordedRow,
+  withExtractedRows,
+} from '../ledger/records/extracted-rows.store.ts'
+import type { RecordWithRows } from '../ledger/records/extracted-rows.ts'
+import { expectedHeads, findUnknown, type HeadFault, verifyHead } from '../ledger/records/ledger-heads.ts'
+import {
+  type AuditFilter,
+  type AuditRecordRow,
+  selectAuditRecords,
+} from '../ledger/records/read-records.store.ts'
+import { type RecordFault, verifyRecord } from '../ledger/records/verify.ts'
+import { HOME_SHARD } from '../ledger/shards/shards.ts'
+import { ApiError, invalidRequest } from '../lib/api-error.ts'
+import type { Page, PageRequest } from '../wire/page-cursor.ts'
+import type { UnrecordedPosition } from '../wire/records.ts'
+
+/**
+ * Returns audit records, newest first. The view is recorded itself, before anything is returned.
+ * @throws ApiError `internal` when that record cannot be stored.
+ */
+export async function viewAudit(
+  administration: Administration,
+  filter: AuditFilter,
+  page: PageRequest,
+): Promise<Page<AuditRecordRow>> {
+  await recordView(administration, {
+    action: 'audit.viewed',
+    resource: 'audit',
+    detail: { filter, limit: page.limit, further_page: page.after !== null },
+  })
+  return selectAuditRecords(administration, filter, page)
+}
+
+/** The result of verifying one page of a chain. It shows nothing of the records, so it is not recorded as a view. */
+export interface VerifiedRange {
+  /** The records after `afterSequence` up to `toSequence` were verified; both are equal when there were none. */
+  afterSequence: number
+  toSequence: number
+  faults: RecordFault[]
+  hasMore: boolean
+}
+
+/**
+ * Verifies the records of one chain that follow a sequence, which the caller has verified before (or 0), and their rows of
+ * usage and credits.
+ * @param most records to look at.
+ */
+export async function verifyAudit(
+  { database }: Administration,
+  chain: ChainIdentity,
+  afterSequence: number,
+  most: number,
+): Promise<VerifiedRange> {
+  const [previous] =
+    afterSequence === 0 ? [GENESIS.hash] : await readHashes(database, [{ ...chain, sequence: afterSequence }])
+  if (!previous) {
+    const detail = 'the record to go on from is not there'
+    const faults = [{ sequence: afterSequence, reason: 'missing' as const, detail }]
+    return { afterSequence, toSequence: afterSequence, faults, hasMore: false }
+  }
+  const { records, hasMore } = await readChainPage(
+    database,
+    { ...chain, afterSequence, toSequence: null },
+    most,
+  )
+  let head: ChainHead = { sequence: afterSequence, hash: previous }
+  const faults: RecordFault[] = []
+  for (const entry of await withExtractedRows(database, records)) {
+    faults.push(...verifyRecord(entry, head))
+    head = entry.record
+  }
+  return { afterSequence, toSequence: head.sequence, faults, hasMore }
+}
+
+/** The chains of an organization as its ledger and Postgres have them, at one moment. */
+export interface HeadsStatement {
+  organizationId: string
+  at: string
+  chains: LedgerChain[]
+  stored: StoredChain[]
+}
+
+/**
+ * Compares the chains of an organization in Postgres with those of its ledger objects.
+ * @returns the chains under a MAC, for an export.
+ * @throws ApiError `internal` when an object does not answer.
+ */
+export async function verifyHeads(
+  { database, clock, ledgerOf, pepperRing }: Administration,
+  organizationId: string,
+): Promise<{ attested: Attested<HeadsStatement>; faults: HeadFault[] }> {
+  // In this order: records reach the ledger before Postgres.
+  const stored = await readStoredChains(database, organizationId)
+  const ledger = ledgerOf(organizationId, HOME_SHARD)
+  const chains = await ledger.chains().catch((cause: unknown) => {
+    throw new ApiError('internal', 'The ledger did not return its chains.', { cause })
+  })
+  const expected = expectedHeads(chains)
+  const hashes = await readHashes(
+    database,
+    expected.map((head) => ({ organizationId, ...head })),
+  )
+  const differing = expected.flatMap((head, index) => verifyHead(head, hashes[index] ?? null) ?? [])
+  const statement = { organizationId, at: new Date(clock()).toISOString(), chains, stored }
+  return { attested: attest(pepperRing, statement), faults: [...findUnknown(stored, chains), ...differing] }
+}
+
+/**
+ * Finds rows of usage and credits that no record accounts for: all usage first, then all credits.
+ * @param organizationId null for all of the deployment. @param most rows to look at.
+ * @throws ApiError `invalid_request` when the row to continue from is missing.
+ */
+export async function findUnrecorded(
+  { database }: Administration,
+  organizationId: string | null,
+  position: UnrecordedPosition,
+  most: number,
+): Promise<{ rows: UnrecordedRow[]; next: UnrecordedPosition | null }> {
+  if (position.table === 'credit_entries') {
+    const { rows, next } = await findUnrecordedCredits(database, organizationId, position.after, most)
+    return { rows, next: next && { table: 'credit_entries', after: next } }
+  }
+  const page = await findUnrecordedUsage(database, organizationId, position.after, most)
+  if (page === null) throw invalidRequest('cursor: the row to go on from is not there')
+  const { rows, next } = page
+  const isEnd = next === null
+  return {
+    rows,
+    next: isEnd ? { table: 'credit_entries', after: null } : { table: 'usage_events', after: next },
+  }
+}
+
+/**
+ * Returns a page of a chain of this organization with its rows of usage and credits. The view is recorded before.
+ * @param most records to read. @throws ApiError `internal` when the view cannot be recorded.
+ */
+export async function exportRecords(
+  administration: Administration,
+  { shard, afterSequence, toSequence }: Omit<ChainPlace, 'organizationId'>,
+  most: number,
+): Promise<{ entries: RecordWithRows[]; hasMore: boolean }> {
+  const { database, organizationId } = administration
+  await recordView(administration, {
+    action: 'audit.exported',
+    resource: 'audit',
+    detail: { shard, after_sequence: afterSequence, to_sequence: toSequence, limit: most },
+  })
+  const place = { organizationId, shard, afterSequence, toSequence }
+  const { records, hasMore } = await readChainPage(database, place, most)
+  return { entries: await withExtractedRows(database, records), hasMore }
+}
+
+/** Chains that Postgres has records of. @param organizationId whose, or null for all of the deployment. */
+export const listChains = ({ database }: Administration, organizationId: string | null) =>
+  readChainHeads(database, organizationId)
+
+/** Stores the heads of all chains under a MAC, which is audited as a change to the deployment. */
+export function createCheckpoint(administration: Administration): Promise<Checkpoint> {
+  return audited(
+    administration,
+    { action: 'audit_checkpoint.created', resource: 'audit/checkpoints', detail: {} },
+    () => writeCheckpoint({ ...checkpointDeps(administration), ledgerOf: administration.ledgerOf }),
+  )
+}
+
+/** Verifies a page of checkpoints against the chains. */
+export const verifyCheckpointPage = (administration: Administration, page: CheckpointPage) =>
+  verifyCheckpoints(checkpointDeps(administration), page)
+
+/** Returns a page of checkpoints, reduced to this organization, for an export. */
+export const exportCheckpointPage = (
+  administration: Administration,
+  page: Omit<CheckpointPage, 'organizationId'>,
+) =>
+  exportCheckpoints(checkpointDeps(administration), {
+    ...page,
+    organizationId: administration.organizationId,
+  })
+
+const checkpointDeps = ({ database, clock, pepperRing }: Administration): CheckpointDeps => ({
+  database,
+  clock,
+  configuration: { KEY_PEPPERS: pepperRing },
+})

@@ -1,0 +1,88 @@
+import type { BrokerDeps } from '../../../integrations/brokers/broker.ts'
+import { BROKERS } from '../../../integrations/brokers/brokers.ts'
+import { openClientSecret } from '../../../integrations/vault/client-secret.ts'
+import { type Administration, audited, conflict } from '../../../ledger/changes/audited-change.ts'
+import { invalidRequest } from '../../../lib/api-error.ts'
+import { seal, sha256Hex } from '../../../lib/crypto.ts'
+import { randomBase62 } from '../../../lib/ids.ts'
+import { readMember } from '../../members.ts'
+import { type ConnectionRow, selectClientSecret, selectIntegration } from '../connections.store.ts'
+import { asApiError, readConnection } from '../connections.ts'
+import { isManagedBy } from '../managed-by.ts'
+import { insertSession } from './connect-sessions.store.ts'
+
+/** Binds the state of a session to it. */
+export const sessionContext = (organizationId: string, sessionId: string) =>
+  `connect-session:${organizationId}:${sessionId}`
+
+/**
+ * Begins to connect the account of a connection: a link for the person whose account it is. A new link ends the one before.
+ * @param userId that may finish it: for a connection of a user its owner, whom null stands for, or somebody that manages it.
+ * @param origin of this gateway, as browsers reach it.
+ * @throws ApiError not_found; invalid_request for a user that may not, or none; unprocessable for an integration whose
+ * accounts cannot be connected so; upstream while a server does not answer.
+ */
+export async function startConnect(
+  administration: Administration,
+  deps: BrokerDeps,
+  connectionId: string,
+  { userId, origin }: { userId: string | null; origin: string },
+): Promise<{ url: string; expiresAt: Date }> {
+  const connection = await readConnection(administration, connectionId)
+  const person = await personOf(administration, connection, userId)
+  const integration = await selectIntegration(administration, connection.slug)
+  if (integration === null) throw conflict('The integration of the connection was removed.')
+  const secret = randomBase62(43)
+  const sessionId = sha256Hex(secret)
+  const clientSecret = await configuredSecret(administration, integration.id)
+  const attempt = { sessionId, secret, integration, clientSecret, origin }
+  const started = await asApiError(() => BROKERS[connection.broker].startConnect(deps, attempt))
+  const { organizationId, vaultRing } = administration
+  const session = {
+    ...{ id: sessionId, organizationId, connectionId, userId: person, expiresAt: started.expiresAt },
+    sealedState:
+      started.state === null
+        ? null
+        : seal(vaultRing, started.state, sessionContext(organizationId, sessionId)),
+  }
+  await audited(
+    administration,
+    {
+      action: 'connection.connect_started',
+      resource: `connections/${connectionId}`,
+      detail: { user_id: person, integration: connection.slug },
+    },
+    () => insertSession(administration.database, session),
+  )
+  return { url: started.url, expiresAt: started.expiresAt }
+}
+
+async function personOf(
+  administration: Administration,
+  connection: ConnectionRow,
+  userId: string | null,
+): Promise<string> {
+  const { ownerUserId } = connection
+  const person = userId ?? ownerUserId
+  if (person === null) {
+    throw invalidRequest(
+      'user_id: is required for a connection of the organization: who connects the account.',
+    )
+  }
+  const member = await readMember(administration, person)
+  if (ownerUserId !== null && !isManagedBy(connection, member)) {
+    throw invalidRequest(
+      'user_id: only its owner, or a member of a group that manages it, connects its account.',
+    )
+  }
+  if (member.disabledAt !== null) throw conflict('The user is disabled, and cannot connect an account.')
+  return person
+}
+
+async function configuredSecret(
+  administration: Administration,
+  integrationId: string,
+): Promise<string | null> {
+  const sealed = await selectClientSecret(administration, integrationId)
+  return sealed === null ? null : openClientSecret(administration.vaultRing, integrationId, sealed)
+}

@@ -1,0 +1,285 @@
+import type { BrokerDeps, BrokeredConnection } from '../../integrations/brokers/broker.ts'
+import { BrokerError } from '../../integrations/brokers/broker-fetch.ts'
+import { BROKERS } from '../../integrations/brokers/brokers.ts'
+import { selectCredential } from '../../integrations/connections/connections.store.ts'
+import type { ConnectionStatus, Integration } from '../../integrations/types.ts'
+import { hintOf, type StoredCredential, sealCredential } from '../../integrations/vault/stored-credential.ts'
+import { type Administration, changeRights, conflict } from '../../ledger/changes/audited-change.ts'
+import { ApiError, invalidRequest, notFound } from '../../lib/api-error.ts'
+import { newId } from '../../lib/ids.ts'
+import type { StaticCredential } from '../../wire/connections.ts'
+import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+import { readGroup } from '../groups.ts'
+import { readMember } from '../members.ts'
+import { expireSessions } from './connect/connect-sessions.store.ts'
+import {
+  type ConnectionFilter,
+  type ConnectionRow,
+  type CredentialColumns,
+  deleteConnection,
+  deleteShare,
+  insertConnection,
+  type Permission,
+  selectConnection,
+  selectConnections,
+  selectIntegration,
+  updateConnection,
+  upsertShare,
+} from './connections.store.ts'
+
+export type { ConnectionRow } from './connections.store.ts'
+
+// Names and secrets of connections stay out of the audit records, which are permanent.
+
+/**
+ * Creates a connection. One with a static credential is active at once; one whose account a person connects is pending.
+ * @throws ApiError not_found for an unknown integration or user; invalid_request for a credential that does not fit the
+ * integration; unprocessable for an integration that needs no connection, and for an owner that is disabled.
+ */
+export async function createConnection(
+  administration: Administration,
+  values: {
+    slug: string
+    displayName: string
+    ownerUserId: string | null
+    broker: 'local' | 'nango'
+    credential: StaticCredential | undefined
+  },
+): Promise<ConnectionRow> {
+  const { slug, displayName, ownerUserId, broker } = values
+  const integration = await readIntegration(administration, slug)
+  await checkOwner(administration, ownerUserId)
+  const given = firstCredential(integration, broker, values.credential)
+  const id = newId('conn')
+  const credential = given && sealedColumns(administration, id, given)
+  const created = {
+    ...{ id, integrationId: integration.id, ownerUserId, displayName, broker, credential },
+    // The id of a hosted broker is known once the account is connected.
+    upstreamConnectionId: broker === 'local' ? `local_${crypto.randomUUID()}` : '',
+    status: credential ? ('active' as const) : ('pending' as const),
+  }
+  const detail = { integration: slug, user_id: ownerUserId, broker, status: created.status }
+  await changeRights(
+    administration,
+    { action: 'connection.created', resource: `connections/${id}`, detail },
+    () => insertConnection(administration, created),
+  )
+  return readConnection(administration, id)
+}
+
+export const listConnections = (
+  administration: Administration,
+  filter: ConnectionFilter,
+  page: PageRequest,
+): Promise<Page<ConnectionRow>> => selectConnections(administration, filter, page)
+
+/** @throws ApiError not_found for a connection of another organization, too. */
+export async function readConnection(administration: Administration, id: string): Promise<ConnectionRow> {
+  const row = await selectConnection(administration, id)
+  if (row === null) throw notFound('Connection', id)
+  return row
+}
+
+export interface GivenChanges {
+  displayName?: string | undefined
+  ownerUserId?: string | null | undefined
+  credential?: StaticCredential | undefined
+  status?: Exclude<ConnectionStatus, 'pending'> | undefined
+}
+
+/**
+ * Renames a connection, gives it to another owner, replaces its credential or sets its status. A new credential makes it
+ * active; revoking erases the credential, and ends an account's grant.
+ * @throws ApiError not_found; invalid_request for a credential that does not fit; unprocessable for a status that the
+ * connection cannot have, and when something else changed it meanwhile.
+ */
+export async function changeConnection(
+  administration: Administration,
+  deps: BrokerDeps,
+  id: string,
+  given: GivenChanges,
+): Promise<ConnectionRow> {
+  const before = await readConnection(administration, id)
+  const { displayName, ownerUserId } = given
+  if (ownerUserId !== undefined) await checkOwner(administration, ownerUserId)
+  const status = nextStatus(before, given)
+  const credential = await nextCredential(administration, before, given)
+  const ended = status === 'revoked' ? await brokeredConnection(administration, before) : null
+  const detail = {
+    name_changed: displayName !== undefined,
+    user_id: ownerUserId,
+    credential_replaced: given.credential !== undefined,
+    status: status === before.status ? undefined : status,
+  }
+  const action = status === 'revoked' ? 'connection.revoked' : 'connection.updated'
+  await changeRights(administration, { action, resource: `connections/${id}`, detail }, async () => {
+    const changes = { displayName, ownerUserId, status, credential }
+    // An open link would make a connection active again, or give the new owner the account of the former one.
+    if (status === 'revoked' || ownerUserId !== undefined) {
+      await expireSessions(administration.database, administration.organizationId, id)
+    }
+    const updated = await updateConnection(administration, id, before, changes)
+    if (updated.result.length > 0) return updated
+    throw conflict('Something changed the connection at the same time; look at it again.')
+  })
+  // A hosted broker keeps the account until the connection is deleted.
+  if (ended?.row.broker === 'local') await BROKERS.local.revoke(deps, ended)
+  return readConnection(administration, id)
+}
+
+/**
+ * Deletes a connection with its credential, shares and preferences, at its broker first.
+ * @throws ApiError not_found; upstream while the broker does not answer: nothing is deleted then.
+ */
+export async function removeConnection(
+  administration: Administration,
+  deps: BrokerDeps,
+  id: string,
+): Promise<void> {
+  const before = await readConnection(administration, id)
+  const { slug, ownerUserId } = before
+  const connection = await brokeredConnection(administration, before)
+  if (connection) await asApiError(() => BROKERS[connection.row.broker].revoke(deps, connection))
+  const detail = { integration: slug, user_id: ownerUserId }
+  await changeRights(
+    administration,
+    { action: 'connection.deleted', resource: `connections/${id}`, detail },
+    () => deleteConnection(administration, id),
+  )
+}
+
+async function brokeredConnection(
+  administration: Administration,
+  { id, slug }: ConnectionRow,
+): Promise<BrokeredConnection | null> {
+  const { database, organizationId } = administration
+  const row = await selectCredential(database, organizationId, id)
+  const integration = await selectIntegration(administration, slug)
+  return row && integration && { organizationId, id, integration, row }
+}
+
+/** Shares a connection with a group, or changes the permission. @throws ApiError not_found for either. */
+export async function shareConnection(
+  administration: Administration,
+  id: string,
+  groupId: string,
+  permission: Permission,
+): Promise<ConnectionRow> {
+  await readConnection(administration, id)
+  await readGroup(administration, groupId)
+  const detail = { group_id: groupId, permission }
+  await changeRights(
+    administration,
+    { action: 'connection.shared', resource: `connections/${id}`, detail },
+    () => upsertShare(administration, { connectionId: id, groupId, permission }),
+  )
+  return readConnection(administration, id)
+}
+
+/** Ends a share. Repeating it changes nothing. @throws ApiError not_found for either. */
+export async function unshareConnection(
+  administration: Administration,
+  id: string,
+  groupId: string,
+): Promise<ConnectionRow> {
+  await readConnection(administration, id)
+  await readGroup(administration, groupId)
+  const detail = { group_id: groupId }
+  await changeRights(
+    administration,
+    { action: 'connection.unshared', resource: `connections/${id}`, detail },
+    () => deleteShare(administration, id, groupId),
+  )
+  return readConnection(administration, id)
+}
+
+async function readIntegration(administration: Administration, slug: string): Promise<Integration> {
+  const integration = await selectIntegration(administration, slug)
+  if (integration === null) throw notFound('Integration', slug)
+  return integration
+}
+
+/** @throws ApiError not_found; unprocessable for a member that is disabled. */
+async function checkOwner(administration: Administration, userId: string | null): Promise<void> {
+  if (userId === null) return
+  const { disabledAt } = await readMember(administration, userId)
+  if (disabledAt !== null) throw conflict('The user is disabled, and cannot own a connection that is used.')
+}
+
+function firstCredential(
+  integration: Integration,
+  broker: 'local' | 'nango',
+  given: StaticCredential | undefined,
+): StoredCredential | null {
+  const { kind } = integration.authorization
+  if (kind === 'none') throw conflict(`The integration ${integration.slug} needs no connection.`)
+  if (broker === 'nango') {
+    if (given === undefined) return null
+    throw invalidRequest('credential: the credentials of this broker are given to the broker itself.')
+  }
+  if (given !== undefined) return storedCredential(integration, given)
+  if (kind === 'oauth') return null
+  throw invalidRequest(`credential: the integration ${integration.slug} needs one, of the kind ${kind}.`)
+}
+
+/** @throws ApiError invalid_request for a credential of another kind than the integration takes. */
+function storedCredential({ authorization, url }: Integration, given: StaticCredential): StoredCredential {
+  const { origin } = new URL(url)
+  const { kind } = authorization
+  if ((kind === 'bearer' || kind === 'header') && 'secret' in given) {
+    return { kind, origin, secret: given.secret }
+  }
+  if (kind === 'basic' && 'username' in given) return { kind, origin, ...given }
+  const expected = { bearer: 'secret', header: 'secret', basic: 'username and password' }[kind as string]
+  throw invalidRequest(
+    expected === undefined
+      ? 'credential: a person connects the account of this integration; it takes no credential.'
+      : `credential: this integration takes ${expected}.`,
+  )
+}
+
+function sealedColumns(
+  { organizationId, vaultRing }: Administration,
+  connectionId: string,
+  credential: StoredCredential,
+): CredentialColumns {
+  const { sealed, vaultKeyId } = sealCredential(vaultRing, { organizationId, connectionId }, credential)
+  return { sealedCredential: sealed, vaultKeyId, hint: hintOf(credential) }
+}
+
+/** @throws ApiError unprocessable for a connection that would be active without a credential. */
+function nextStatus(before: ConnectionRow, { credential, status }: GivenChanges): ConnectionStatus {
+  if (credential !== undefined) {
+    if (status === undefined || status === 'active') return 'active'
+    throw conflict('A new credential makes the connection active; set another status by itself.')
+  }
+  if (status === undefined || status === before.status) return before.status
+  const isPossible = status === 'revoked' || before.status === 'active' || before.status === 'needs_reauth'
+  if (isPossible) return status
+  throw conflict(`A connection that is ${before.status} becomes active when its account is connected.`)
+}
+
+/** @returns what is written: undefined leaves the credential, null erases it. */
+async function nextCredential(
+  administration: Administration,
+  before: ConnectionRow,
+  { credential, status }: GivenChanges,
+): Promise<CredentialColumns | null | undefined> {
+  if (credential === undefined) return status === 'revoked' ? null : undefined
+  if (before.broker !== 'local') {
+    throw invalidRequest('credential: the credentials of this broker are given to the broker itself.')
+  }
+  const integration = await readIntegration(administration, before.slug)
+  return sealedColumns(administration, before.id, storedCredential(integration, credential))
+}
+
+/** Runs what a broker does for a request. @throws ApiError in place of a BrokerError. */
+export async function asApiError<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof BrokerError)) throw error
+    if (error.reason === 'unusable') throw conflict(error.message)
+    throw new ApiError('upstream', error.message, { cause: error })
+  }
+}

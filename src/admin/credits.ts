@@ -1,0 +1,68 @@
+import {
+  type Administration,
+  conflict,
+  describeChange,
+  withoutKeys,
+} from '../ledger/changes/audited-change.ts'
+import { type CreditBalance, type LedgerClient, OTHER_GRANT } from '../ledger/contract.ts'
+import {
+  type CreditEntryRow,
+  selectCreditEntries,
+  selectCreditGrant,
+} from '../ledger/records/read-records.store.ts'
+import { HOME_SHARD } from '../ledger/shards/shards.ts'
+import { ApiError } from '../lib/api-error.ts'
+import { newId } from '../lib/ids.ts'
+import { errorText, logEvent } from '../lib/log.ts'
+import type { Page, PageRequest } from '../wire/page-cursor.ts'
+
+/**
+ * Adds micro-credits to a balance, or takes them away. The ledger stores grant and audit record in one step.
+ * @param values `id` makes it repeatable: a second grant under the same id changes nothing.
+ * @throws ApiError `unprocessable` when the id stands for another amount, or the balance would leave the range of
+ * integers; `internal`, with the id in its details, when the ledger did not answer: repeat it with that id.
+ */
+export async function grantCredits(
+  administration: Administration,
+  values: { amount: number; reason: string; id?: string | undefined },
+): Promise<{ id: string; balance: CreditBalance }> {
+  const { organizationId } = administration
+  const { amount, id = newId('grant') } = values
+  const reason = withoutKeys(values.reason)
+  const made = await selectCreditGrant(administration, id)
+  const otherGrant = () => conflict(`Grant ${id} was made with another amount.`)
+  if (made !== null && made.amount !== amount) throw otherGrant()
+  const change = describeChange(administration, {
+    action: 'credits.granted',
+    resource: `credits/${id}`,
+    detail: { amount, reason },
+  })
+  const ledger = administration.ledgerOf(organizationId, HOME_SHARD)
+  try {
+    return { id, balance: await ledger.grantCredits({ id, amount, reason, change }) }
+  } catch (error) {
+    // Postgres may not have the first grant yet; its ledger does.
+    if (error instanceof Error && error.message === OTHER_GRANT) throw otherGrant()
+    if (await leavesRange(ledger, amount)) throw conflict('The balance would be more than can be counted.')
+    logEvent('error', 'credits.grant_failed', { organizationId, error: errorText(error) })
+    throw new ApiError('internal', 'The grant may stand; repeat it with the same id.', { details: { id } })
+  }
+}
+
+/** Whether a grant cannot have been made, since no balance can hold it. */
+async function leavesRange(ledger: LedgerClient, amount: number): Promise<boolean> {
+  const { balance } = await ledger.balance().catch(() => ({ balance: 0 }))
+  return !Number.isSafeInteger(balance + amount)
+}
+
+/** The live balance, and the newest entries that Postgres has. */
+export async function readCredits(
+  administration: Administration,
+  page: PageRequest,
+): Promise<{ balance: CreditBalance; entries: Page<CreditEntryRow> }> {
+  const [balance, entries] = await Promise.all([
+    administration.ledgerOf(administration.organizationId, HOME_SHARD).balance(),
+    selectCreditEntries(administration, page),
+  ])
+  return { balance, entries }
+}

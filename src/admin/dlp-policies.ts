@@ -1,0 +1,218 @@
+import { policyIssues } from '../dlp/policy/policy-check.ts'
+import { type Administration, changeRights, conflict, type Intent } from '../ledger/changes/audited-change.ts'
+import { notFound } from '../lib/api-error.ts'
+import { canonicalJson } from '../lib/canonical-json.ts'
+import { sha256Hex } from '../lib/crypto.ts'
+import { type PolicyBody, type PolicyCreation, type PolicyUpdate, policyBody } from '../wire/dlp.ts'
+import type { Page, PageRequest } from '../wire/page-cursor.ts'
+import {
+  deletePolicy,
+  insertPolicy,
+  type PolicyRow,
+  type PolicyState,
+  selectPolicies,
+  selectPolicy,
+  selectPolicyTotals,
+  selectVersion,
+  selectVersions,
+  updatePolicy,
+  type VersionRow,
+} from './dlp-policies.store.ts'
+import type { NamedKind } from './known-names.store.ts'
+import { invalidBody, type NamedAt, requireKnown, unknownNames } from './known-names.ts'
+
+/** A policy, with the ids in its scope that no longer name anything. A scope of nothing else fits no call. */
+export interface CurrentPolicy extends PolicyRow {
+  staleScope: string[]
+}
+
+/** Bounded, because every isolate that serves an organization holds all of its policies. */
+const MOST_POLICIES = 100
+/** Characters of JSON (NFKC) of all policies of an organization; in a compiled term each takes 14 bytes. */
+const LARGEST_TOTAL = 1_000_000
+
+/**
+ * @throws ApiError `invalid_request` for a policy that cannot be enforced as it stands, or whose scope names what the
+ * organization does not have; `unprocessable` for a taken name or one policy too many.
+ */
+export async function createPolicy(
+  administration: Administration,
+  { name, enabled, ...members }: PolicyCreation,
+): Promise<CurrentPolicy> {
+  const body = checkBody(members)
+  const policyId = crypto.randomUUID()
+  await checkScope(administration, body.scope)
+  await checkTotals(administration, policyId, body)
+  const state: PolicyState = { name, enabled, body, author: authorOf(administration) }
+  const intent = intentOf('dlp_policy.created', { policyId, version: 1 }, state)
+  await changeRights(administration, intent, () => insertPolicy(administration, policyId, state))
+  return readPolicy(administration, policyId)
+}
+
+export async function listPolicies(
+  administration: Administration,
+  page: PageRequest,
+): Promise<Page<CurrentPolicy>> {
+  const { rows, ...more } = await selectPolicies(administration, page)
+  return { ...more, rows: await withStaleScope(administration, rows) }
+}
+
+/** @throws ApiError `not_found` for a policy of another organization and a deleted one, too. */
+export async function readPolicy(administration: Administration, policyId: string): Promise<CurrentPolicy> {
+  const row = await selectPolicy(administration, policyId)
+  const [policy] = await withStaleScope(administration, row === null ? [] : [row])
+  if (policy === undefined) throw notFound('Policy', policyId)
+  return policy
+}
+
+/**
+ * Makes the next version of a policy; members left out stay as they are in the version that is changed. They are not
+ * checked again, so that a policy that can no longer be enforced can still be disabled. Enabling checks the scope.
+ * @throws ApiError as `createPolicy`; `unprocessable` when that version is not the current one any more.
+ */
+export async function changePolicy(
+  administration: Administration,
+  policyId: string,
+  { version, name, enabled, ...members }: PolicyUpdate,
+): Promise<CurrentPolicy> {
+  const before = await readPolicy(administration, policyId)
+  if (before.version !== version) throw overtaken(` (its version is ${before.version})`)
+  const given = Object.entries(members).filter(([, value]) => value !== undefined)
+  const body = given.length === 0 ? before.body : mergedBody(before.body, given)
+  const enables = enabled === true && !before.enabled
+  const scope = members.scope ?? (enables ? scopeOf(before) : {})
+  await checkScope(administration, scope)
+  await checkTotals(administration, policyId, body)
+  const author = authorOf(administration)
+  const state: PolicyState = { name: name ?? before.name, enabled: enabled ?? before.enabled, body, author }
+  const next = { policyId, version: version + 1 }
+  const changed = given.map(([member]) => member)
+  await changeRights(
+    administration,
+    intentOf('dlp_policy.updated', next, { ...state, changed }),
+    async () => {
+      const updated = await updatePolicy(administration, { policyId, version }, state)
+      if (updated.result.length === 0) throw overtaken('')
+      return updated
+    },
+  )
+  return readPolicy(administration, policyId)
+}
+
+/** Takes a policy out of use. Its versions stay readable. @throws ApiError `not_found`. */
+export async function removePolicy(administration: Administration, policyId: string): Promise<void> {
+  const { name, version } = await readPolicy(administration, policyId)
+  await changeRights(
+    administration,
+    { action: 'dlp_policy.deleted', resource: `policies/${policyId}`, detail: { name, version } },
+    async () => {
+      const deleted = await deletePolicy(administration, policyId)
+      if (deleted.result.length === 0) throw notFound('Policy', policyId)
+      return deleted
+    },
+  )
+}
+
+/** Versions without their bodies, newest first, of a deleted policy as well. @throws ApiError `not_found`. */
+export async function listVersions(
+  administration: Administration,
+  policyId: string,
+  page: PageRequest,
+): Promise<Page<VersionRow>> {
+  const first = await selectVersion(administration, policyId, 1)
+  if (first === null) throw notFound('Policy', policyId)
+  return selectVersions(administration, policyId, page)
+}
+
+/** @throws ApiError `not_found`. */
+export async function readVersion(
+  administration: Administration,
+  policyId: string,
+  version: number,
+): Promise<VersionRow & { body: unknown }> {
+  const row = await selectVersion(administration, policyId, version)
+  if (row === null) throw notFound('Policy version', `${policyId}@${version}`)
+  return row
+}
+
+/**
+ * Checks that a policy of the right shape can be enforced.
+ * @throws ApiError `invalid_request` naming every part that cannot.
+ */
+export function checkBody(body: PolicyBody): PolicyBody {
+  const issues = policyIssues(body)
+  if (issues.length > 0) throw invalidBody(issues)
+  return body
+}
+
+/** Stored and new members are checked together: rules may name patterns that the change does not give. */
+function mergedBody(stored: unknown, given: Array<[string, unknown]>): PolicyBody {
+  const merged = policyBody.safeParse({ ...(stored as object), ...Object.fromEntries(given) })
+  if (merged.success) return checkBody(merged.data)
+  throw invalidBody(
+    merged.error.issues.map(({ path, message }) => ({
+      path: path.map(String).join('.') || 'body',
+      reason: message,
+    })),
+  )
+}
+
+const authorOf = ({ actor }: Administration) => actor.administrator ?? actor.userId ?? 'unknown'
+
+const overtaken = (detail: string) =>
+  conflict(`Somebody changed the policy at the same time${detail}; look at it again.`)
+
+/** Terms and patterns can be secrets themselves, so the record names the version's body by a digest. */
+const intentOf = (
+  action: string,
+  { policyId, version }: { policyId: string; version: number },
+  { name, enabled, body, changed }: PolicyState & { changed?: string[] },
+): Intent => ({
+  action,
+  resource: `policies/${policyId}`,
+  detail: { name, version, enabled, changed, body_sha256: sha256Hex(canonicalJson(body)) },
+})
+
+type Scope = PolicyBody['scope']
+const scopeOnly = policyBody.pick({ scope: true }).loose()
+
+/** The scope of a stored policy; empty for one that cannot be read, whose calls are refused (`loadPolicies`). */
+function scopeOf({ body }: Pick<PolicyRow, 'body'>): Scope {
+  const parsed = scopeOnly.safeParse(body)
+  return parsed.success ? parsed.data.scope : {}
+}
+
+const SCOPE_KINDS = [
+  ['group', 'group_ids'],
+  ['user', 'user_ids'],
+  ['model', 'model_ids'],
+  ['integration', 'integration_ids'],
+] as const satisfies ReadonlyArray<readonly [NamedKind, keyof Scope]>
+
+const namesOf = (scope: Scope): NamedAt[] =>
+  SCOPE_KINDS.flatMap(([kind, member]) =>
+    (scope[member] ?? []).map((name, index) => ({ kind, name, path: `scope.${member}.${index}` })),
+  )
+
+const checkScope = (administration: Administration, scope: Scope): Promise<void> =>
+  requireKnown(administration, namesOf(scope))
+
+async function withStaleScope(administration: Administration, rows: PolicyRow[]): Promise<CurrentPolicy[]> {
+  const named = rows.map((row) => namesOf(scopeOf(row)))
+  const unknown = new Set(await unknownNames(administration, named.flat()))
+  return rows.map((row, index) => ({
+    ...row,
+    staleScope: (named[index] ?? []).filter((at) => unknown.has(at)).map(({ name }) => name),
+  }))
+}
+
+/** Changes at the same time can each pass, so the limits can be exceeded a little. Nothing depends on them exactly. */
+async function checkTotals(administration: Administration, policyId: string, body: unknown): Promise<void> {
+  const others = await selectPolicyTotals(administration, policyId)
+  if (others.count >= MOST_POLICIES) {
+    throw conflict(`An organization has at most ${MOST_POLICIES} policies.`)
+  }
+  if (others.length + JSON.stringify(body).normalize('NFKC').length > LARGEST_TOTAL) {
+    throw conflict(`The policies of an organization have at most ${LARGEST_TOTAL} characters together.`)
+  }
+}

@@ -1,0 +1,127 @@
+import { replacementFor, TokenVault } from '../dlp/policy/actions.ts'
+import { actionOf, profilesFor } from '../dlp/policy/profiles.ts'
+import { detect } from '../dlp/scan/detect.ts'
+import type { Action, Direction, Finding, Profile } from '../dlp/types.ts'
+import type { Administration } from '../ledger/changes/audited-change.ts'
+import { ApiError, invalidRequest } from '../lib/api-error.ts'
+import { ACTIONS, type PolicyBody, type PolicyDryRun, type PolicyTrial, policyBody } from '../wire/dlp.ts'
+import { checkBody, readPolicy } from './dlp-policies.ts'
+
+// What a policy would do to a text. Nothing of the text is stored, logged or audited.
+
+export interface TrialFinding extends Finding {
+  action: Action
+}
+
+export interface TrialResult {
+  direction: Direction
+  spans: TrialFinding[]
+  /** Whether the call would be refused. */
+  blocked: boolean
+  /** The text that would pass in its place, with tokens of this trial only; null when the call would be refused. */
+  text: string | null
+}
+
+export interface FindingCount {
+  detector: string
+  category: string
+  action: Action
+  count: number
+}
+
+export interface DryRunResult {
+  direction: Direction
+  samples: number
+  /** Samples with findings, and samples that would be blocked. */
+  withFindings: number
+  blocked: number
+  findings: FindingCount[]
+}
+
+/**
+ * Applies a policy to a text as if it were the only one and its scope fitted.
+ * @throws ApiError `invalid_request` for a policy that cannot be enforced or does not cover the direction; `not_found`;
+ * `internal` when the text could not be inspected.
+ */
+export async function tryPolicy(administration: Administration, trial: PolicyTrial): Promise<TrialResult> {
+  const profile = await triedProfile(administration, trial)
+  const spans = inspect(trial.text, profile)
+  const blocked = spans.some(({ action }) => action === 'block')
+  return { direction: profile.direction, spans, blocked, text: blocked ? null : applied(trial.text, spans) }
+}
+
+/** Applies a policy to many texts, and returns only counts. */
+export async function dryRunPolicy(
+  administration: Administration,
+  dryRun: PolicyDryRun,
+): Promise<DryRunResult> {
+  const profile = await triedProfile(administration, dryRun)
+  const counts = new Map<string, FindingCount>()
+  const { direction } = profile
+  const result = { direction, samples: dryRun.samples.length, withFindings: 0, blocked: 0 }
+  for (const sample of dryRun.samples) {
+    const findings = inspect(sample, profile)
+    if (findings.length > 0) result.withFindings += 1
+    if (findings.some(({ action }) => action === 'block')) result.blocked += 1
+    for (const { detector, category, action } of findings) {
+      const key = `${detector} ${action}`
+      const counted = counts.get(key) ?? { detector, category, action, count: 0 }
+      counted.count += 1
+      counts.set(key, counted)
+    }
+  }
+  return { ...result, findings: [...counts.values()].sort(mostSevereFirst) }
+}
+
+const mostSevereFirst = (left: FindingCount, right: FindingCount) =>
+  ACTIONS.indexOf(right.action) - ACTIONS.indexOf(left.action) ||
+  right.count - left.count ||
+  (left.detector < right.detector ? -1 : 1)
+
+interface Tried {
+  policy?: PolicyBody | undefined
+  policy_id?: string | undefined
+  direction?: Direction | undefined
+}
+
+async function triedProfile(
+  administration: Administration,
+  { policy, policy_id: policyId, direction }: Tried,
+): Promise<Profile> {
+  const stored = policyId === undefined ? null : await readPolicy(administration, policyId)
+  const body = checkBody(stored === null ? policyBody.parse(policy) : policyBody.parse(stored.body))
+  const { id, version, name } = stored ?? { id: 'tried', version: 0, name: 'tried' }
+  const profiles = profilesFor([{ id, version, name, enabled: true, body: { ...body, scope: {} } }], {
+    groupIds: [],
+    userId: '',
+    modelId: null,
+    integrationId: null,
+  })
+  const profile = profiles[direction ?? body.directions[0] ?? 'request']
+  if (profile === null) throw invalidRequest(`direction: the policy covers ${body.directions.join(', ')}`)
+  return profile
+}
+
+/** The engine's own error is dropped, because its message could quote the text into a log. */
+function inspect(text: string, profile: Profile): TrialFinding[] {
+  try {
+    return detect(text, profile).flatMap((span) => {
+      const action = actionOf(profile, span)
+      return action === null ? [] : [{ ...span, action }]
+    })
+  } catch {
+    throw new ApiError('internal', 'The text could not be inspected.')
+  }
+}
+
+function applied(text: string, findings: readonly TrialFinding[]): string {
+  const vault = new TokenVault(crypto.getRandomValues(new Uint8Array(32)), 'trial')
+  let result = ''
+  let at = 0
+  for (const finding of findings) {
+    const found = text.slice(finding.start, finding.end)
+    result += text.slice(at, finding.start) + (replacementFor(finding, found, vault) ?? found)
+    at = finding.end
+  }
+  return result + text.slice(at)
+}

@@ -1,0 +1,98 @@
+import { and, eq, notExists, sql } from 'drizzle-orm'
+import { groupMemberships, groups } from '../../schema/identity.ts'
+import { grants } from '../../schema/models.ts'
+import {
+  type OrganizationScope,
+  raisingEpoch,
+  selectPage,
+} from '../ledger/changes/scoped-statements.store.ts'
+import type { Page, PageRequest } from '../wire/page-cursor.ts'
+import { policiesNamingGroup } from './dlp-policies.store.ts'
+
+export type GroupRow = typeof groups.$inferSelect & { memberCount: number }
+
+const groupColumns = {
+  id: groups.id,
+  organizationId: groups.organizationId,
+  name: groups.name,
+  createdAt: groups.createdAt,
+  memberCount: sql<number>`(select count(*) from ${groupMemberships}
+    where ${groupMemberships.groupId} = ${groups.id})`.mapWith(Number),
+}
+
+const isGroup = (organizationId: string, groupId: string) =>
+  and(eq(groups.organizationId, organizationId), eq(groups.id, groupId))
+
+export async function insertGroup(
+  { database, organizationId }: OrganizationScope,
+  group: { id: string; name: string },
+): Promise<void> {
+  await database.insert(groups).values({ ...group, organizationId })
+}
+
+export async function selectGroup(
+  { database, organizationId }: OrganizationScope,
+  groupId: string,
+): Promise<GroupRow | null> {
+  const [row] = await database.select(groupColumns).from(groups).where(isGroup(organizationId, groupId))
+  return row ?? null
+}
+
+export function selectGroups(
+  { database, organizationId }: OrganizationScope,
+  page: PageRequest,
+): Promise<Page<GroupRow>> {
+  return selectPage(page, { at: groups.createdAt, id: groups.id }, (position, isAfter) =>
+    database
+      .select({ ...groupColumns, position })
+      .from(groups)
+      .where(and(eq(groups.organizationId, organizationId), isAfter)),
+  )
+}
+
+/**
+ * Deletes a group with its memberships and grants, unless an enabled policy names it. The raised epoch locks the
+ * organization, so no policy changes meanwhile.
+ * @returns the id of the deleted group; no row when a policy names it or it was gone.
+ */
+export function deleteGroup(scope: OrganizationScope, groupId: string) {
+  const { database, organizationId } = scope
+  const isFree = notExists(policiesNamingGroup(scope, groupId))
+  const isGranted = and(
+    eq(grants.organizationId, organizationId),
+    eq(grants.subjectType, 'group'),
+    eq(grants.subjectId, groupId),
+  )
+  return raisingEpoch(
+    scope,
+    database.delete(grants).where(and(isGranted, isFree)),
+    database
+      .delete(groups)
+      .where(and(isGroup(organizationId, groupId), isFree))
+      .returning({ id: groups.id }),
+  )
+}
+
+/** Adding a member twice changes nothing. */
+export const insertGroupMember = (scope: OrganizationScope, groupId: string, userId: string) =>
+  raisingEpoch(
+    scope,
+    scope.database
+      .insert(groupMemberships)
+      .values({ organizationId: scope.organizationId, groupId, userId })
+      .onConflictDoNothing(),
+  )
+
+export const deleteGroupMember = (scope: OrganizationScope, groupId: string, userId: string) =>
+  raisingEpoch(
+    scope,
+    scope.database
+      .delete(groupMemberships)
+      .where(
+        and(
+          eq(groupMemberships.organizationId, scope.organizationId),
+          eq(groupMemberships.groupId, groupId),
+          eq(groupMemberships.userId, userId),
+        ),
+      ),
+  )

@@ -1,0 +1,180 @@
+import { operationTools } from '../integrations/catalog/openapi/operation-tools.ts'
+import { checkDocument, serverUrl } from '../integrations/catalog/openapi/read-document.ts'
+import { type RefreshDeps, refreshCatalogue } from '../integrations/catalog/refresh-catalogues.ts'
+import type { AuthorizationMethod } from '../integrations/types.ts'
+import { MOST_TOOLS } from '../integrations/types.ts'
+import { sealClientSecret } from '../integrations/vault/client-secret.ts'
+import { type Administration, changeRights, conflict } from '../ledger/changes/audited-change.ts'
+import { invalidRequest, notFound } from '../lib/api-error.ts'
+import { checkEgress, EgressError } from '../lib/safe-fetch.ts'
+import { inTurns } from '../lib/slices.ts'
+import type { AuthorizationBody, IntegrationCreation, IntegrationUpdate } from '../wire/integrations.ts'
+import {
+  deleteIntegration,
+  type IntegrationRow,
+  insertIntegration,
+  selectIntegrations,
+  selectShownIntegration,
+  updateIntegration,
+} from './integrations.store.ts'
+
+export type { IntegrationRow } from './integrations.store.ts'
+
+/**
+ * Adds an integration to the organization. Tools of a document are there at once; those of a server are read by the first
+ * refresh.
+ * @throws ApiError `invalid_request` for an address that may not be called; `unprocessable` for a taken slug.
+ */
+export async function createIntegration(
+  deps: RefreshDeps,
+  administration: Administration,
+  creation: IntegrationCreation,
+): Promise<IntegrationRow> {
+  const id = crypto.randomUUID()
+  const document = creation.kind === 'openapi' ? await checkedDocument(creation.document) : null
+  const address = creation.url ?? serverUrl(document ?? {})
+  const url = checkUrl('url', address, administration.egressAllow)
+  const { method, clientSecret } = authorizationOf(administration, creation.authorization)
+  const { kind, slug, approval, price, disabled } = creation
+  const detail = { slug, kind, url, authorization: method, approval, price, disabled }
+  const intent = { action: 'integration.created', resource: `integrations/${id}`, detail }
+  const row = await changeRights(administration, intent, () =>
+    insertIntegration(
+      administration,
+      {
+        ...{ id, kind, slug, url, document, authorization: { ...method } },
+        displayName: creation.display_name ?? slug,
+        description: creation.description ?? '',
+        ...(clientSecret !== null && {
+          sealedClientSecret: sealClientSecret(administration.vaultRing, id, clientSecret),
+        }),
+        ...(approval && { approval }),
+        ...(price !== undefined && { price }),
+        ...(disabled && { disabledAt: new Date(administration.clock()) }),
+      },
+      kind === 'openapi' || method.kind === 'none',
+    ),
+  )
+  if (kind === 'openapi') await refreshDocument(deps, administration, id)
+  return row
+}
+
+async function refreshDocument(deps: RefreshDeps, administration: Administration, id: string): Promise<void> {
+  const { organizationId } = administration
+  await refreshCatalogue(deps, { organizationId, integrationId: id, connectionId: '' }, administration)
+}
+
+export const listIntegrations = selectIntegrations
+
+/** @throws ApiError `not_found` for one of another organization, too. */
+export async function readIntegration(administration: Administration, id: string): Promise<IntegrationRow> {
+  const row = await selectShownIntegration(administration, id)
+  if (row === null) throw notFound('Integration', id)
+  return row
+}
+
+/**
+ * Changes an integration. After a change of its host or authorization, its connections must be connected again: their
+ * credentials are not sent to where they were not given for (`upstreamCredential`).
+ * @throws ApiError `not_found`; `invalid_request` for an address that may not be called and for a document that cannot be
+ * used; `unprocessable` if something else changed it meanwhile.
+ */
+export async function changeIntegration(
+  deps: RefreshDeps,
+  administration: Administration,
+  id: string,
+  update: IntegrationUpdate,
+): Promise<IntegrationRow> {
+  const before = await readIntegration(administration, id)
+  const url = update.url === undefined ? undefined : checkUrl('url', update.url, administration.egressAllow)
+  const authorization = update.authorization && authorizationOf(administration, update.authorization)
+  const { approval, price, disabled, display_name: displayName, description } = update
+  if (update.document !== undefined && before.kind !== 'openapi') {
+    throw invalidRequest('document: goes with the kind openapi')
+  }
+  const document = update.document && (await checkedDocument(update.document))
+  const detail = {
+    ...{ slug: before.slug, display_name: displayName, url, authorization: authorization?.method },
+    ...{ approval, price, disabled, document_replaced: document === undefined ? undefined : true },
+  }
+  const action = disabled === true ? 'integration.disabled' : 'integration.updated'
+  await changeRights(administration, { action, resource: `integrations/${id}`, detail }, async () => {
+    const raised = await updateIntegration(administration, id, before, {
+      ...(displayName !== undefined && { displayName }),
+      ...(description !== undefined && { description }),
+      ...(url !== undefined && { url }),
+      ...(document !== undefined && { document }),
+      ...(approval !== undefined && { approval }),
+      ...(price !== undefined && { price }),
+      ...(authorization && {
+        authorization: { ...authorization.method },
+        sealedClientSecret:
+          authorization.clientSecret === null
+            ? null
+            : sealClientSecret(administration.vaultRing, id, authorization.clientSecret),
+      }),
+      disabled,
+    })
+    if (raised === null) throw conflict(CHANGED_MEANWHILE)
+    return raised
+  })
+  if (document !== undefined) await refreshDocument(deps, administration, id)
+  return readIntegration(administration, id)
+}
+
+const CHANGED_MEANWHILE = 'The integration was changed at the same time; look at it again.'
+
+/** Deletes an integration with its connections and grants. @throws ApiError `not_found`. */
+export async function removeIntegration(administration: Administration, id: string): Promise<void> {
+  const row = await readIntegration(administration, id)
+  const intent = { action: 'integration.deleted', resource: `integrations/${id}`, detail: { slug: row.slug } }
+  await changeRights(administration, intent, () => deleteIntegration(administration, row))
+}
+
+/** @throws ApiError `invalid_request` for a document without an operation that can be a tool, too. */
+async function checkedDocument(document: Record<string, unknown>): Promise<Record<string, unknown>> {
+  checkDocument(document)
+  const { operations, left } = await inTurns(operationTools(document))
+  if (operations.length > MOST_TOOLS) {
+    throw invalidRequest(`document: has ${operations.length} operations, and may have ${MOST_TOOLS}`)
+  }
+  if (operations.length === 0) {
+    throw invalidRequest(
+      `document: has no operation that can be a tool${left[0] === undefined ? '' : ` (${left[0]})`}`,
+    )
+  }
+  return document
+}
+
+function authorizationOf(
+  { egressAllow }: Administration,
+  body: AuthorizationBody,
+): { method: AuthorizationMethod; clientSecret: string | null } {
+  if (body.kind === 'header') return { method: { kind: 'header', header: body.header }, clientSecret: null }
+  if (body.kind !== 'oauth') return { method: { kind: body.kind }, clientSecret: null }
+  const { authorization_server: server, client_id: clientId, client_secret: clientSecret, scopes } = body
+  if (clientSecret !== undefined && clientId === undefined) {
+    throw invalidRequest('authorization.client_secret: needs the client_id that it belongs to')
+  }
+  const method = {
+    kind: 'oauth' as const,
+    ...(server !== undefined && {
+      authorizationServer: checkUrl('authorization.authorization_server', server, egressAllow),
+    }),
+    ...(clientId !== undefined && { clientId }),
+    ...(scopes !== undefined && { scopes }),
+  }
+  return { method, clientSecret: clientSecret ?? null }
+}
+
+/** Checks an address by the rules of outbound calls. @returns its normal form. */
+export function checkUrl(member: string, address: string, egressAllow: readonly string[]): string {
+  try {
+    const url = checkEgress(address, egressAllow)
+    if (url.hash !== '') throw new EgressError('a fragment is not allowed')
+    return url.href
+  } catch (error) {
+    if (error instanceof EgressError) throw invalidRequest(`${member}: ${error.message}`)
+    throw error
+  }
+}

@@ -1,0 +1,53 @@
+import type { Administration } from '../ledger/changes/audited-change.ts'
+import { ApiError } from '../lib/api-error.ts'
+import { type NamedKind, type Names, selectKnownNames } from './known-names.store.ts'
+
+/** A name in a body, where it stands there. */
+export interface NamedAt {
+  kind: NamedKind
+  name: string
+  /** As in the issues of a body: `scope.group_ids.0`. */
+  path: string
+}
+
+/** A part of a body that cannot be accepted. */
+export interface BodyIssue {
+  path: string
+  reason: string
+}
+
+/** Of names in bodies, those that the organization does not have. */
+export async function unknownNames(
+  administration: Administration,
+  named: readonly NamedAt[],
+): Promise<NamedAt[]> {
+  const names: Names = Object.fromEntries(
+    [...Map.groupBy(named, ({ kind }) => kind)].map(([kind, all]) => [
+      kind,
+      [...new Set(all.map(({ name }) => name))],
+    ]),
+  )
+  const known = await selectKnownNames(administration, names)
+  return named.filter(({ kind, name }) => !known[kind].has(name))
+}
+
+/**
+ * Refuses a rule that names what is not there: it would never hold, and look like a protection.
+ * @throws ApiError `invalid_request` naming every such part.
+ */
+export async function requireKnown(administration: Administration, named: readonly NamedAt[]): Promise<void> {
+  const unknown = await unknownNames(administration, named)
+  if (unknown.length > 0) {
+    throw invalidBody(unknown.map((at) => ({ path: at.path, reason: reasonOf(at) })))
+  }
+}
+
+const reasonOf = ({ kind, name }: NamedAt): string =>
+  kind === 'integration'
+    ? `there is no ${name} among the integrations, which are named by their slug`
+    : `there is no ${kind} ${name}`
+
+export function invalidBody(issues: readonly BodyIssue[]): ApiError {
+  const message = issues.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
+  return new ApiError('invalid_request', message, { code: 'invalid_body', details: { issues } })
+}

@@ -1,0 +1,200 @@
+import { and, eq, notExists, sql } from 'drizzle-orm'
+import type { Database } from '../../schema/database.ts'
+import { entitlements, groupMemberships, memberships, users } from '../../schema/identity.ts'
+import { connectionShares, connections } from '../../schema/integrations.ts'
+import type { Entitlement, Role } from '../identity/principal.ts'
+import {
+  disabledSince,
+  equal,
+  type OrganizationScope,
+  raisingEpoch,
+  selectPage,
+} from '../ledger/changes/scoped-statements.store.ts'
+import type { Page, PageRequest } from '../wire/page-cursor.ts'
+
+/** A user in its place in one organization. */
+export interface MemberRow {
+  userId: string
+  email: string
+  name: string
+  role: Role
+  rateLimitPerMinute: number | null
+  entitlements: Entitlement[]
+  groupIds: string[]
+  disabledAt: Date | null
+  createdAt: Date
+}
+
+export interface MemberValues {
+  name?: string | undefined
+  role?: Role | undefined
+  rateLimitPerMinute?: number | null | undefined
+  disabled?: boolean | undefined
+}
+
+const memberColumns = {
+  userId: memberships.userId,
+  email: users.email,
+  name: users.name,
+  role: memberships.role,
+  rateLimitPerMinute: memberships.rateLimitPerMinute,
+  entitlements: sql<
+    Entitlement[]
+  >`coalesce((select json_agg(${entitlements.name} order by ${entitlements.name})
+    from ${entitlements} where ${entitlements.organizationId} = ${memberships.organizationId}
+    and ${entitlements.userId} = ${memberships.userId}), '[]'::json)`,
+  groupIds: sql<
+    string[]
+  >`coalesce((select json_agg(${groupMemberships.groupId} order by ${groupMemberships.groupId})
+    from ${groupMemberships} where ${groupMemberships.organizationId} = ${memberships.organizationId}
+    and ${groupMemberships.userId} = ${memberships.userId}), '[]'::json)`,
+  disabledAt: memberships.disabledAt,
+  createdAt: memberships.createdAt,
+}
+
+const isMember = (organizationId: string, userId: string) =>
+  and(eq(memberships.organizationId, organizationId), eq(memberships.userId, userId))
+
+/** The id of the user with this address, in whatever organization; it must not reach an answer. */
+export async function selectUserIdByEmail(database: Database, email: string): Promise<string | null> {
+  const [row] = await database.select({ id: users.id }).from(users).where(eq(users.email, email))
+  return row?.id ?? null
+}
+
+/**
+ * Adds the user unless it exists, and its membership.
+ * @throws the database's unique violation when it is a member already; its foreign key violation when another
+ * request gave the address to another id meanwhile.
+ */
+export async function insertMember(
+  { database, organizationId }: OrganizationScope,
+  member: { userId: string; email: string; name: string; role: Role; rateLimitPerMinute: number | null },
+): Promise<void> {
+  const { userId, email, name, role, rateLimitPerMinute } = member
+  await database.batch([
+    database.insert(users).values({ id: userId, email, name }).onConflictDoNothing(),
+    database.insert(memberships).values({ organizationId, userId, role, rateLimitPerMinute }),
+  ])
+}
+
+export async function selectMember(
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+): Promise<MemberRow | null> {
+  const [row] = await database
+    .select(memberColumns)
+    .from(memberships)
+    .innerJoin(users, eq(users.id, memberships.userId))
+    .where(isMember(organizationId, userId))
+  return row ?? null
+}
+
+/** @param filter `groupId` keeps the members of one group. */
+export function selectMembers(
+  { database, organizationId }: OrganizationScope,
+  filter: { email?: string | undefined; groupId?: string | undefined },
+  page: PageRequest,
+): Promise<Page<MemberRow>> {
+  const { createdAt, userId } = memberships
+  const inGroup =
+    filter.groupId === undefined
+      ? undefined
+      : sql`exists (select 1 from ${groupMemberships} where ${groupMemberships.groupId} = ${filter.groupId}
+          and ${groupMemberships.organizationId} = ${organizationId} and ${groupMemberships.userId} = ${userId})`
+  const isOfOrganization = eq(memberships.organizationId, organizationId)
+  return selectPage(page, { at: createdAt, id: userId }, (position, isAfter) =>
+    database
+      .select({ ...memberColumns, position })
+      .from(memberships)
+      .innerJoin(users, eq(users.id, userId))
+      .where(and(isOfOrganization, equal(users.email, filter.email), inGroup, isAfter)),
+  )
+}
+
+/** Whether the user belongs to another organization as well. */
+export async function selectHasOtherMemberships(
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+): Promise<boolean> {
+  const rows = await database
+    .select({ organizationId: memberships.organizationId })
+    .from(memberships)
+    .where(and(eq(memberships.userId, userId), sql`${memberships.organizationId} <> ${organizationId}`))
+    .limit(1)
+  return rows.length > 0
+}
+
+/**
+ * Changes a membership. The name changes only while no other organization shares the user. Disabling it revokes the private
+ * connections of the user; shared ones count as suspended while their owner is disabled.
+ */
+export function updateMember(scope: OrganizationScope, userId: string, values: MemberValues) {
+  const { database, organizationId } = scope
+  const { name, role, rateLimitPerMinute, disabled } = values
+  const isUnshared = sql`not exists (select 1 from ${memberships} where ${memberships.userId} = ${userId}
+    and ${memberships.organizationId} <> ${organizationId})`
+  const renaming = database
+    .update(users)
+    .set({ name: name ?? sql`${users.name}` })
+    .where(and(eq(users.id, userId), isUnshared))
+  const membership = database
+    .update(memberships)
+    .set({
+      role: role ?? sql`${memberships.role}`,
+      ...(rateLimitPerMinute !== undefined && { rateLimitPerMinute }),
+      ...(disabled !== undefined && { disabledAt: disabledSince(memberships.disabledAt, disabled) }),
+    })
+    .where(isMember(organizationId, userId))
+  return disabled
+    ? raisingEpoch(scope, revokePrivateConnections(scope, userId), renaming, membership)
+    : raisingEpoch(scope, renaming, membership)
+}
+
+/** Erases the credentials with the revocation: they are of a person who has left. */
+const revokePrivateConnections = ({ database, organizationId }: OrganizationScope, userId: string) =>
+  database
+    .update(connections)
+    .set({
+      status: 'revoked',
+      sealedCredential: null,
+      vaultKeyId: null,
+      hint: null,
+      credentialVersion: sql`${connections.credentialVersion} + 1`,
+      updatedAt: sql`now()`,
+    })
+    .where(
+      and(
+        eq(connections.organizationId, organizationId),
+        eq(connections.ownerUserId, userId),
+        notExists(
+          database
+            .select({ one: sql`1` })
+            .from(connectionShares)
+            .where(eq(connectionShares.connectionId, connections.id)),
+        ),
+      ),
+    )
+
+/** Gives a membership a named right. Giving it twice changes nothing. */
+export const insertEntitlement = (scope: OrganizationScope, userId: string, name: Entitlement) =>
+  raisingEpoch(
+    scope,
+    scope.database
+      .insert(entitlements)
+      .values({ organizationId: scope.organizationId, userId, name })
+      .onConflictDoNothing(),
+  )
+
+export const deleteEntitlement = (scope: OrganizationScope, userId: string, name: Entitlement) =>
+  raisingEpoch(
+    scope,
+    scope.database
+      .delete(entitlements)
+      .where(
+        and(
+          eq(entitlements.organizationId, scope.organizationId),
+          eq(entitlements.userId, userId),
+          eq(entitlements.name, name),
+        ),
+      ),
+  )

@@ -1,0 +1,168 @@
+import {
+  type CredentialParts,
+  credentialOf,
+  type ProviderCredential,
+  sealCredential,
+} from '../gateway/providers/credential.ts'
+import { PROVIDER_KINDS } from '../gateway/providers/provider.ts'
+import { type Administration, changeCatalogue, conflict } from '../ledger/changes/audited-change.ts'
+import { invalidRequest, notFound } from '../lib/api-error.ts'
+import { checkEgress, EgressError } from '../lib/safe-fetch.ts'
+import { withoutTrailing } from '../lib/without-trailing.ts'
+import type { Page, PageRequest } from '../wire/page-cursor.ts'
+import {
+  insertProvider,
+  organizationExists,
+  type ProviderRow,
+  selectProvider,
+  selectProviders,
+  updateProvider,
+} from './catalogue.store.ts'
+
+export type { ProviderRow } from './catalogue.store.ts'
+
+/** One text, or named parts as the kind of provider needs them. */
+type GivenCredential = string | CredentialParts
+
+/**
+ * Creates a provider with its sealed credential, for all organizations or for one.
+ * @throws ApiError `invalid_request` for an address that may not be called and for a credential of another form;
+ * `not_found` for an organization that does not exist; `unprocessable` for a taken name.
+ */
+export async function createProvider(
+  administration: Administration,
+  values: {
+    name: string
+    kind: ProviderRow['kind']
+    baseUrl: string
+    credential: GivenCredential
+    organizationId?: string | null | undefined
+    allowedMembers?: string[] | undefined
+    allowsUnpriced?: boolean | undefined
+  },
+): Promise<ProviderRow> {
+  const id = crypto.randomUUID()
+  const { name, kind, organizationId = null, allowedMembers = [], allowsUnpriced } = values
+  const credential = credentialOf(PROVIDER_KINDS[kind].credential, values.credential)
+  const baseUrl = checkBaseUrl(values.baseUrl, administration.egressAllow)
+  if (organizationId !== null && !(await organizationExists(administration.database, organizationId))) {
+    throw notFound('Organization', organizationId)
+  }
+  return changeCatalogue(
+    administration,
+    {
+      action: 'provider.created',
+      resource: `providers/${id}`,
+      detail: {
+        name,
+        kind,
+        base_url: baseUrl,
+        organization_id: organizationId,
+        allowed_members: allowedMembers,
+        allow_unpriced: allowsUnpriced,
+      },
+    },
+    () => {
+      const sealedCredential = sealCredential(administration.vaultRing, id, credential)
+      return insertProvider(administration.database, {
+        ...{ id, name, kind, baseUrl, sealedCredential, organizationId, allowedMembers },
+        ...(allowsUnpriced && { allowsUnpriced }),
+      })
+    },
+  )
+}
+
+export function listProviders(administration: Administration, page: PageRequest): Promise<Page<ProviderRow>> {
+  return selectProviders(administration.database, page)
+}
+
+/** @throws ApiError `not_found`. */
+export async function readProvider(administration: Administration, providerId: string): Promise<ProviderRow> {
+  const row = await selectProvider(administration.database, providerId)
+  if (row === null) throw notFound('Provider', providerId)
+  return row
+}
+
+/**
+ * Changes name, address, credential (all its parts) or state of a provider. Another host needs the credential in the same
+ * request: otherwise the stored one could be sent to an address of the caller's choice.
+ * @throws ApiError `not_found`; `invalid_request` for an address that may not be called and for a credential of another
+ * form; `unprocessable` for another host without the credential.
+ */
+export async function changeProvider(
+  administration: Administration,
+  providerId: string,
+  values: {
+    name?: string | undefined
+    baseUrl?: string | undefined
+    credential?: GivenCredential | undefined
+    allowedMembers?: string[] | undefined
+    allowsUnpriced?: boolean | undefined
+    disabled?: boolean | undefined
+  },
+): Promise<ProviderRow> {
+  const before = await readProvider(administration, providerId)
+  const { name, disabled, allowedMembers, allowsUnpriced } = values
+  const { credential, baseUrl } = checkedChange(administration, before, values)
+  await changeCatalogue(
+    administration,
+    {
+      action: disabled === true ? 'provider.disabled' : 'provider.updated',
+      resource: `providers/${providerId}`,
+      detail: {
+        ...{ name, base_url: baseUrl, credential_replaced: credential !== undefined, disabled },
+        allowed_members: allowedMembers,
+        allow_unpriced: allowsUnpriced,
+      },
+    },
+    async () => {
+      const raised = await updateProvider(administration.database, providerId, before.baseUrl, {
+        name,
+        disabled,
+        ...(allowedMembers !== undefined && { allowedMembers }),
+        ...(allowsUnpriced !== undefined && { allowsUnpriced }),
+        ...(baseUrl !== undefined && { baseUrl }),
+        ...(credential !== undefined && {
+          sealedCredential: sealCredential(administration.vaultRing, providerId, credential),
+        }),
+      })
+      if (raised === null) throw conflict('Somebody changed the provider at the same time; look at it again.')
+      return raised
+    },
+  )
+  return readProvider(administration, providerId)
+}
+
+/** Checks a new address and credential. @throws ApiError as `changeProvider`. */
+function checkedChange(
+  { egressAllow }: Administration,
+  before: ProviderRow,
+  given: { baseUrl?: string | undefined; credential?: GivenCredential | undefined },
+): { baseUrl: string | undefined; credential: ProviderCredential | undefined } {
+  const form = PROVIDER_KINDS[before.kind].credential
+  const credential = given.credential === undefined ? undefined : credentialOf(form, given.credential)
+  const baseUrl = given.baseUrl === undefined ? undefined : checkBaseUrl(given.baseUrl, egressAllow)
+  if (baseUrl !== undefined && credential === undefined && !sameOrigin(baseUrl, before.baseUrl)) {
+    throw conflict('A base_url on another host needs its credential in the same request.')
+  }
+  return { baseUrl, credential }
+}
+
+/**
+ * Checks an address by the rules of outbound calls, and that paths can be appended to it.
+ * @returns the address without a trailing slash.
+ */
+function checkBaseUrl(address: string, egressAllow: readonly string[]): string {
+  try {
+    const url = checkEgress(address, egressAllow)
+    if (url.search !== '' || url.hash !== '' || /[?#]/.test(address)) {
+      throw new EgressError('a query or fragment is not allowed')
+    }
+    return withoutTrailing(url.href, '/')
+  } catch (error) {
+    if (error instanceof EgressError) throw invalidRequest(`base_url: ${error.message}`)
+    throw error
+  }
+}
+
+const sameOrigin = (left: string, right: string) => new URL(left).origin === new URL(right).origin

@@ -1,0 +1,48 @@
+import { DEFAULT_TOOL_SETTINGS, type ToolSettings } from '../identity/tool-rights.ts'
+import { type Administration, changeRights } from '../ledger/changes/audited-change.ts'
+import { notFound } from '../lib/api-error.ts'
+import { type NamedAt, requireKnown } from './known-names.ts'
+import { selectToolSettings, updateToolSettings } from './tool-settings.store.ts'
+
+/** The rules of an organization for hosted tools; the defaults where it has none. @throws ApiError `not_found`. */
+export async function readToolSettings(administration: Administration): Promise<ToolSettings> {
+  const row = await selectToolSettings(administration)
+  if (row === null) throw notFound('Organization', administration.organizationId)
+  return row.toolSettings ?? DEFAULT_TOOL_SETTINGS
+}
+
+/**
+ * Replaces the rules. They hold from the next tool call on.
+ * @throws ApiError `invalid_request` for a subject or an integration that the organization does not have; `not_found`.
+ */
+export async function replaceToolSettings(
+  administration: Administration,
+  settings: ToolSettings,
+): Promise<ToolSettings> {
+  await requireKnown(administration, namesOf(settings))
+  const resource = `organizations/${administration.organizationId}/tools`
+  return changeRights(
+    administration,
+    { action: 'tool_settings.replaced', resource, detail: { ...settings } },
+    async () => {
+      const epoch = await updateToolSettings(administration, settings)
+      if (epoch === null) throw notFound('Organization', administration.organizationId)
+      return { result: settings, epoch }
+    },
+  )
+}
+
+/** What the rules name, beside the organization and every integration. */
+function namesOf({ off, approvals = [] }: ToolSettings): NamedAt[] {
+  const subjects = off.flatMap((rule, index): NamedAt[] =>
+    rule.subject_type === 'organization'
+      ? []
+      : [{ kind: rule.subject_type, name: rule.subject_id, path: `off.${index}.subject_id` }],
+  )
+  const integrations = approvals.flatMap(({ integration }, index): NamedAt[] =>
+    integration === '*'
+      ? []
+      : [{ kind: 'integration', name: integration, path: `approvals.${index}.integration` }],
+  )
+  return [...subjects, ...integrations]
+}

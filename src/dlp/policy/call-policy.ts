@@ -1,0 +1,117 @@
+import { Inspection, passAllEngine, type TextEngine } from '../inspection.ts'
+import type { TextDetector } from '../stream/text-stream.ts'
+import { type Action, type ByDirection, byDirection, type Direction } from '../types.ts'
+import type { TokenVault } from './actions.ts'
+import { PolicyEngine } from './policy-engine.ts'
+import { detectorOf, restoringDetector } from './profile-detector.ts'
+import { type Profiles, unionOf } from './profiles.ts'
+
+/** The policies that hold for one call, in all directions. */
+export interface CallPolicy {
+  requestInspection(): Inspection
+  /** A new one for each answer of an upstream. */
+  responseInspection(): Inspection
+  /**
+   * For stored content that its owner reads: nothing is refused, what would be blocked is redacted, and values that
+   * models get tokens for stay, since they are the owner's. `findings` does not count what it finds.
+   */
+  redactionInspection(): Inspection
+  /** Whether content that no engine reads must not pass. */
+  blocksUninspectable(direction: Direction): boolean
+  version: string
+  /** Of all inspections of the call: how often each kind was found. */
+  findings(): Record<string, number>
+}
+
+/** The policy of an organization that has none. */
+export const noPolicy: CallPolicy = {
+  requestInspection: () => new Inspection(passAllEngine),
+  responseInspection: () => new Inspection(passAllEngine),
+  redactionInspection: () => new Inspection(passAllEngine),
+  blocksUninspectable: () => false,
+  version: passAllEngine.policyVersion,
+  findings: () => ({}),
+}
+
+/**
+ * The policies that hold for one call. @param vault of its caller.
+ * @throws PatternError for a policy that cannot be applied.
+ */
+export function callPolicy(profiles: Profiles, vault: TokenVault): CallPolicy {
+  const held = Object.values(profiles).filter((profile) => profile !== null)
+  if (held.length === 0) return noPolicy
+  const version = [...new Set(held.map((profile) => profile.version))].sort().join('+')
+  const detectors = byDirection((direction) => {
+    const profile = profiles[direction]
+    return profile && detectorOf(profile)
+  })
+  // All of a request is sent by the caller, who also says which of it is a tool's: both policies hold there.
+  const sent = byDirection((direction) => {
+    const profile = unionOf(profiles.request, profiles[direction])
+    return profile && detectorOf(profile)
+  })
+  const blocksUninspectable = (direction: Direction) => profiles[direction]?.uninspectable === 'block'
+  const engines: TextEngine[] = []
+  const inspection = (kind: Direction) => {
+    const restores = kind === 'response'
+    const restored = (of: TextDetector | null) => (restores ? restoringDetector(of, vault) : of)
+    const engine = new PolicyEngine({
+      detectors: restores
+        ? {
+            ...detectors,
+            response: restored(detectors.response),
+            tool_arguments: restored(detectors.tool_arguments),
+            tool_result: restored(detectors.tool_result),
+          }
+        : sent,
+      ...(restores && { signed: detectors.response }),
+      policyVersion: version,
+      kind,
+      vault: restores ? vault.forAnswers() : vault,
+      blocksUninspectable,
+    })
+    engines.push(engine)
+    return new Inspection(engine)
+  }
+  return {
+    requestInspection: () => inspection('request'),
+    responseInspection: () => inspection('response'),
+    redactionInspection: () => new Inspection(redactionEngine(detectors, version, vault)),
+    blocksUninspectable,
+    version,
+    findings: () => sumOf(engines.map((engine) => engine.findings())),
+  }
+}
+
+function redactionEngine(
+  detectors: ByDirection<TextDetector | null>,
+  policyVersion: string,
+  vault: TokenVault,
+): TextEngine {
+  return new PolicyEngine({
+    detectors: byDirection((direction) => forOwner(detectors[direction])),
+    policyVersion,
+    kind: 'request',
+    vault,
+  })
+}
+
+/** The action in place of another when the owner of a text reads it. */
+const ACTION_FOR_OWNER: Partial<Record<Action, Action>> = { tokenise: 'allow', block: 'redact' }
+
+const forOwner = (detector: TextDetector | null): TextDetector | null =>
+  detector && {
+    ...detector,
+    actionOf(span) {
+      const action = detector.actionOf(span)
+      return ACTION_FOR_OWNER[action] ?? action
+    },
+  }
+
+function sumOf(counts: ReadonlyArray<Record<string, number>>): Record<string, number> {
+  const sum: Record<string, number> = {}
+  for (const count of counts) {
+    for (const [name, times] of Object.entries(count)) sum[name] = (sum[name] ?? 0) + times
+  }
+  return sum
+}

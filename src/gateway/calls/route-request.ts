@@ -1,0 +1,59 @@
+import { ApiError } from '../../lib/api-error.ts'
+import { applyEditsInSlices, type EditedBytes, joinBytes } from '../../lib/byte-edits.ts'
+import type { Slices } from '../../lib/slices.ts'
+import type { Route } from '../catalog/call-routes.ts'
+import { OPERATIONS } from '../protocols/operations.ts'
+import { outsideOfInSlices, requestEdits } from '../protocols/request-edits.ts'
+import { signatureOrigin } from '../translation/signature-origin.ts'
+import { TranslatedCall } from '../translation/translated-call.ts'
+import type { PlannedCall } from './model-call.ts'
+import { refuseMembers } from './refused-members.ts'
+
+/** The request of a call for one route. */
+export interface RouteRequest {
+  route: Route
+  /** With the permitted edits; for a translated route, the source of the translation. */
+  body: EditedBytes
+  /** Null between equal protocols. */
+  translated: TranslatedCall | null
+}
+
+/** @returns the request for a route, in slices, or the error of a request that the route's protocol cannot express. */
+export function* routeRequest(
+  planned: Pick<PlannedCall, 'request' | 'outline' | 'model' | 'inspected'>,
+  route: Route,
+): Slices<RouteRequest | ApiError> {
+  try {
+    return yield* requestFor(planned, route)
+  } catch (error) {
+    if (error instanceof ApiError && error.kind === 'invalid_request') return error
+    throw error
+  }
+}
+
+/** For a translation, only texts are edited before. @throws ApiError invalid_request */
+function* requestFor(
+  { request, outline, model, inspected }: Pick<PlannedCall, 'request' | 'outline' | 'model' | 'inspected'>,
+  route: Route,
+): Slices<RouteRequest> {
+  const { upstreamModel, translation } = route
+  const { capabilities, maxOutputTokens } = model
+  const { changedThinking } = inspected
+  const { protocol } = OPERATIONS[request.operation]
+  // Responses pass members that the gateway does not know to chat completions as well.
+  if (!translation || translation.caller === 'responses') {
+    refuseMembers(outline, route.provider, request.principal.organizationId)
+  }
+  const edits = translation
+    ? []
+    : yield* requestEdits(outline, protocol, { upstreamModel, capabilities, changedThinking })
+  const texts = yield* outsideOfInSlices(edits, inspected.edits)
+  const body = yield* applyEditsInSlices(outline.body, [...edits, ...texts])
+  if (!translation) return { route, body, translated: null }
+  const target = { upstreamModel, maxOutputTokens, capabilities, origin: originOf(route) }
+  return { route, body, translated: new TranslatedCall(joinBytes(body.pieces), { ...translation, target }) }
+}
+
+/** Identifies the issuer of thinking signatures on a route, in the protocol that its upstream is sent. */
+export const originOf = ({ provider, upstreamModel, operation }: Route): string =>
+  signatureOrigin(operation, upstreamModel, provider.id)

@@ -1,0 +1,284 @@
+/** One call over its routes: another route is tried only after one that gave no usable answer. */
+
+import type { GovernedCall } from '../../calls/governed-call.ts'
+import { withRenewedLease } from '../../calls/renewed-lease.ts'
+import { addUsage } from '../../calls/usage.ts'
+import type { Attempt, Usage } from '../../ledger/audit-record.ts'
+import { ApiError } from '../../lib/api-error.ts'
+import { pause } from '../../lib/pause.ts'
+import { inTurns } from '../../lib/slices.ts'
+import type { InspectionCounts } from '../../wire/records.ts'
+import type { Charge } from '../calls/charges.ts'
+import type { PlannedCall } from '../calls/model-call.ts'
+import { type RouteRequest, routeRequest } from '../calls/route-request.ts'
+import { noAnswer } from '../calls/unusable-answer.ts'
+import type { Route } from '../catalog/call-routes.ts'
+import { OPERATIONS } from '../protocols/operations.ts'
+import type { StartedStream } from '../relay/stream-answer.ts'
+import { isRefusalStatus, refusesGateway } from '../translation/upstream-errors.ts'
+import { Affinity } from './affinity.ts'
+import {
+  type Attempted,
+  attemptRoute,
+  type DeferredError,
+  type RouteDeps,
+  type SendOptions,
+} from './attempt.ts'
+import type { BufferedAnswer } from './buffered-answer.ts'
+import { noteErrorAnswer, noteServed, type ProviderHealthDeps } from './provider-health.ts'
+import { backoffOf } from './route-health.ts'
+import { inOrder } from './route-order.ts'
+
+export type FailoverDeps = RouteDeps &
+  ProviderHealthDeps & { configuration: { UPSTREAM_RETRY_WAIT_MS: number } }
+
+/** The result of a call over all its attempts. */
+export interface FailoverResult {
+  answer: FailoverAnswer
+  attempts: Attempt[]
+  /** What attempts without a usable answer may be charged for; null for nothing. */
+  lost: Usage | null
+  /** The route that answered, or was tried last; null when none was. */
+  route: Route | null
+  /** Members of the caller's request that its translation for this route dropped. */
+  dropped: readonly string[]
+  /** Null when no request was sent. */
+  requestCounts: InspectionCounts | null
+  /** Of an answer that must not pass; null when none came. */
+  responseCounts: InspectionCounts | null
+}
+
+type FailoverAnswer =
+  | BufferedAnswer
+  | StartedStream
+  /** The most useful error answer of an upstream. */
+  | { kind: 'upstream_error'; response: Response; body: Uint8Array }
+  | { kind: 'failed'; error: unknown }
+  /** @see CLIENT_LEFT */
+  | { kind: 'client_left'; charge?: Charge; counts?: InspectionCounts }
+
+/**
+ * Routes are tried while nothing was sent to the caller: the next one when the last could not be reached, gave no usable
+ * answer, or answered a status of `movesOn`. Every other answer, such as a 400, is the caller's. A route that requested to
+ * wait (`Retry-After`) is tried before its time only when no other has answered; when its time comes within
+ * UPSTREAM_RETRY_WAIT_MS and none answered, the call waits for it and tries it once more. A model with one route is tried
+ * once: its errors are passed on, and callers repeat by themselves.
+ * @returns the first answer, else the most useful error of an upstream, unchanged. Never throws.
+ */
+export function sendWithFailover(
+  deps: FailoverDeps,
+  planned: PlannedCall,
+  call: GovernedCall,
+  options: SendOptions,
+): Promise<FailoverResult> {
+  // Every route may use its whole time, which is longer than a lease.
+  return withRenewedLease(deps, call, deps.configuration.LEDGER_LEASE_MS, () =>
+    new Failover(deps, planned, call, options).run(),
+  )
+}
+
+/** Time-outs, conflicts and limits of the upstream, which official SDKs repeat as well. */
+const PASSING = new Set([408, 409, 429])
+
+/** A provider that refuses the gateway itself is no evidence about the others. */
+const movesOn = (status: number): boolean => isRefusalStatus(status) || PASSING.has(status) || status >= 500
+
+class Failover {
+  readonly #deps: FailoverDeps
+  readonly #planned: PlannedCall
+  readonly #call: GovernedCall
+  readonly #options: SendOptions
+  readonly #affinity: Affinity
+  /** In the order in which they were made. */
+  readonly #attempts: Attempted[] = []
+  /** Error answers that wait for the other routes: the latest of each route, in the order of the attempts. */
+  readonly #deferred = new Map<Route, Deferred>()
+  /** Until when routes requested to wait, in milliseconds since the epoch. */
+  readonly #requestedUntil = new Map<Route, number>()
+  /** The first translation that failed: the result when no upstream was asked. */
+  #untranslatable: ApiError | null = null
+  /** Made with the plan; null once it was sent. */
+  #firstRequest: RouteRequest | null
+
+  constructor(deps: FailoverDeps, planned: PlannedCall, call: GovernedCall, options: SendOptions) {
+    this.#deps = deps
+    this.#planned = planned
+    this.#call = call
+    this.#options = options
+    this.#affinity = new Affinity(planned, deps.clock)
+    this.#firstRequest = planned.firstRequest
+  }
+
+  async run(): Promise<FailoverResult> {
+    try {
+      const decided = (await this.#tryAll()) ?? (await this.#tryAgain()) ?? (await this.#bestError())
+      const answer = this.#options.signal.aborted ? unreceived(decided.answer) : decided.answer
+      return this.#result(answer, decided.attempted)
+    } catch (error) {
+      return this.#result(this.#options.signal.aborted ? { kind: 'client_left' } : { kind: 'failed', error })
+    } finally {
+      for (const { answer } of this.#deferred.values()) answer.giveUp()
+    }
+  }
+
+  async #tryAll(): Promise<Decided | null> {
+    for (const route of inOrder(this.#planned.routes, this.#affinity.route, this.#deps.clock())) {
+      this.#options.signal.throwIfAborted()
+      const decided = this.#isSkipped(route) ? null : await this.#try(route)
+      if (decided) return decided
+    }
+    return null
+  }
+
+  /** Whether a route that requested to wait is left alone for now: others have answered, or the call can wait for it. */
+  #isSkipped(route: Route): boolean {
+    const backoff = this.#hasOneRoute ? null : backoffOf(route, this.#deps.clock())
+    if (backoff?.reason !== 'requested') return false
+    this.#requestedUntil.set(route, backoff.until)
+    return this.#deferred.size > 0 || this.#soonest() !== null
+  }
+
+  get #hasOneRoute(): boolean {
+    return this.#planned.routes.length === 1
+  }
+
+  /** Waits for the route with the shortest wait, if that is short, and tries it once more. */
+  async #tryAgain(): Promise<Decided | null> {
+    const soonest = this.#soonest()
+    if (!soonest) return null
+    await pause(soonest.wait, this.#options.signal)
+    return this.#try(soonest.route)
+  }
+
+  /** The route with the shortest wait; null when that is too long, or none requested to wait. */
+  #soonest(): { route: Route; wait: number } | null {
+    const [soonest] = [...this.#requestedUntil].sort(([, left], [, right]) => left - right)
+    if (!soonest || this.#hasOneRoute) return null
+    const [route, until] = soonest
+    const longest = this.#deps.configuration.UPSTREAM_RETRY_WAIT_MS
+    const wait = Math.max(0, until - this.#deps.clock())
+    return longest === 0 || wait > longest ? null : { route, wait }
+  }
+
+  /** @returns null when another route may be tried. */
+  async #try(route: Route): Promise<Decided | null> {
+    const request = await this.#requestFor(route)
+    if (!request) return null
+    const defersError = (status: number) => !this.#hasOneRoute && movesOn(status)
+    const earlier = { lost: lostBy(this.#attempts), defersError }
+    const [deps, planned, call, options] = [this.#deps, this.#planned, this.#call, this.#options]
+    const attempted = await attemptRoute(deps, planned, call, request, options, earlier)
+    this.#attempts.push(attempted)
+    return this.#decided(attempted)
+  }
+
+  /** @returns null for an attempt after which another route may be tried. @throws what ends the call. */
+  #decided(attempted: Attempted): Decided | null {
+    const { answer, request } = attempted
+    if (answer.kind === 'client_left') return { answer, attempted }
+    if (answer.kind === 'fault') throw answer.error
+    if (answer.kind === 'unusable') {
+      if (answer.error.kind === 'upstream') return null
+      throw answer.error
+    }
+    if (answer.kind === 'deferred_error') {
+      this.#defer({ ...attempted, answer })
+      return null
+    }
+    if (answer.kind === 'upstream_error') {
+      noteErrorAnswer(this.#deps, request.route, answer.response.status, answer.body)
+      return { answer: this.#errorAnswer(answer.response, answer.body), attempted }
+    }
+    this.#affinity.noteAnswer(request.route)
+    noteServed(this.#deps, request.route.provider)
+    return { answer, attempted }
+  }
+
+  #defer(deferred: Deferred): void {
+    const { answer, request, requestedUntil } = deferred
+    const { route } = request
+    this.#deferred.get(route)?.answer.giveUp()
+    // Deleted first: a map keeps the place of a key that is set again.
+    this.#deferred.delete(route)
+    this.#deferred.set(route, deferred)
+    answer.body.then((body) => noteErrorAnswer(this.#deps, route, answer.response.status, body))
+    if (requestedUntil === null) this.#requestedUntil.delete(route)
+    else this.#requestedUntil.set(route, requestedUntil)
+  }
+
+  /** @returns null for a route whose protocol cannot express the request. */
+  async #requestFor(route: Route): Promise<RouteRequest | null> {
+    const first = this.#firstRequest
+    if (first?.route === route) {
+      this.#firstRequest = null
+      return first
+    }
+    const request = await inTurns(routeRequest(this.#planned, route))
+    if (!(request instanceof ApiError)) return request
+    this.#untranslatable ??= request
+    return null
+  }
+
+  /**
+   * The most useful error whose body was read, of equal ones the earliest.
+   * @throws ApiError when no upstream sent an error.
+   */
+  async #bestError(): Promise<Decided> {
+    const inOrder = [...this.#deferred.values()].sort(
+      (left, right) => usefulness(right.answer.response.status) - usefulness(left.answer.response.status),
+    )
+    for (const attempted of inOrder) {
+      const body = await attempted.answer.body
+      if (body) return { answer: this.#errorAnswer(attempted.answer.response, body), attempted }
+    }
+    const failure = this.#attempts.find(({ answer }) => answer.kind === 'unusable')?.answer
+    if (failure?.kind === 'unusable') throw failure.error
+    throw this.#untranslatable ?? noAnswer('The upstream gave no answer.')
+  }
+
+  /** On surfaces with errors of their own, a provider that refuses the gateway is a fault of the gateway. */
+  #errorAnswer(response: Response, body: Uint8Array): FailoverAnswer {
+    const { status } = response
+    const { ownErrorEnvelope } = OPERATIONS[this.#planned.request.operation]
+    if (!ownErrorEnvelope || !refusesGateway(status, body)) return { kind: 'upstream_error', response, body }
+    const message =
+      `The provider of this model refused the gateway (status ${status}). Your API key is not the cause: the operator of ` +
+      'the gateway has to renew its credential or account at the provider.'
+    const error = new ApiError('internal', message, { code: 'provider_refused_gateway', shouldRetry: false })
+    return { kind: 'failed', error }
+  }
+
+  /** @param decisive the attempt whose answer it is; the last one where it is left out. */
+  #result(answer: FailoverAnswer, decisive = this.#attempts.at(-1)): FailoverResult {
+    return {
+      answer,
+      attempts: this.#attempts.map(({ record }) => record),
+      lost: lostBy(this.#attempts),
+      route: decisive?.request.route ?? null,
+      dropped: decisive?.request.translated?.dropped ?? [],
+      requestCounts: decisive?.requestCounts ?? null,
+      responseCounts: decisive?.responseCounts ?? null,
+    }
+  }
+}
+
+type Deferred = Attempted & { answer: DeferredError }
+
+/** The answer of a call, and the attempt that it is of. */
+interface Decided {
+  answer: FailoverAnswer
+  attempted: Attempted
+}
+
+const lostBy = (attempts: readonly Attempted[]): Usage | null =>
+  attempts.reduce<Usage | null>((sum, { lost }) => (lost ? addUsage(sum, lost) : sum), null)
+
+/** The order of errors for the caller: when to come back, then a fault of the upstream, then one of the gateway. */
+function usefulness(status: number): number {
+  if (status === 429) return 2
+  return isRefusalStatus(status) ? 0 : 1
+}
+
+/** A whole answer whose caller left while it was generated is charged by its usage. */
+const unreceived = (answer: FailoverAnswer): FailoverAnswer =>
+  answer.kind === 'buffered' ? { kind: 'client_left', charge: answer.charge, counts: answer.counts } : answer

@@ -1,0 +1,78 @@
+import type { Compatibility } from '../wire/compatibility.ts'
+import type { IntegrationGrants } from './integration-rights.ts'
+import type { ToolRights } from './tool-rights.ts'
+
+export type Role = 'owner' | 'admin' | 'member'
+
+export type Entitlement = 'personal_api_key_access'
+
+/** What a key may be used for. A key without a scope is refused on the surfaces of that scope with 403. */
+export const KEY_SCOPES = ['models', 'agents', 'mcp'] as const
+export type KeyScope = (typeof KEY_SCOPES)[number]
+
+/**
+ * What authenticates a caller: an API key, a session of the web terminal, a run of an agent (a schedule has no key), or the
+ * signature of an agent's trigger.
+ */
+export type CallerCredential =
+  | {
+      kind: 'key'
+      keyId: string
+      scopes: readonly KeyScope[]
+      compatibility: Compatibility
+      /** Milliseconds since the epoch; null for a key without an end. */
+      expiresAt: number | null
+    }
+  | { kind: 'session'; sessionId: string }
+  | { kind: 'run'; runId: string }
+  | { kind: 'trigger'; agentId: string; name: string }
+
+/** A caller: a user with its rights, as Postgres had them at `epoch`. Plain data: it can be stored and sent to an object. */
+export interface Principal {
+  organizationId: string
+  userId: string
+  credential: CallerCredential
+  role: Role
+  groupIds: readonly string[]
+  entitlements: readonly Entitlement[]
+  models: ModelGrants
+  tools: ToolRights
+  integrations: IntegrationGrants
+  /** Calls a minute; the deployment's default is already applied. */
+  organizationLimitPerMinute: number
+  userLimitPerMinute: number
+  /** Objects that share the organization's ledger; `shardOf` gives the one that has the user's calls. */
+  ledgerShards: number
+  /** Revocation epoch of the organization at which this record was read. */
+  epoch: number
+}
+
+export interface ModelGrants {
+  /** A grant on `*`. */
+  all: boolean
+  ids: ReadonlySet<string>
+}
+
+/** The key behind a principal; null for another credential. */
+export const keyIdOf = ({ credential }: Pick<Principal, 'credential'>): string | null =>
+  credential.kind === 'key' ? credential.keyId : null
+
+/** The form of responses to a caller: that of its key. */
+export const compatibilityOf = ({ credential }: Pick<Principal, 'credential'>): Compatibility =>
+  credential.kind === 'key' ? credential.compatibility : 'headgate'
+
+/** Whether a credential has a scope. Only keys have scopes: others are limited by the rights of their user alone. */
+export const hasScope = ({ credential }: Pick<Principal, 'credential'>, scope: KeyScope): boolean =>
+  credential.kind !== 'key' || credential.scopes.includes(scope)
+
+/** Expiry changes no row and no epoch, so it is checked on every call. @param now milliseconds since the epoch. */
+export const isExpired = ({ credential }: Pick<Principal, 'credential'>, now: number): boolean =>
+  credential.kind === 'key' && credential.expiresAt !== null && now >= credential.expiresAt
+
+/** The deployment's administrator. */
+export interface Administrator {
+  kind: 'admin_token'
+  /** Null: every organization of the deployment. */
+  organizationId: string | null
+  actor: string
+}

@@ -1,0 +1,153 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { LearnedEpochs } from '../epochs/known-epochs.ts'
+import { type ChainIdentity, type ChainLink, type LedgerChain, nextLink } from '../records/chain.ts'
+import { checkId } from '../records/record-checks.ts'
+import { type AccountMemory, loadMemory } from './account-memory.ts'
+import { AccountTables, type LedgerStorage } from './account-tables.ts'
+import { CommitDraft } from './commit-row.ts'
+
+/** Commits are kept this long: repeated calls are recognized, and the sliding windows have the minute before. */
+const REMEMBERED_MS = 2 * 60_000
+
+/**
+ * The stored side of an account: each commit's changes are one row of the log, from which records are flushed to Postgres
+ * and memory is rebuilt. It decides nothing.
+ */
+export class AccountLog {
+  readonly tables: AccountTables
+  readonly #storage: LedgerStorage
+  readonly #identity: ChainIdentity
+  readonly #clock: Clock
+  #memory: AccountMemory
+  #draft: CommitDraft
+
+  /** Loads an account that was begun in this storage. */
+  constructor(storage: LedgerStorage, identity: ChainIdentity, clock: Clock) {
+    this.tables = new AccountTables(storage)
+    this.#storage = storage
+    this.#identity = identity
+    this.#clock = clock
+    this.tables.upgrade()
+    this.#memory = loadMemory(this.tables)
+    this.#draft = new CommitDraft(this.#memory.state.hash)
+  }
+
+  /** Replaced after a failed write. */
+  get memory(): AccountMemory {
+    return this.#memory
+  }
+
+  /** The next row of the log. */
+  get draft(): CommitDraft {
+    return this.#draft
+  }
+
+  /**
+   * Runs a change of memory, and writes its row. When either fails, memory is rebuilt from what is stored.
+   * @param alsoWrite writes in the same transaction.
+   */
+  commit<Result>(now: number, change: () => Result, alsoWrite?: () => void): Result {
+    try {
+      const result = change()
+      this.#write(now, alsoWrite)
+      return result
+    } catch (error) {
+      this.#memory = loadMemory(this.tables)
+      this.#draft = new CommitDraft(this.#memory.state.hash)
+      throw error
+    }
+  }
+
+  /** Within a commit: writes the row when it is as long as a row may be; what follows goes into another. */
+  commitIfFull(now: number): void {
+    if (this.#draft.isFull) this.#write(now)
+  }
+
+  #write(now: number, alsoWrite?: () => void): void {
+    const draft = this.#draft
+    if (draft.isEmpty) return
+    const memory = this.#memory
+    const row = draft.row(memory.commit + 1, now, memory.state)
+    const write = () => {
+      this.tables.append(row)
+      for (const id of draft.closedRows) this.tables.deleteOpenCall(id)
+      alsoWrite?.()
+    }
+    if (alsoWrite || draft.closedRows.length > 0) this.#storage.transactionSync(write)
+    else write()
+    memory.commit += 1
+    this.#draft = new CommitDraft(memory.state.hash)
+  }
+
+  /** Appends to the chain and moves the balance. Changes nothing when it throws. @param content members of the body. */
+  append(id: string, content: string, amount: number): void {
+    checkId(id)
+    const { state, recent } = this.#memory
+    const balance = state.balance + amount
+    if (!Number.isSafeInteger(balance)) throw new RangeError('the balance would leave the range of integers')
+    const link = nextLink(this.#identity, state, id, content)
+    this.#draft.append(link)
+    this.#memory.state = { sequence: link.sequence, hash: link.hash, balance }
+    recent.add(id)
+  }
+
+  /** Takes over epochs that were read from Postgres. @param at when they were requested, in milliseconds since the epoch. */
+  confirmEpochs(learned: LearnedEpochs, at: number): void {
+    const { epochs, outbox, replayFrom } = this.#memory
+    if (epochs.confirm(learned, at)) this.tables.saveProgress(outbox.flushed, replayFrom, epochs.stored)
+  }
+
+  /** Records that Postgres does not have yet. */
+  pending(): number {
+    return this.#memory.state.sequence - this.#memory.outbox.flushed
+  }
+
+  /** When the oldest pending record was appended, in milliseconds since the epoch; null when Postgres has all. */
+  pendingSince(): number | null {
+    return this.pending() === 0 ? null : this.#memory.outbox.oldestAt()
+  }
+
+  /** The chain, up to the last record, to the last one that Postgres has, and to the one after that. */
+  chain(): LedgerChain {
+    const { state, outbox } = this.#memory
+    const { sequence, hash } = state
+    const next = outbox.firstPending()
+    return {
+      shard: this.#identity.shard,
+      head: { sequence, hash },
+      flushed: { sequence: outbox.flushed, hash: next?.previousHash ?? hash },
+      pending: next && { sequence: next.sequence, hash: next.hash },
+    }
+  }
+
+  /** The oldest records that Postgres does not have yet, in order; null when it has all. */
+  nextBatch(): ChainLink[] | null {
+    return this.pending() === 0 ? null : this.#memory.outbox.nextBatch()
+  }
+
+  /** Postgres has everything up to and including `sequence`: old commits are deleted, but never the newest. */
+  markFlushed(sequence: number): void {
+    const { outbox } = this.#memory
+    if (sequence <= outbox.flushed) return
+    outbox.markFlushed(sequence)
+    this.trim()
+  }
+
+  /**
+   * Stores calls that have long been open in rows of their own, so that a restart reads only two minutes of the log, and
+   * deletes the commits that are not needed any more.
+   */
+  trim(): void {
+    const { commit, open, outbox, epochs } = this.#memory
+    const old = this.#clock() - REMEMBERED_MS
+    const replayFrom = this.tables.firstSince(old, this.#memory.replayFrom) ?? commit
+    const calls = [...open.unstoredBefore(replayFrom)]
+    this.#storage.transactionSync(() => {
+      for (const call of calls) this.tables.storeOpenCall(call)
+      this.tables.saveProgress(outbox.flushed, replayFrom, epochs.stored)
+      this.tables.deleteCommitsBefore(Math.min(replayFrom, outbox.flushedCommit + 1, commit))
+    })
+    for (const call of calls) Object.assign(call, { isStored: true, isChanged: false })
+    this.#memory.replayFrom = replayFrom
+  }
+}

@@ -1,0 +1,184 @@
+import { ApiError } from '../../lib/api-error.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { KeyRing } from '../../lib/crypto.ts'
+import { databaseCause } from '../../lib/database-error.ts'
+import { newId } from '../../lib/ids.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
+import type { Actor, AuditedChange } from '../audit-record.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../audit-record.ts'
+import type { LedgerOf } from '../contract.ts'
+import { HOME_SHARD } from '../shards/shards.ts'
+import { publishCatalogue, publishRights } from './publish-epoch.ts'
+import type { EpochChange, OrganizationScope } from './scoped-statements.store.ts'
+
+/**
+ * How every change of the management API is made: audit first, then one statement or batch, then the epoch
+ * (`changeRights`, `changeCatalogue`).
+ *
+ * No change without an audit record: the record of what is about to be done is stored before the statement runs. A
+ * change that then does not happen is followed by a `change.failed` record naming the first one. So the trail may
+ * show a change that did not happen (a process that died in between leaves no second record), never the reverse.
+ */
+
+/**
+ * The part of a request that administration needs. `organizationId` is the organization that the path names and
+ * that the administrator may administer; the deployment's own where the path names none.
+ */
+export interface Administration extends OrganizationScope {
+  ledgerOf: LedgerOf
+  clock: Clock
+  pepperRing: KeyRing
+  vaultRing: KeyRing
+  egressAllow: readonly string[]
+  requestId: string
+  actor: Actor
+  /** Called when a change is stored but could not be published: it takes effect as caches of ledgers and isolates expire. */
+  propagationDelayed: () => void
+}
+
+/** A change before it is made. Contains no secret, because it is stored permanently. */
+export interface Intent {
+  /** Whose audit trail records it; the administration's organization where left out. */
+  organizationId?: string
+  /** Dotted, such as `api_key.created`. */
+  action: string
+  resource: string
+  detail: Record<string, unknown>
+}
+
+/** An API key; its id, which is public, stays. */
+const API_KEY = /hg_([0-9A-Za-z]{12})_[0-9A-Za-z]{20,}/g
+
+/** Text for a permanent record, without keys: people paste whole keys into filters, names and reasons. */
+export const withoutKeys = (text: string) => text.replace(API_KEY, 'hg_$1_[redacted]')
+
+/** An audit record of an intent, by the caller of this request, now. */
+export function describeChange(administration: Administration, intent: Intent): AuditedChange {
+  return {
+    id: newId('change'),
+    requestId: administration.requestId,
+    at: administration.clock(),
+    actor: administration.actor,
+    organizationId: administration.organizationId,
+    ...intent,
+    resource: withoutKeys(intent.resource),
+    // Members without a value are left out here, so that the record's hash never depends on how they travel.
+    detail: JSON.parse(
+      JSON.stringify(intent.detail, (_name, value) =>
+        typeof value === 'string' ? withoutKeys(value) : value,
+      ),
+    ),
+  }
+}
+
+/**
+ * Records the intent, then makes the change.
+ * @throws ApiError `internal` when the record cannot be stored (nothing was changed) or the change failed;
+ * `unprocessable` when it conflicts with what exists; what `change` throws as ApiError.
+ */
+export async function audited<Result>(
+  administration: Administration,
+  intent: Intent,
+  change: () => Promise<Result>,
+): Promise<Result> {
+  const record = describeChange(administration, intent)
+  await recordOrRefuse(administration, record, 'nothing was changed')
+  try {
+    return await change()
+  } catch (error) {
+    const failure = explainFailure(intent, error)
+    await recordFailure(administration, record, failure)
+    throw failure.error
+  }
+}
+
+/**
+ * Makes an audited change of the organization's rights, and publishes the epoch that its statement raised. Once this
+ * returns, the organization's ledger refuses calls under the old rights.
+ * @throws ApiError as `audited`.
+ */
+export async function changeRights<Result>(
+  administration: Administration,
+  intent: Intent,
+  change: () => Promise<EpochChange<Result>>,
+): Promise<Result> {
+  const { result, epoch } = await audited(administration, intent, change)
+  await publishRights(administration, epoch)
+  return result
+}
+
+/**
+ * Makes an audited change of the deployment's providers or models, and publishes the catalogue's epoch that its statement
+ * raised.
+ * @throws ApiError as `audited`.
+ */
+export async function changeCatalogue<Result>(
+  administration: Administration,
+  intent: Intent,
+  change: () => Promise<EpochChange<Result>>,
+): Promise<Result> {
+  const deployment = { organizationId: DEPLOYMENT_ORGANIZATION_ID, ...intent }
+  const { result, epoch } = await audited(administration, deployment, change)
+  await publishCatalogue(administration, epoch)
+  return result
+}
+
+/** Records a view of audit records. @throws ApiError `internal` when that cannot be stored. */
+export async function recordView(administration: Administration, intent: Intent): Promise<void> {
+  await recordOrRefuse(administration, describeChange(administration, intent), 'nothing is shown')
+}
+
+/** SQLSTATE classes of a connection or server that was lost, perhaps after the commit. */
+const LEAVES_DOUBT = /^(08|57|40003)/
+
+/** The error for a name that is taken, and for a state that does not allow the change. */
+export const conflict = (message: string) => new ApiError('unprocessable', message, { code: 'conflict' })
+
+async function recordOrRefuse(administration: Administration, record: AuditedChange, otherwise: string) {
+  try {
+    await administration.ledgerOf(record.organizationId, HOME_SHARD).recordChange(record)
+  } catch (error) {
+    logEvent('error', 'audit.record_failed', { action: record.action, error: errorText(error) })
+    throw new ApiError('internal', `The audit record could not be stored, so ${otherwise}.`)
+  }
+}
+
+interface Failure {
+  error: ApiError
+  /** `refused`: the change was not made. `unknown`: the database did not confirm either way. */
+  outcome: 'refused' | 'unknown'
+}
+
+function explainFailure(intent: Intent, error: unknown): Failure {
+  if (error instanceof ApiError) return { error, outcome: 'refused' }
+  const cause = databaseCause(error)
+  if (cause?.code === '23505')
+    return { error: conflict('One with this name or id exists already.'), outcome: 'refused' }
+  if (cause?.code === '23503') {
+    return { error: conflict('Something this refers to was removed meanwhile.'), outcome: 'refused' }
+  }
+  logEvent('error', 'management.change_failed', {
+    action: intent.action,
+    code: cause?.code ?? null,
+    error: errorText(error),
+  })
+  return cause === null || LEAVES_DOUBT.test(cause.code)
+    ? {
+        error: new ApiError('internal', 'The change may stand; look before you repeat it.'),
+        outcome: 'unknown',
+      }
+    : { error: new ApiError('internal', 'Something went wrong; nothing was changed.'), outcome: 'refused' }
+}
+
+async function recordFailure(administration: Administration, record: AuditedChange, failure: Failure) {
+  const followUp = describeChange(administration, {
+    organizationId: record.organizationId,
+    action: 'change.failed',
+    resource: record.resource,
+    detail: { change_id: record.id, action: record.action, outcome: failure.outcome },
+  })
+  await administration
+    .ledgerOf(record.organizationId, HOME_SHARD)
+    .recordChange(followUp)
+    .catch((error: unknown) => logEvent('error', 'audit.record_failed', { error: errorText(error) }))
+}

@@ -1,0 +1,54 @@
+import { getTableColumns } from 'drizzle-orm'
+import { auditRecords, creditEntries, usageEvents } from '../../../schema/governance.ts'
+import type { CreditRow, RecordWithRows, UsageRow } from './extracted-rows.ts'
+import type { StoredRecord } from './record-body.ts'
+import type { StatedRow } from './stated-rows.ts'
+
+const TABLES = { audit_records: auditRecords, usage_events: usageEvents, credit_entries: creditEntries }
+
+interface Rows {
+  audit_records: StoredRecord
+  usage_events: UsageRow
+  credit_entries: CreditRow
+}
+
+/** A row under the names of its columns, as an export has it. */
+export type ExportedRow = Record<string, unknown>
+
+export interface ExportedRecord {
+  record: ExportedRow
+  usage: ExportedRow | null
+  credits: ExportedRow[]
+  stated: StatedRow[]
+}
+
+export function exportedRow<Table extends keyof Rows>(table: Table, row: Rows[Table]): ExportedRow {
+  const values = new Map(Object.entries(row))
+  return Object.fromEntries(columnsOf(table).map(([member, name]) => [name, values.get(member)]))
+}
+
+export const exportedRecord = ({ record, usage, credits, stated }: RecordWithRows): ExportedRecord => ({
+  record: exportedRow('audit_records', record),
+  usage: usage && exportedRow('usage_events', usage),
+  credits: credits.map((row) => exportedRow('credit_entries', row)),
+  stated,
+})
+
+/** The reverse of `exportedRecord`. Values are not checked: a verification compares each of them. */
+export const importedRecord = ({ record, usage, credits, stated }: ExportedRecord): RecordWithRows => ({
+  record: importedRow('audit_records', record),
+  usage: usage && importedRow('usage_events', usage),
+  credits: credits.map((row) => importedRow('credit_entries', row)),
+  stated,
+})
+
+function importedRow<Table extends keyof Rows>(table: Table, row: ExportedRow): Rows[Table] {
+  const members = columnsOf(table).map(([member, name]) => [
+    member,
+    member === 'at' ? new Date(String(row[name])) : row[name],
+  ])
+  return Object.fromEntries(members)
+}
+
+const columnsOf = (table: keyof Rows): Array<[member: string, name: string]> =>
+  Object.entries(getTableColumns(TABLES[table])).map(([member, { name }]) => [member, name])

@@ -1,0 +1,144 @@
+import { getTableColumns, getTableName, type SQL, sql } from 'drizzle-orm'
+import type { PgTable } from 'drizzle-orm/pg-core'
+import type { Database } from '../../../schema/database.ts'
+import { auditRecords, creditEntries, usageEvents } from '../../../schema/governance.ts'
+import { type EpochColumns, epochColumns, epochsOf } from '../epochs/epochs.store.ts'
+import type { LearnedEpochs } from '../epochs/known-epochs.ts'
+import type { ChainIdentity, ChainLink } from './chain.ts'
+
+/** For each column of a table, the SQL of its value from a row of `link`. */
+type ColumnTexts<Table extends PgTable> = Record<keyof Table['$inferInsert'], string>
+
+// `record` is the parsed body of a link. These columns have to agree with `copiedColumns`, by which `verifyLinks` compares
+// them with the body.
+const IS_CALL = `record->>'kind' = 'call'`
+const AT = `timestamptz 'epoch' + (record->>'at')::bigint * interval '1 millisecond'`
+const COST = `(record->>'cost')::bigint`
+const tokens = (name: string) => `coalesce((record->'usage'->>'${name}')::bigint, 0)`
+
+const RECORD: ColumnTexts<typeof auditRecords> = {
+  organizationId: `(record->>'organizationId')::uuid`,
+  shard: `(record->>'shard')::integer`,
+  sequence: 'sequence',
+  id: `record->>'id'`,
+  kind: `record->>'kind'`,
+  at: AT,
+  requestId: `record->>'requestId'`,
+  userId: `record->'actor'->>'userId'`,
+  keyId: `record->'actor'->>'keyId'`,
+  surface: `CASE WHEN ${IS_CALL} THEN record->>'surface' ELSE 'management' END`,
+  action: `record->>'action'`,
+  modelId: `CASE WHEN ${IS_CALL} THEN record->>'modelId' END`,
+  status: `CASE WHEN ${IS_CALL} THEN (record->>'status')::integer ELSE 200 END`,
+  creditsSettled: `CASE WHEN ${IS_CALL} THEN ${COST} ELSE 0 END`,
+  body: 'body',
+  previousHash: 'previous_hash',
+  hash: 'hash',
+}
+
+/** Of model calls that used something (HAS_USAGE). */
+const USAGE: ColumnTexts<typeof usageEvents> = {
+  callId: `record->>'id'`,
+  organizationId: `(record->>'organizationId')::uuid`,
+  userId: `record->'actor'->>'userId'`,
+  keyId: `record->'actor'->>'keyId'`,
+  modelId: `record->>'modelId'`,
+  provider: `record->>'provider'`,
+  surface: `record->>'surface'`,
+  at: AT,
+  inputTokens: tokens('input'),
+  cacheReadTokens: tokens('cacheRead'),
+  cacheWrite5MinuteTokens: tokens('cacheWrite5Minutes'),
+  cacheWrite1HourTokens: tokens('cacheWrite1Hour'),
+  outputTokens: tokens('output'),
+  reasoningTokens: tokens('reasoning'),
+  provenance: `coalesce(record->>'provenance', 'unknown')`,
+  cost: COST,
+}
+const HAS_USAGE = `${IS_CALL} AND record->>'modelId' IS NOT NULL AND (record->>'usage' IS NOT NULL OR ${COST} <> 0)`
+
+/** The movement of the balance by a settled call. */
+const SETTLEMENT: ColumnTexts<typeof creditEntries> = {
+  id: `record->>'id'`,
+  organizationId: `(record->>'organizationId')::uuid`,
+  kind: `'settlement'`,
+  shard: `(record->>'shard')::integer`,
+  amount: `-${COST}`,
+  reason: `coalesce(record->>'modelId', record->>'action')`,
+  at: AT,
+}
+const GRANT_OR_TRANSFER: ColumnTexts<typeof creditEntries> = {
+  ...SETTLEMENT,
+  id: `record->'credit'->>'id'`,
+  kind: `coalesce(record->'credit'->>'kind', 'grant')`,
+  amount: `(record->'credit'->>'amount')::bigint`,
+  reason: `record->'credit'->>'reason'`,
+}
+
+/** SQL that inserts a row for each link which meets a condition. Existing rows are not changed. */
+function insertText<Table extends PgTable>(table: Table, texts: ColumnTexts<Table>, condition: string) {
+  const columns = Object.entries(getTableColumns(table))
+  const names = columns.map(([, { name }]) => `"${name}"`).join(', ')
+  const values = columns.map(([member]) => texts[member as keyof typeof texts]).join(', ')
+  return `INSERT INTO "${getTableName(table)}" (${names}) SELECT ${values} FROM link WHERE ${condition} ON CONFLICT DO NOTHING`
+}
+
+/** The constant part of the statement. */
+const INSERTS: SQL = sql.raw(`
+  stored AS (${insertText(auditRecords, RECORD, 'true')} RETURNING 1),
+  used AS (${insertText(usageEvents, USAGE, HAS_USAGE)}),
+  settled AS (${insertText(creditEntries, SETTLEMENT, `${IS_CALL} AND ${COST} <> 0`)}),
+  moved AS (${insertText(creditEntries, GRANT_OR_TRANSFER, `record->'credit'->>'id' IS NOT NULL`)})`)
+
+/**
+ * Writes records, with their usage and credit movements, in one statement. Existing rows are not changed, so it can be
+ * repeated. Postgres parses the bodies: parsing them here and sending the columns took a tenth of a call's CPU.
+ * @param links consecutive ones of one chain, at least one. No body contains a line break.
+ * @returns the epochs, read in the same round trip.
+ * @throws unless Postgres then holds exactly these records, for instance because another chain has grown under the same
+ * name. Nothing may be deleted then.
+ */
+export async function writeLinks(
+  database: Database,
+  identity: ChainIdentity,
+  links: readonly ChainLink[],
+): Promise<LearnedEpochs> {
+  const { organizationId, shard } = identity
+  // A statement does not see its own inserts: a record is held if it was inserted now or existed before.
+  const { rows } = await database.execute<{ held: number } & EpochColumns>(sql`
+    WITH link AS MATERIALIZED (
+      SELECT ${links[0]?.sequence ?? 0}::bigint + place - 1 AS sequence, body, hash,
+        lag(hash, 1, ${links[0]?.previousHash ?? ''}::text) OVER (ORDER BY place) AS previous_hash, body::jsonb AS record
+      FROM unnest(${linesOf(links, 'body')}, ${linesOf(links, 'hash')}) WITH ORDINALITY AS line(body, hash, place)
+    ), ${INSERTS}
+    SELECT (SELECT count(*) FROM stored)::int + ${heldCount(identity, links)} AS held, ${epochColumns(organizationId)}`)
+  const [row] = rows
+  const held = row?.held === links.length || (await countHeld(database, identity, links)) === links.length
+  if (!row || !held)
+    throw new Error(`the chain of ${organizationId}:${shard} differs from what Postgres holds`)
+  return epochsOf(row)
+}
+
+/** One member of all links as a text array. Sending one text costs less than sending many. */
+const linesOf = (links: readonly ChainLink[], member: 'body' | 'hash') =>
+  sql`string_to_array(${links.map((link) => link[member]).join('\n')}, ${'\n'})`
+
+/**
+ * SQL of how many of the links Postgres holds. The range of sequences bounds what it reads by any plan: a join with the links
+ * reads the whole chain where the table has no statistics.
+ */
+const heldCount = ({ organizationId, shard }: ChainIdentity, links: readonly ChainLink[]) => sql`(
+  SELECT count(*)::int FROM ${auditRecords} AS record
+  WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}
+    AND record.sequence BETWEEN ${links[0]?.sequence ?? 0} AND ${links.at(-1)?.sequence ?? 0}
+    AND record.hash = ANY(${linesOf(links, 'hash')}))`
+
+/** How many of the links Postgres holds, including those of an earlier write that timed out here and committed later. */
+async function countHeld(
+  database: Database,
+  identity: ChainIdentity,
+  links: readonly ChainLink[],
+): Promise<number> {
+  const { rows } = await database.execute<{ held: number }>(sql`SELECT ${heldCount(identity, links)} AS held`)
+  return rows[0]?.held ?? 0
+}

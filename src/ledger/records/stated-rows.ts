@@ -1,0 +1,66 @@
+import * as z from 'zod'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../audit-record.ts'
+import type { RecordBody } from './record-body.ts'
+
+/**
+ * Rows of tables without a chain of their own, which records of the deployment's chain state after they were written: a
+ * row that was changed or deleted later differs from its record.
+ */
+
+/** A row by the name of its key, with the value that a record states of it. */
+export interface StatedRow {
+  table: 'audit_checkpoints' | 'rejected_calls'
+  name: string
+  value: string
+}
+
+export const CHECKPOINT_STORED = 'audit_checkpoint.stored'
+export const REJECTED_CALLS_COUNTED = 'rejected_calls.counted'
+
+/** Rejected calls of an address and surface in a minute, which is ISO 8601 text. */
+type StatedCount = [ip: string, minute: string, surface: string, count: number]
+
+const checkpointDetail = z.object({ checkpoint_id: z.string(), mac: z.string() })
+const countsDetail = z.object({
+  counts: z.array(z.tuple([z.string(), z.iso.datetime(), z.string(), z.number()])),
+})
+
+/** The detail of a record with the action `CHECKPOINT_STORED`. */
+export const checkpointStatement = ({ id, mac }: { id: string; mac: string }) =>
+  ({ checkpoint_id: id, mac }) satisfies z.infer<typeof checkpointDetail>
+
+/** The detail of a record with the action `REJECTED_CALLS_COUNTED`. @param counts minutes are their first millisecond. */
+export const countsStatement = (
+  counts: ReadonlyArray<{ ip: string; minute: number; surface: string; count: number }>,
+) => ({
+  counts: counts.map(
+    ({ ip, minute, surface, count }): StatedCount => [ip, new Date(minute).toISOString(), surface, count],
+  ),
+})
+
+export const checkpointRow = (id: string, mac: string): StatedRow => ({
+  table: 'audit_checkpoints',
+  name: id,
+  value: mac,
+})
+
+export const rejectedRow = ([ip, minute, surface, count]: StatedCount): StatedRow => ({
+  table: 'rejected_calls',
+  name: JSON.stringify([ip, minute, surface]),
+  value: String(count),
+})
+
+/** The rows that a record states; none for a detail that is no statement. */
+export function statedRowsOf(body: RecordBody): StatedRow[] {
+  if (body.kind !== 'change' || body.organizationId !== DEPLOYMENT_ORGANIZATION_ID) return []
+  if (body.action === CHECKPOINT_STORED) {
+    const { data } = checkpointDetail.safeParse(body.detail)
+    return data ? [checkpointRow(data.checkpoint_id, data.mac)] : []
+  }
+  if (body.action !== REJECTED_CALLS_COUNTED) return []
+  const { data } = countsDetail.safeParse(body.detail)
+  return data?.counts.map(rejectedRow) ?? []
+}
+
+export const isSameRow = (left: StatedRow, right: StatedRow): boolean =>
+  left.table === right.table && left.name === right.name

@@ -1,0 +1,246 @@
+import { settle } from '../../calls/governed-call.ts'
+import type { CallPolicy } from '../../dlp/policy/call-policy.ts'
+import { inTurns } from '../../lib/slices.ts'
+import { ContentGoneError, contentKey, LARGE_ITEM_BYTES } from '../content/content-store.ts'
+import { callIdIn, redactedItem } from '../items/redaction.ts'
+import { itemBytes, storedItemOf } from '../items/stored-items.ts'
+import { checkTransition, type Phase } from '../model/phases.ts'
+import type { ResponseContext } from '../model/response-context.ts'
+import type { ResponseHead, StoredRequest } from '../model/response-head.ts'
+import type { FinalResponse, ItemPage, ItemPageRequest, StoredItem } from '../model/stored-items.ts'
+import type { StoredToolCall } from '../model/tool-result.ts'
+import type { ContextItem, Owner } from '../model/types.ts'
+
+import type { ResponseDeps } from '../response-deps.ts'
+import { InputStore } from './input-store.ts'
+
+import { StoredValues } from './stored-values.ts'
+
+/** What is stored of the input besides its items. */
+interface InputIndex {
+  /** Ids of items that were stored before. */
+  referenced: string[]
+  /** Keys of the content that this response has put into the content store, or is about to put there. */
+  content: string[]
+}
+
+type HeadChange = Partial<Omit<ResponseHead, 'phase'>>
+
+/**
+ * The state of a response that its object stores besides the events: head, input, ended turns, tool calls and the final
+ * response. It survives a restart. After `reset`, changes are ignored.
+ */
+export class ResponseState {
+  readonly #deps: ResponseDeps
+  readonly #values: StoredValues
+  readonly #input: InputStore
+  #head: ResponseHead | null
+  #isStored: boolean
+
+  constructor(deps: ResponseDeps, sql: SqlStorage) {
+    this.#deps = deps
+    this.#values = new StoredValues(sql)
+    this.#input = new InputStore(sql)
+    this.#head = this.#values.get<ResponseHead>('head')
+    this.#isStored = this.#head !== null
+  }
+
+  /** Null when the object has no response. */
+  get head(): ResponseHead | null {
+    return this.#head
+  }
+
+  /** The head. @throws when the object has no response any more. */
+  get known(): ResponseHead {
+    if (!this.#head) throw new Error('the response is gone')
+    return this.#head
+  }
+
+  /** Begins a response in memory: an object that restarts before `store` has none. */
+  begin(head: ResponseHead): void {
+    this.#head = head
+  }
+
+  /** Stores the response. From now on every change is stored. */
+  store(): void {
+    this.#isStored = true
+    this.#replace(this.known)
+  }
+
+  change(members: HeadChange): void {
+    if (this.#head) this.#replace({ ...this.#head, ...members })
+  }
+
+  /** Enters another phase. @throws for a transition that `PHASES` does not allow. */
+  enter(phase: Phase, members: HeadChange = {}): void {
+    if (!this.#head) return
+    checkTransition(this.#head.phase, phase)
+    this.#replace({ ...this.#head, ...members, phase })
+  }
+
+  #replace(head: ResponseHead): void {
+    this.#head = head
+    if (this.#isStored) this.#values.put('head', head)
+  }
+
+  /** The inputs of further turns; null before the second turn. */
+  get request(): StoredRequest | null {
+    return this.#values.get<StoredRequest>('request')
+  }
+
+  /** Stores the request unless it is stored already. */
+  storeRequest(request: StoredRequest): void {
+    if (!this.request) this.replaceRequest(request)
+  }
+
+  /** Stores a request that has changed: a search has found tools. */
+  replaceRequest(request: StoredRequest): void {
+    this.#put('request', request)
+  }
+
+  /** The items that each ended turn added to the context. */
+  get turns(): ContextItem[][] {
+    return Array.from({ length: this.known.progress.turns }, (_, index) => {
+      const stored = this.#values.get<StoredItem[]>(`turn/${index + 1}`) ?? []
+      return stored.map(({ body, contentKey: _, ...item }) => ({
+        ...item,
+        bytes: encoder.encode(body ?? ''),
+      }))
+    })
+  }
+
+  /** Stores the items that a turn added to the context. @param turn counts from 1. */
+  storeTurn(turn: number, items: readonly ContextItem[]): void {
+    this.#put(`turn/${turn}`, items.map(storedItemOf))
+  }
+
+  /** The server-side calls of the last turn, in order. */
+  get toolCalls(): StoredToolCall[] {
+    const count = this.#values.get<number>('tool_calls') ?? 0
+    return Array.from({ length: count }, (_, index) => {
+      const call = this.#values.get<StoredToolCall>(`tool_call/${index}`)
+      if (!call) throw new Error('a tool call is not stored')
+      return call
+    })
+  }
+
+  storeToolCalls(calls: readonly StoredToolCall[]): void {
+    for (const [index, call] of calls.entries()) this.storeToolCall(index, call)
+    this.#put('tool_calls', calls.length)
+  }
+
+  /** Each is a value of its own, so that a result does not write the others again. */
+  storeToolCall(index: number, call: StoredToolCall): void {
+    this.#put(`tool_call/${index}`, call)
+  }
+
+  /**
+   * Stores the input. New items are redacted under the policy first, and large ones put into the content store. Their keys
+   * are stored before, so that the content is erased even if the object restarts in between.
+   * @throws when the content store is not available.
+   */
+  async storeInput(owner: Owner, { input, referenced }: ResponseContext, policy: CallPolicy): Promise<void> {
+    const large = input.filter(({ id, bytes }) => !referenced.has(id) && bytes.length > LARGE_ITEM_BYTES)
+    const content = large.map(({ id }) => contentKey(owner, id))
+    this.#put('input', { referenced: [...referenced.keys()], content })
+    for (const item of input) {
+      const stored = referenced.get(item.id)
+      if (stored) this.#input.add(stored, stored.contentKey === null ? item.bytes : null)
+      else {
+        const bytes = await redactedItem(policy, item.bytes)
+        const isLarge = bytes.length > LARGE_ITEM_BYTES
+        const key = isLarge ? await this.#deps.contentStore.put(owner, item.id, bytes) : null
+        const isSame = bytes === item.bytes || item.callId === null
+        const callId = isSame ? item.callId : await inTurns(callIdIn(bytes))
+        this.#input.add({ ...item, callId, contentKey: key }, isLarge ? null : bytes)
+      }
+    }
+    this.#input.flush()
+  }
+
+  /** The input for a model. @throws when the content store is not available. */
+  async inputItems(): Promise<ContextItem[]> {
+    const items: ContextItem[] = []
+    for await (const item of this.#input.contextItems((stored) => itemBytes(this.#deps, stored)))
+      items.push(item)
+    return items
+  }
+
+  /** The input and the output, for a response that continues this one. Items whose content is gone are left out. */
+  async *contextItems(): AsyncGenerator<ContextItem, undefined> {
+    const read = (item: StoredItem) =>
+      itemBytes(this.#deps, item).catch((error) => {
+        if (error instanceof ContentGoneError) return NO_BYTES
+        throw error
+      })
+    for await (const item of this.#input.contextItems(read)) if (item.bytes.length > 0) yield item
+    for (const item of this.final?.outputItems ?? []) {
+      const { body: _, contentKey: __, ...head } = item
+      yield { ...head, bytes: await read(item) }
+    }
+    return undefined
+  }
+
+  inputPage(page: ItemPageRequest): ItemPage | 'unknown_item' {
+    return this.#input.page(page)
+  }
+
+  /** The input for Postgres: all ids, and the items that were not stored before. */
+  writtenInput(): { usedItemIds: string[]; inputItems: Iterable<StoredItem> } {
+    const referenced = new Set(this.#index.referenced)
+    const input = this.#input
+    function* newItems(): Generator<StoredItem> {
+      for (const item of input.items()) if (!referenced.has(item.id)) yield item
+    }
+    return { usedItemIds: input.ids(), inputItems: newItems() }
+  }
+
+  /** Keys of the content that this response may have in the content store. */
+  get contentKeys(): string[] {
+    return this.#index.content
+  }
+
+  addContentKeys(keys: readonly string[]): void {
+    const index = this.#index
+    this.#put('input', { ...index, content: [...new Set([...index.content, ...keys])] })
+  }
+
+  get final(): FinalResponse | null {
+    return this.#values.get<FinalResponse>('final')
+  }
+
+  storeFinal(final: FinalResponse): void {
+    this.#put('final', final)
+  }
+
+  /**
+   * Sends the outcomes of ended calls to the ledger. They stay stored until it has them, so that response and audit record
+   * agree. The next start of the object and its alarm try again.
+   */
+  async settleCalls(): Promise<void> {
+    for (const { call, outcome } of this.#head?.unsettled ?? []) {
+      if (!(await settle(this.#deps, call, outcome))) continue
+      const left = this.#head?.unsettled.filter((each) => each.call.opening.callId !== call.opening.callId)
+      this.change({ unsettled: left ?? [] })
+    }
+  }
+
+  /** To be called when all storage of the object is deleted. */
+  reset(): void {
+    this.#head = null
+    this.#isStored = false
+    this.#values.reset()
+    this.#input.reset()
+  }
+
+  get #index(): InputIndex {
+    return this.#values.get<InputIndex>('input') ?? { referenced: [], content: [] }
+  }
+
+  #put(name: string, value: unknown): void {
+    if (this.#head) this.#values.put(name, value)
+  }
+}
+
+const encoder = new TextEncoder()
+const NO_BYTES = new Uint8Array(0)

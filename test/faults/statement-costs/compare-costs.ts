@@ -1,0 +1,77 @@
+import type { Execution } from './measured-postgres.ts'
+
+export interface Round {
+  /** Rows of the largest tables. */
+  size: number
+  statistics: boolean
+  executions: Execution[]
+}
+
+/** Higher trees of indexes, and what a search reads beside its rows. */
+const FACTOR = 4
+const BLOCKS = 200
+/** For each row that is returned or changed: its block, and those of its indexes and of rows that depend on it. */
+const BLOCKS_OF_ROW = 25
+/** A value that was put together from many rows has this many bytes of each, or more. */
+const BYTES_OF_BLOCK = 16
+
+/** What may grow with the tables, in blocks for each row of one user. Everything else may not. */
+const GROWING: ReadonlyArray<{ why: string; starts: string; blocksOfRow: number }> = [
+  {
+    why: 'sums up what a period has',
+    starts: 'select "group_name", count(*), sum("input_tokens")',
+    blocksOfRow: 0.2,
+  },
+  {
+    why: 'compares the catalogues of the deployment with its connections',
+    starts:
+      'INSERT INTO tool_catalogues (integration_id, connection_id, organization_id, next_refresh_at) SELECT',
+    blocksOfRow: 0.5,
+  },
+  {
+    why: 'as the one before',
+    starts: "DELETE FROM tool_catalogues t WHERE t.connection_id <> ''",
+    blocksOfRow: 0.1,
+  },
+]
+
+/**
+ * Finds statements whose cost grows faster than what they return.
+ * @param rounds the smallest size first. @returns `dearer` has a line for each statement, `report` also its plan.
+ */
+export function compareCosts(rounds: readonly Round[]): { dearer: string[]; report: string } {
+  const [smallest = 0] = rounds.map(({ size }) => size)
+  const first = costsOf(rounds.filter(({ size }) => size === smallest))
+  const dearer = new Map<string, string>()
+  let report = ''
+  for (const { size, statistics, executions } of rounds) {
+    for (const [text, worst] of costsOf([{ size, statistics, executions }])) {
+      const before = Math.min(first.get(text)?.blocks ?? 0, 1_000)
+      const growth = GROWING.find(({ starts }) => text.startsWith(starts))?.blocksOfRow ?? 0
+      const returned = BLOCKS_OF_ROW * worst.rows + worst.bytes / BYTES_OF_BLOCK
+      const allowed = FACTOR * before + BLOCKS + returned + growth * size
+      report += `${worst.blocks} blocks of ${Math.round(allowed)}, ${worst.rows} rows, ${worst.bytes} bytes at ${size} ${statistics ? 'with' : 'without'} statistics: ${text}\n`
+      if (worst.blocks <= allowed) continue
+      const line = `${worst.blocks} blocks for ${worst.rows} rows at ${size}, ${before} at ${smallest}, ${statistics ? 'with' : 'without'} statistics: ${text}`
+      dearer.set(text, line)
+      report += `  DEARER ${JSON.stringify(worst.plan, planMember)}\n`
+    }
+  }
+  return { dearer: [...dearer.values()], report }
+}
+
+/** The execution of each statement that cost most beyond what it returned. */
+function costsOf(rounds: readonly Round[]): Map<string, Execution> {
+  const costs = new Map<string, Execution>()
+  for (const execution of rounds.flatMap(({ executions }) => executions)) {
+    const known = costs.get(execution.text)
+    if (!known || excess(execution) > excess(known)) costs.set(execution.text, execution)
+  }
+  return costs
+}
+
+const excess = ({ blocks, rows, bytes }: Execution) => blocks - BLOCKS_OF_ROW * rows - bytes / BYTES_OF_BLOCK
+
+const OF_PLAN =
+  /^(Plan|Plans|Node Type|Relation Name|Index Name|Index Cond|Filter|Actual Rows|Actual Loops|Rows Removed.*|Shared Hit Blocks|\d*)$/
+const planMember = (name: string, value: unknown) => (OF_PLAN.test(name) ? value : undefined)

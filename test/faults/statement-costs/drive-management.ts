@@ -1,0 +1,295 @@
+import { shardOf } from '../../../src/ledger/shards/shards.ts'
+import { Browser, locationOf } from '../../harness/browser.ts'
+import { send } from '../../harness/send.ts'
+import { bearer } from '../../harness/tenant.ts'
+import { codePolicy } from '../../http/support/dlp.ts'
+import type { Json } from './surfaces.ts'
+import { TOOL, type World } from './world.ts'
+
+interface Created extends Json {
+  id: string
+}
+
+/** People, groups, keys, grants and credits of an organization. */
+export async function drivePeople({ surfaces, tenant, unique, round }: World): Promise<void> {
+  const { manage } = bound(surfaces)
+  const { base } = tenant
+  const organization = await manage<Created>('POST', '/organizations', {
+    name: 'Another',
+    slug: unique('organization'),
+  })
+  await manage('GET', '/organizations?limit=2')
+  await manage('GET', `/organizations/${organization.id}`)
+  // Begins another shard of the ledger, which reads what the organization has.
+  await manage('PUT', base, { ledger_shards: 1 + round })
+  let email = ''
+  let user: Created
+  do {
+    email = `${unique('user')}@example.com`
+    user = await manage<Created>('POST', `${base}/users`, { email, name: 'Ada' })
+  } while (shardOf(user.id, 1 + round) !== round)
+  const path = `${base}/users/${user.id}`
+  await manage('GET', path)
+  await manage('PUT', path, { name: 'Ada L.' })
+  await manage('GET', `${base}/users?limit=2`)
+  await manage('GET', `${base}/users?email=${email}`)
+  await manage('PUT', `${path}/entitlements/personal_api_key_access`)
+  await manage('DELETE', `${path}/entitlements/personal_api_key_access`)
+  const group = await manage<Created>('POST', `${base}/groups`, { name: unique('group') })
+  const members = `${base}/groups/${group.id}/members`
+  await manage('PUT', `${members}/${user.id}`)
+  await manage('GET', `${members}?limit=2`)
+  await manage('GET', `${base}/groups?limit=2`)
+  await manage('GET', `${base}/groups/${group.id}`)
+  const key = await manage<Created & { key: string }>('POST', `${base}/keys`, {
+    user_id: user.id,
+    label: 'x',
+  })
+  await surfaces.ask(key.key, 'POST', '/v1/chat/completions', {
+    model: 'scripted-chat',
+    messages: [{ role: 'user', content: 'script:canned' }],
+  })
+  await manage('GET', `${base}/keys?limit=2`)
+  await manage('GET', `${base}/keys?limit=2&user_id=${user.id}`)
+  await manage('GET', `${base}/keys/${key.id}`)
+  await manage('PUT', `${base}/keys/${key.id}`, { compatibility: 'open_responses' })
+  await manage('DELETE', `${base}/keys/${key.id}`)
+  const grant = await manage<Created>('POST', `${base}/grants`, {
+    subject_type: 'group',
+    subject_id: group.id,
+    model_id: '*',
+  })
+  await manage('GET', `${base}/grants?limit=2`)
+  await manage('DELETE', `${base}/grants/${grant.id}`)
+  await manage('DELETE', `${members}/${user.id}`)
+  await manage('DELETE', `${base}/groups/${group.id}`)
+  await manage('DELETE', path)
+  await manage('POST', `${base}/credits`, { amount: 1_000_000, reason: 'more', id: unique('grant') })
+}
+
+/** Records: lists, sums, verification and exports. */
+export async function driveRecords({ surfaces, tenant }: World): Promise<void> {
+  const { manage } = bound(surfaces)
+  const { base, userId, keyId } = tenant
+  await manage('POST', `${base}/ledger/flush`)
+  await manage('POST', '/ledger/flush')
+  await twoPages(manage, `${base}/credits`)
+  await twoPages(manage, `${base}/usage/events`)
+  for (const by of ['model', 'key', 'user', 'day']) await manage('GET', `${base}/usage?group_by=${by}`)
+  const filters = [
+    `user_id=${userId}`,
+    'user_id=nobody',
+    `key_id=${keyId}`,
+    'key_id=none',
+    'model=none',
+    'status=418',
+    'surface=none',
+    'from=2001-01-01T00:00:00Z&to=2001-01-02T00:00:00Z',
+  ]
+  for (const filter of filters) await manage('GET', `${base}/audit?limit=2&${filter}`)
+  await twoPages(manage, `${base}/audit`)
+  await twoPages(manage, '/audit')
+  await manage('GET', `${base}/audit/chains`)
+  await manage('GET', '/audit/chains')
+  await manage('GET', '/audit/heads')
+  await manage('POST', '/audit/checkpoints')
+  await manage('GET', '/audit/checkpoints/verify?limit=2')
+  for (const where of ['', base]) {
+    await manage('GET', `${where}/audit/verify?limit=20`)
+    await manage('GET', `${where}/audit/export/records?limit=20`)
+    await manage('GET', `${where}/audit/export/heads`)
+    await manage('GET', `${where}/audit/export/checkpoints?limit=2`)
+    await unrecorded(manage, `${where}/audit/export/unrecorded?limit=20`)
+  }
+  await unrecorded(manage, '/audit/unrecorded?limit=20')
+}
+
+/** Rows of usage, then those of credits. */
+async function unrecorded(manage: Manage, path: string): Promise<void> {
+  await manage('GET', path)
+  const cursor = Buffer.from(JSON.stringify({ table: 'credit_entries', after: null })).toString('base64url')
+  await manage('GET', `${path}&cursor=${cursor}`)
+}
+
+/** Providers, models, policies, and the rotation of keys. */
+export async function driveDeployment({ surfaces, tenant, unique }: World): Promise<void> {
+  const { manage } = bound(surfaces)
+  const { base } = tenant
+  const provider = await manage<Created>('POST', '/providers', {
+    name: unique('provider'),
+    kind: 'openai-compatible',
+    base_url: `${surfaces.address.standIns.modelUpstream}/v1`,
+    credential: 'secret-of-a-provider',
+  })
+  await manage('GET', '/providers?limit=2')
+  await manage('GET', `/providers/${provider.id}`)
+  await manage('PUT', `/providers/${provider.id}`, { allowed_members: [] })
+  const id = unique('model')
+  await manage('PUT', `/models/${id}`, {
+    owned_by: 'test',
+    context_window: 1_000,
+    max_output_tokens: 100,
+    prices: { input: 1, output: 1, cache_read: 1, cache_write_5_minutes: 1, cache_write_1_hour: 1 },
+    routes: [{ provider_id: provider.id, upstream_model: 'x' }],
+  })
+  await manage('GET', `/models/${id}`)
+  await manage('GET', '/models?limit=2')
+  await manage('DELETE', `/models/${id}`)
+  await manage('DELETE', `/providers/${provider.id}`)
+  const policy = await manage<Created>('POST', `${base}/dlp/policies`, codePolicy('warn', { enabled: false }))
+  const policyPath = `${base}/dlp/policies/${policy.id}`
+  await manage('GET', policyPath)
+  await manage('GET', `${base}/dlp/policies?limit=2`)
+  await manage('PUT', policyPath, codePolicy('warn', { enabled: true, version: 1 }))
+  await manage('GET', `${policyPath}/versions?limit=1`)
+  await manage('GET', `${policyPath}/versions/1`)
+  await manage('GET', '/dlp/detectors')
+  await manage('POST', `${base}/dlp/test`, { policy_id: policy.id, text: 'KX-1234-123456' })
+  await manage('POST', `${base}/dlp/dry-run`, { policy_id: policy.id, samples: ['KX-1234-123456'] })
+  await manage('DELETE', policyPath)
+  await manage('GET', `${base}/tools`)
+  await manage('PUT', `${base}/tools`, {})
+  for (let cursor: unknown; cursor !== null; )
+    cursor = (await manage<Json>('POST', '/vault/rotate', cursor === undefined ? {} : { cursor })).next_cursor
+}
+
+/** Integrations, their tools and their connections. */
+export async function driveIntegrations(world: World): Promise<void> {
+  const { surfaces, tenant, server, unique } = world
+  const { manage } = bound(surfaces)
+  const { base, key, userId } = tenant
+  const integration = await manage<Created & { slug: string }>('POST', `${base}/integrations`, {
+    kind: 'mcp',
+    slug: unique('tools'),
+    url: server.url,
+    authorization: { kind: 'bearer' },
+    approval: 'manual',
+  })
+  const path = `${base}/integrations/${integration.id}`
+  const grant = await manage<Created>('POST', `${base}/integration-grants`, {
+    subject_type: 'organization',
+    integration: integration.slug,
+  })
+  await manage('GET', `${base}/integration-grants?limit=2`)
+  await manage('GET', `${base}/integrations?limit=2`)
+  await manage('GET', path)
+  await manage('PUT', path, { description: 'Another.' })
+  const connection = await manage<Created>('POST', `${base}/connections`, {
+    integration: integration.slug,
+    display_name: 'Account',
+    user_id: userId,
+    credential: { secret: unique('secret') },
+  })
+  await manage('POST', `${path}/refresh`, {})
+  await manage('GET', `${path}/tools`)
+  await manage('POST', `${path}/tools/approve`, {})
+  await manage('POST', `${path}/tools/reject`, { tools: [TOOL] })
+  await manage('POST', `${path}/tools/disable`, { tools: [TOOL] })
+  await manage('POST', `${path}/tools/enable`, { tools: [TOOL] })
+  await manage('GET', `${base}/connections?limit=2`)
+  await manage('GET', `${base}/connections?limit=2&user_id=${userId}&status=active`)
+  await manage('GET', `${base}/connections?limit=2&integration=${integration.slug}`)
+  const own = `${base}/connections/${connection.id}`
+  await manage('GET', own)
+  await manage('PUT', own, { display_name: 'Another' })
+  const group = await manage<Created>('POST', `${base}/groups`, { name: unique('sharing') })
+  await manage('PUT', `${base}/groups/${group.id}/members/${userId}`)
+  await manage('PUT', `${own}/shares/${group.id}`, { permission: 'use' })
+  await manage('DELETE', `${own}/shares/${group.id}`)
+  const ofCaller = '/v1/integrations/connections'
+  await surfaces.ask(key, 'GET', ofCaller)
+  await surfaces.ask(key, 'POST', `${ofCaller}/${integration.slug}/default`, { connection_id: connection.id })
+  await surfaces.ask(key, 'PUT', `${ofCaller}/${connection.id}/shares/${group.id}`, { permission: 'use' })
+  await surfaces.ask(key, 'DELETE', `${ofCaller}/${connection.id}/shares/${group.id}`)
+  await connectAccount(world)
+  await surfaces.ask(key, 'DELETE', `${ofCaller}/${connection.id}`)
+  await leaveConnection(world)
+  await manage('DELETE', `${base}/integration-grants/${grant.id}`)
+  await manage('DELETE', path)
+}
+
+/** A person connects an account by its authorization server. */
+async function connectAccount({ surfaces, tenant, authorizationServer, unique }: World): Promise<void> {
+  const { manage } = bound(surfaces)
+  const { base, key, userId } = tenant
+  const integration = await manage<Created & { slug: string }>('POST', `${base}/integrations`, {
+    kind: 'mcp',
+    slug: unique('oauth'),
+    url: authorizationServer.resource,
+    authorization: { kind: 'oauth' },
+  })
+  const connection = await manage<Created>('POST', `${base}/connections`, {
+    integration: integration.slug,
+    display_name: 'Account',
+    user_id: userId,
+  })
+  const own = `${base}/connections/${connection.id}`
+  await manage('POST', `${own}/connect`, {})
+  const { url } = await surfaces.ask<{ url: string }>(
+    key,
+    'POST',
+    `/v1/integrations/connections/${connection.id}/connect`,
+    {},
+  )
+  const browser = new Browser()
+  await surfaces.request('GET', new URL(url).pathname)
+  await browser.get(url)
+  await surfaces.request('POST', '/connect/no-such-link')
+  await surfaces.request('GET', '/connect/callback?state=none&code=x')
+  const returned = await send(locationOf(await browser.submit(url)))
+  await browser.get(locationOf(returned))
+  await manage('GET', own)
+  await manage('DELETE', own)
+}
+
+/** An account that stays, preferred by its user and shared, with a link that nobody has opened. */
+async function leaveConnection(world: World): Promise<void> {
+  const { surfaces, tenant, authorizationServer, unique } = world
+  const { manage } = bound(surfaces)
+  const { base, userId } = tenant
+  const slug = unique('left')
+  await manage('POST', `${base}/integrations`, {
+    kind: 'mcp',
+    slug,
+    url: authorizationServer.resource,
+    authorization: { kind: 'oauth' },
+  })
+  const connection = { integration: slug, display_name: 'Account', user_id: userId }
+  const { id } = await manage<Created>('POST', `${base}/connections`, connection)
+  const group = await manage<Created>('POST', `${base}/groups`, { name: unique('left') })
+  await manage('PUT', `${base}/connections/${id}/shares/${group.id}`, { permission: 'use' })
+  await manage('POST', `${base}/connections/${id}/connect`, {})
+  const bearing = await manage<Created>('POST', `${base}/integrations`, {
+    kind: 'mcp',
+    slug: unique('kept'),
+    url: world.server.url,
+    authorization: { kind: 'bearer' },
+  })
+  await manage('POST', `${base}/connections`, {
+    ...connection,
+    integration: bearing.slug,
+    credential: { secret: unique('secret') },
+  })
+}
+
+type Manage = <Body = Json>(method: string, path: string, body?: unknown) => Promise<Body>
+
+const bound = (surfaces: World['surfaces']): { manage: Manage } => ({
+  manage: (method, path, body) => surfaces.manage(method, path, body),
+})
+
+/** A list's first page, and the one after it. */
+async function twoPages(manage: Manage, path: string): Promise<void> {
+  const { next_cursor: cursor } = await manage<{ next_cursor: string | null }>('GET', `${path}?limit=2`)
+  if (cursor) await manage('GET', `${path}?limit=2&cursor=${encodeURIComponent(cursor)}`)
+}
+
+/** What a key is refused without the rights that it lacks. */
+export async function driveRefusals({ surfaces, tenant }: World): Promise<void> {
+  const { id, key } = await surfaces.manage<{ id: string; key: string }>('POST', `${tenant.base}/keys`, {
+    user_id: tenant.userId,
+    label: 'refused',
+  })
+  await surfaces.manage('DELETE', `${tenant.base}/keys/${id}`)
+  await surfaces.request('GET', '/v1/models', { headers: bearer(key) })
+}

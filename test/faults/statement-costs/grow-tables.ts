@@ -1,0 +1,234 @@
+import type pg from 'pg'
+
+/**
+ * Grows every table by copies of the rows that the gateway wrote, so that a new table grows without being listed here. A copy
+ * gets ids of its own where its owner's are kept: rows of the same user, of other users, and of other organizations.
+ */
+
+/** Tables whose rows people administer. An organization has few of them; all others get a row with a call, a run or an hour. */
+const CONFIGURATION = [
+  'organizations',
+  'users',
+  'memberships',
+  'groups',
+  'group_memberships',
+  'entitlements',
+  'api_keys',
+  'providers',
+  'models',
+  'model_routes',
+  'grants',
+  'deployment_epochs',
+  'integrations',
+  'integration_grants',
+  'tool_definitions',
+  'tool_catalogues',
+  'connections',
+  'connection_shares',
+  'connection_preferences',
+  'agents',
+  'agent_versions',
+  'agent_triggers',
+  'dlp_policies',
+  'dlp_policy_versions',
+]
+
+/** Of the deployment or of an organization, whoever its users are. */
+const DEPLOYMENT = ['providers', 'models', 'model_routes', 'deployment_epochs']
+const OF_ORGANIZATION = [
+  'organizations',
+  'groups',
+  'integrations',
+  'tool_definitions',
+  'dlp_policies',
+  'dlp_policy_versions',
+  'agents',
+  'agent_versions',
+  'agent_triggers',
+]
+
+interface Family {
+  /** Tables whose rows the copies share. */
+  shared: readonly string[]
+  /** Rows of each table, of so many of the largest tables. */
+  rows: (size: number) => number
+}
+
+const FAMILIES: readonly Family[] = [
+  { shared: CONFIGURATION, rows: (size) => size },
+  { shared: [...DEPLOYMENT, ...OF_ORGANIZATION], rows: (size) => Math.min(size / 20, 2_000) },
+  { shared: DEPLOYMENT, rows: (size) => size / 10 },
+]
+
+interface Column {
+  name: string
+  type: string
+}
+
+interface Table {
+  name: string
+  columns: Column[]
+  /** Columns of each unique index, the primary key first. */
+  keys: string[][]
+}
+
+type Row = Record<string, string | null>
+
+const SECONDS_APART = 10
+/** Rows of each table that are copied, besides those that they name. */
+const ROWS_OF_TABLE = 3
+/** Between the numbers of copies; the gateway goes on with numbers below it. */
+const STRIDE = 100_000
+
+/** The rows that copies are made of. Taken once, so that copies are not copied. */
+export class TableGrowth {
+  readonly #client: pg.Client
+  readonly #tables: Array<Table & { rows: Row[] }>
+  /** For each family, how many copies of each row there are. */
+  readonly #copies = new Map<string, number>()
+
+  private constructor(client: pg.Client, tables: Array<Table & { rows: Row[] }>) {
+    this.#client = client
+    this.#tables = tables
+  }
+
+  static async begin(client: pg.Client, isKept: (table: string, row: Row) => boolean): Promise<TableGrowth> {
+    const tables = await readTables(client)
+    const withRows = []
+    for (const table of tables) {
+      const columns = table.columns.map(({ name }) => `"${name}"::text`).join(', ')
+      const { rows } = await client.query<Row>(`SELECT ${columns} FROM "${table.name}" LIMIT 1000`)
+      withRows.push({ ...table, rows: rows.filter((row) => isKept(table.name, row)) })
+    }
+    return new TableGrowth(client, withParents(withRows))
+  }
+
+  /** Names of tables that the gateway has written nothing into. */
+  get empty(): string[] {
+    return this.#tables.filter(({ rows }) => rows.length === 0).map(({ name }) => name)
+  }
+
+  /** Grows the tables to a size: rows of one user in the tables that grow with use. */
+  async growTo(size: number): Promise<void> {
+    await this.#client.query('SET session_replication_role = replica')
+    for (const [index, family] of FAMILIES.entries()) {
+      const shared = sharedValues(this.#tables, family)
+      const ids = idValues(this.#tables)
+      for (const table of this.#tables) {
+        if (table.rows.length === 0) continue
+        const name = `${index} ${table.name}`
+        const from = (this.#copies.get(name) ?? 0) + 1
+        const to = Math.ceil(family.rows(size) / ROWS_OF_TABLE)
+        if (to < from) continue
+        this.#copies.set(name, to)
+        for (const row of table.rows) {
+          const statement = copyStatement(table, row, { shared, ids, family: index })
+          if (statement !== null) await this.#client.query(statement, [from, to])
+        }
+      }
+    }
+  }
+}
+
+/** Some rows of each table, and those that they name, so that copies belong together. */
+function withParents(tables: ReadonlyArray<Table & { rows: Row[] }>): Array<Table & { rows: Row[] }> {
+  const chosen = new Set(tables.flatMap(({ rows }) => rows.slice(-ROWS_OF_TABLE)))
+  const byId = new Map(
+    tables.flatMap(({ keys, rows }) => {
+      const [column, ...others] = keys[0] ?? []
+      return column !== undefined && others.length === 0
+        ? rows.map((row) => [row[column] ?? '', row] as const)
+        : []
+    }),
+  )
+  for (const row of chosen)
+    for (const value of Object.values(row)) {
+      const parent = byId.get(value ?? '')
+      // A set that grows while it is iterated is iterated to its end.
+      if (parent) chosen.add(parent)
+    }
+  return tables.map((table) => ({ ...table, rows: table.rows.filter((row) => chosen.has(row)) }))
+}
+
+/** Values by which rows of shared tables are known. */
+function sharedValues(tables: ReadonlyArray<Table & { rows: Row[] }>, { shared }: Family): Set<string> {
+  const values = tables
+    .filter(({ name }) => shared.includes(name))
+    .flatMap(({ keys, rows }) => rows.flatMap((row) => (keys[0] ?? []).map((column) => row[column])))
+  return new Set(values.filter((value) => value != null))
+}
+
+/** Every value that is the whole primary key of a row. */
+function idValues(tables: ReadonlyArray<Table & { rows: Row[] }>): Set<string> {
+  const values = tables.flatMap(({ keys, rows }) => {
+    const [column, ...others] = keys[0] ?? []
+    return column !== undefined && others.length === 0 ? rows.map((row) => row[column]) : []
+  })
+  return new Set(values.filter((value) => value != null))
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+/** @returns null where the copies would be the row itself. */
+function copyStatement(
+  { name, columns, keys }: Table,
+  row: Row,
+  { shared, ids, family }: { shared: Set<string>; ids: Set<string>; family: number },
+): string | null {
+  const values = new Map<string, string>()
+  const changed = new Set<string>()
+  for (const { name: column, type } of columns) {
+    const value = row[column] ?? null
+    const text = literal(value)
+    const isId = value !== null && (type === 'uuid' || (type === 'text' && ids.has(value)))
+    if (isId && !shared.has(value)) {
+      changed.add(column)
+      const copy = UUID.test(value)
+        ? `md5(${text} || ':${family}:' || k)::uuid`
+        : `${text} || '-${family}-' || k`
+      values.set(column, `(${copy})::${type}`)
+    } else if (type === 'timestamp with time zone' && value !== null) {
+      const distance = `(k * ${SECONDS_APART} * CASE WHEN ${text}::timestamptz > now() THEN 1 ELSE -1 END) * interval '1 second'`
+      values.set(column, `${text}::timestamptz + ${distance}`)
+    } else values.set(column, `${text}::${type}`)
+  }
+  for (const key of keys) {
+    if (key.some((column) => changed.has(column))) continue
+    // A row of a shared table is not copied.
+    if (key === keys[0] && key.length > 0 && CONFIGURATION.includes(name) && family === 0) return null
+    const typed = key.map((column) => columns.find((each) => each.name === column))
+    const free = typed.findLast((column) => column?.type === 'text' || /int/.test(column?.type ?? ''))
+    if (!free) return null
+    changed.add(free.name)
+    const text = literal(row[free.name] ?? null)
+    const copy =
+      free.type === 'text'
+        ? `${text} || '-${family}-' || k`
+        : `${text}::bigint + k * ${STRIDE} + ${family * (STRIDE / 10)}`
+    values.set(free.name, `(${copy})::${free.type}`)
+  }
+  const list = columns.map((column) => values.get(column.name)).join(', ')
+  const names = columns.map((column) => `"${column.name}"`).join(', ')
+  return `INSERT INTO "${name}" (${names}) SELECT ${list} FROM generate_series($1::bigint, $2::bigint) AS k ON CONFLICT DO NOTHING`
+}
+
+const literal = (value: string | null): string =>
+  value === null ? 'NULL' : `E'${value.replace(/\\/g, '\\\\').replace(/'/g, "''")}'`
+
+async function readTables(client: pg.Client): Promise<Table[]> {
+  const { rows: columns } = await client.query<{ table: string; name: string; type: string }>(`
+    SELECT relname AS table, attname AS name, format_type(atttypid, NULL) AS type
+    FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped
+    ORDER BY relname, attnum`)
+  const { rows: keys } = await client.query<{ table: string; columns: string[] }>(`
+    SELECT relname AS table, array(SELECT attname::text FROM unnest(indkey) WITH ORDINALITY AS key(number, place)
+      JOIN pg_attribute ON attrelid = indrelid AND attnum = key.number ORDER BY place) AS columns
+    FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
+    WHERE relnamespace = 'public'::regnamespace AND indisunique ORDER BY relname, indisprimary DESC`)
+  return [...new Set(columns.map(({ table }) => table))].map((name) => ({
+    name,
+    columns: columns.filter(({ table }) => table === name),
+    keys: keys.filter(({ table }) => table === name).map((key) => key.columns),
+  }))
+}

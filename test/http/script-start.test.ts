@@ -1,0 +1,20 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, inject, it } from 'vitest'
+
+// What the script has is read and run by every isolate that starts, whether or not a call needs it.
+
+const MOST_BYTES = 2_300_000
+
+it('has no more than the gateway needs when it starts', () => {
+  const script = join(inject('bundleDirectory'), 'gateway.js')
+  const { sources } = JSON.parse(readFileSync(`${script}.map`, 'utf8')) as { sources: string[] }
+  expect(sources.length).toBeGreaterThan(500)
+  // Texts of errors in all languages come with a schema library that is imported as one object.
+  expect(sources.filter((source) => /\/zod\/v4\/locales\//.test(source))).toEqual([
+    expect.stringMatching(/\/locales\/en\.js$/),
+  ])
+  // Builds the schemas of all messages of MCP.
+  expect(sources.filter((source) => source.includes('shimsWorkerd'))).toEqual([])
+  expect(readFileSync(script).length).toBeLessThan(MOST_BYTES)
+})
