@@ -383,8 +383,9 @@ const RESPONSE: Json = {
     item('message', { role: 'user', content: 'MARK' }),
   ],
 }
-/** The id of a call that its output names. */
+/** Ids that a later item names: of a call, by its output; of a request for approval, by its answer. */
 const CALL_ID = 'input.4.call_id'
+const NAMED_IDS = [CALL_ID, 'input.8.approval_request_id']
 
 describe.each(CORNER_WAYS)('a request of responses (%s)', (_, { model, stream }) => {
   it('has no text that is not inspected, sent, stored or shown', async () => {
@@ -401,14 +402,14 @@ describe.each(CORNER_WAYS)('a request of responses (%s)', (_, { model, stream })
     for (const [path, shown] of [
       [`responses/${id}`, []],
       [`responses/${id}?stream=true`, []],
-      [`responses/${id}/input_items?limit=100`, [CALL_ID, 'input.8.approval_request_id']],
-      [`conversations/${conversation}/items?limit=100`, [CALL_ID, 'input.8.approval_request_id']],
+      [`responses/${id}/input_items?limit=100`, NAMED_IDS],
+      [`conversations/${conversation}/items?limit=100`, NAMED_IDS],
     ] as const) {
       const read = await ask(tenant.key, 'GET', `/v1/${path}`)
       expect([read.status, values.in(read.text)], path).toEqual([200, shown])
     }
     await recordOf(tenant, answer)
-    expect(await values.inDatabase()).toEqual([`response_items: ${CALL_ID}`])
+    expect(await values.inDatabase()).toEqual(NAMED_IDS.map((id) => `response_items: ${id}`))
   })
 })
 
