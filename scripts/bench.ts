@@ -1,50 +1,35 @@
 // npm run bench: what the gateway costs over a bare proxy in the same runtime. Loopback only; stops by itself.
-import { writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { AGENTS_SECTION, type AgentsFigures, measureAgents } from './bench/agents/section.ts'
-import { CARRIERS_SECTION, type CarrierRow, measureCarriers } from './bench/carriers/section.ts'
+import { AGENTS_SECTION, measureDispatch } from './bench/agents/dispatch.ts'
 import { checkLedger } from './bench/ledger-check.ts'
-import { MCP_SECTION, type McpFigures, measureMcp } from './bench/mcp/section.ts'
+import { MCP_SECTION, measureMcp } from './bench/mcp/section.ts'
 import { BenchFailure, type MeasurePlan, measure } from './bench/measure.ts'
 import { findPortkey } from './bench/portkey.ts'
-import { residentBytes } from './bench/process-usage.ts'
-import { profileResponses, profileScenario } from './bench/profile-run.ts'
-import { type BenchReport, eventFigures, renderReport } from './bench/report.ts'
-import {
-  measureResponses,
-  RESPONSES_SECTION,
-  RESPONSES_SHARES,
-  type ResponsesFigures,
-} from './bench/responses/section.ts'
+import { profileScenario } from './bench/profile-run.ts'
+import { type BenchReport, renderReport } from './bench/report.ts'
 import { countRoundTrips } from './bench/round-trip-count.ts'
 import { AIMED_NAMES, SCENARIO_NAMES } from './bench/scenarios.ts'
-import { type BenchSystem, defaultStorage, startSystem } from './bench/system.ts'
-import { measureTools, TOOLS_SECTION, TOOLS_SHARES, type ToolsFigures } from './bench/tools/section.ts'
-import { hasWrk } from './bench/wrk.ts'
+import { measureStarts, STARTS_SECTION } from './bench/starts/cold-start.ts'
+import { type BenchSystem, STORAGE, startSystem } from './bench/system.ts'
 import { StartError } from './local/children.ts'
 import { freePorts } from './local/ports.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 /** What is measured besides the scenarios. */
-const SECTIONS = [RESPONSES_SECTION, TOOLS_SECTION, MCP_SECTION, AGENTS_SECTION, CARRIERS_SECTION]
+const SECTIONS = [STARTS_SECTION, MCP_SECTION, AGENTS_SECTION]
 /** Everything that is measured. */
 const NAMES = [...SCENARIO_NAMES, ...SECTIONS]
 /** For `--only`, the scenarios that have aims. */
 const AIMED = 'aims'
 const USAGE = `npm run bench -- [options]
-  --seconds N       about how long to measure, default 600; each scenario takes 26 s at the least,
-                    10 s with --own-generator and --rounds 1; responses and tools take about a minute each, mcp half a minute,
-                    carriers about two, agents about five,
-                    30 s with --rounds 1
+  --seconds N       about how long to measure, default 600; each scenario takes 20 s at the least, 10 s with --rounds 1;
+                    starts and mcp take about half a minute each, agents two minutes
   --connections N   connections of the throughput rounds, default 16; streams have twice as many, large bodies at most 4
   --rounds N        rounds of each scenario, default 3
   --only NAMES      what to measure, separated by commas, ${AIMED} for all that has aims:${nameLines()}
   --portkey FOLDER  an installed @portkey-ai/gateway, or where it is installed; measured beside Headgate
-  --storage FOLDER  where Durable Objects keep their data, default /dev/shm if there is one
-  --own-generator   do not use wrk, though it is installed
-  --json FILE       write the figures as JSON as well
   --profile         record CPU profiles of the gateway instead, into .headgate/
   --help            print this`
 
@@ -60,8 +45,6 @@ function nameLines(): string {
 interface Options extends Omit<MeasurePlan, 'slot'> {
   seconds: number
   only: string[]
-  storage: string
-  json: string | undefined
   /** Path of its server; null when it is not installed. */
   portkey: string | null
   profile: boolean
@@ -83,9 +66,6 @@ function readOptions(): Options | null {
       connections: { type: 'string', default: '16' },
       rounds: { type: 'string', default: '3' },
       only: { type: 'string', default: NAMES.join(',') },
-      storage: { type: 'string', default: defaultStorage() },
-      'own-generator': { type: 'boolean', default: false },
-      json: { type: 'string' },
       portkey: { type: 'string' },
       profile: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -101,9 +81,6 @@ function readOptions(): Options | null {
     connections: wholeNumber('connections', values.connections, 1_000),
     rounds: wholeNumber('rounds', values.rounds, 100),
     only,
-    storage: values.storage,
-    generator: !values['own-generator'] && hasWrk() ? 'wrk' : 'own',
-    json: values.json,
     portkey: values.profile ? null : findPortkey(values.portkey, ROOT),
     profile: values.profile,
   }
@@ -116,19 +93,14 @@ function wholeNumber(name: string, text: string, most: number): number {
 }
 
 /** The milliseconds of a scenario: an equal share of the requested time. */
-const shareOf = ({ seconds, only }: Options): number => {
-  const responses = only.includes(RESPONSES_SECTION) ? RESPONSES_SHARES - 1 : 0
-  const tools = only.includes(TOOLS_SECTION) ? TOOLS_SHARES - 1 : 0
-  return (seconds * 1_000) / (only.length + responses + tools)
-}
+const shareOf = ({ seconds, only }: Options): number => (seconds * 1_000) / only.length
 
 /** How long each target has in each round. */
 function slotOf(options: Options): number {
-  const { rounds, generator, portkey } = options
+  const { rounds, portkey } = options
   const slots = SLOTS_PER_ROUND + (portkey === null ? 0 : SLOTS_OF_PORTKEY)
   const load = shareOf(options) - WARM_UP_MS - rounds * PAUSE_PER_ROUND_MS
-  const slot = Math.max(500, load / (rounds * slots + SLOTS_OF_FIRST))
-  return generator === 'wrk' ? Math.max(1_000, Math.floor(slot / 1_000) * 1_000) : slot
+  return Math.max(500, load / (rounds * slots + SLOTS_OF_FIRST))
 }
 
 async function bench(options: Options): Promise<void> {
@@ -136,75 +108,39 @@ async function bench(options: Options): Promise<void> {
   const end = endOnSignal(system)
   try {
     const scenarios = system.scenarios.filter(({ name }) => options.only.includes(name))
-    if (!system.sharded) tell('organizations have no ledger shards here: those scenarios are left out')
     const plan: MeasurePlan = { ...options, slot: slotOf(options) }
-    const idle = memoryOf(system)
     const { scenarios: figures, gatewayCalls } = await measure(system, scenarios, plan, tell)
-    const after = memoryOf(system)
-    const responses = await responsesOf(system, options)
-    const tools = await toolsOf(system, options)
-    const mcp = await mcpOf(system, options)
-    const agents = await agentsOf(system, options)
-    const carriers = await carriersOf(system, options)
+    const wants = (section: string): boolean => options.only.includes(section)
+    const starts = wants(STARTS_SECTION) ? await measureStarts(system, tell) : null
+    const mcp = wants(MCP_SECTION) ? await measureMcp(system, tell) : null
+    const agents = wants(AGENTS_SECTION) ? await measureDispatch(system, options.rounds, tell) : null
     tell('checking the ledger')
     const ledger = await checkLedger(system, gatewayCalls)
     const ordinary = scenarios.find(({ aims }) => aims === 'whole')
     if (ordinary) tell('counting round trips')
     const report: BenchReport = {
-      conditions: conditionsOf(options, plan),
+      conditions: conditionsOf(plan),
       scenarios: figures,
       roundTrips: ordinary ? await countRoundTrips(system, ordinary, options.connections) : null,
-      events: eventFigures(figures),
-      responses,
-      tools,
+      starts,
       mcp,
       agents,
-      carriers,
-      memory: { idle, after },
       ledger,
     }
     console.log(renderReport(report))
-    if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`)
-    if (agents?.failures.length) throw new BenchFailure(agents.failures.join('\n'))
   } finally {
     await end()
   }
 }
 
-async function responsesOf(system: BenchSystem, options: Options): Promise<ResponsesFigures | null> {
-  if (!options.only.includes(RESPONSES_SECTION)) return null
-  const milliseconds = shareOf(options) * RESPONSES_SHARES
-  return measureResponses(system, { rounds: options.rounds, milliseconds }, tell)
-}
-
-async function toolsOf(system: BenchSystem, { only, rounds }: Options): Promise<ToolsFigures | null> {
-  return only.includes(TOOLS_SECTION) ? measureTools(system, rounds, tell) : null
-}
-
-async function mcpOf(system: BenchSystem, { only }: Options): Promise<McpFigures | null> {
-  return only.includes(MCP_SECTION) ? measureMcp(system, tell) : null
-}
-
-async function agentsOf(system: BenchSystem, { only, rounds }: Options): Promise<AgentsFigures | null> {
-  return only.includes(AGENTS_SECTION) ? measureAgents(system, rounds, tell) : null
-}
-
-async function carriersOf(system: BenchSystem, options: Options): Promise<CarrierRow[] | null> {
-  return options.only.includes(CARRIERS_SECTION) ? measureCarriers(system, options, tell) : null
-}
-
-function memoryOf({ gateway, bare }: BenchSystem) {
-  return { headgate: residentBytes(gateway.pid), bare: residentBytes(bare.pid) }
-}
-
-function conditionsOf(options: Options, plan: MeasurePlan): Record<string, string | number> {
+function conditionsOf(plan: MeasurePlan): Record<string, string | number> {
   const processors = cpus()
   return {
     machine: `${processors.length} x ${processors[0]?.model ?? 'unknown'}, load ${loadavg()[0]?.toFixed(1)} at the end`,
-    runtime: `workerd serve, the built bundle; generator ${plan.generator === 'wrk' ? 'wrk for throughput, own for latency' : 'own'}`,
+    runtime: 'workerd serve, the built bundle',
     rounds: `${plan.rounds} of each server in turn, ${plan.slot / 1_000} s each, ${plan.connections} connections unless said otherwise; latency with 1`,
     requests: 'about 1 KB unless said otherwise; the upstream answers at once, streams an event per packet',
-    storage: options.storage,
+    storage: STORAGE,
   }
 }
 
@@ -223,7 +159,6 @@ async function profile(options: Options): Promise<void> {
     for (const scenario of system.scenarios.filter(({ name }) => options.only.includes(name))) {
       await profileScenario(system, scenario, plan, tell)
     }
-    if (options.only.includes(RESPONSES_SECTION)) await profileResponses(system, plan, tell)
   } finally {
     await end()
   }

@@ -25,7 +25,7 @@ const atLeast = (limit: number, figure: Figure) => ({
 
 const cpu: Figure = (over) => over.cpuRatio
 const throughput: Figure = (over) => over.throughputRatio
-const firstEvent: Figure = (over) => over.addedBusyFirstByte ?? Number.NaN
+const firstEvent: Figure = (over) => over.addedBusyFirstByte
 
 const WHOLE: readonly Aim[] = [
   { what: 'CPU', limit: 'at most 2.0 times the bare proxy’s', ...atMost(2, cpu, times) },

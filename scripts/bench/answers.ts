@@ -1,5 +1,5 @@
 import { StartError } from '../local/children.ts'
-import { deltasOf, type Scenario, scriptName } from './scenarios.ts'
+import { DELTAS, type Scenario, scriptName } from './scenarios.ts'
 
 /**
  * Registers the answer of each scenario at the upstream. A streamed one is cut into its frames, and each leaves as a
@@ -29,7 +29,7 @@ async function prepareAnswer(upstream: string, scenario: Scenario): Promise<Scen
  */
 async function recordAnswer(upstream: string, scenario: Scenario) {
   const { stream, pace, baseline } = scenario
-  const script = stream ? `long-stream tokens=${deltasOf(scenario)}` : 'canned'
+  const script = stream ? `long-stream tokens=${DELTAS}` : 'canned'
   const text = (baseline.body ?? '').replace(`script:${scriptName(scenario)}`, `script:${script}`)
   const { stream_options: options = { include_usage: true }, ...rest } = JSON.parse(text)
   const withUsage = stream && baseline.path === '/v1/chat/completions'

@@ -14,8 +14,8 @@ export interface Sample {
 export interface BusySample {
   callsPerSecond: number
   cpuPerCall: number | null
-  /** Milliseconds to the first byte of a body at the median; null where the generator only counts. */
-  firstByteP50: number | null
+  /** Milliseconds to the first byte of a body at the median. */
+  firstByteP50: number
 }
 
 /** What one target did in one scenario: medians over the rounds. */
@@ -25,12 +25,11 @@ export interface TargetFigures {
   cpuPerCall: number | null
   /** Milliseconds with one connection. */
   p50: number
-  /** Null with fewer calls than it takes for one to lie beyond, as `p999`, which is of all rounds together. */
+  /** Null with fewer calls than it takes for one to lie beyond. */
   p99: number | null
-  p999: number | null
   firstByteP50: number
-  /** The same with many connections; null where the generator only counts. */
-  busyFirstByteP50: number | null
+  /** The same with many connections. */
+  busyFirstByteP50: number
   /** Calls with one connection. */
   samples: number
 }
@@ -47,8 +46,8 @@ export interface Comparison {
   /** Null where either has none. */
   addedP99: number | null
   addedFirstByte: number
-  /** With many connections; null where the generator only counts. */
-  addedBusyFirstByte: number | null
+  /** With many connections. */
+  addedBusyFirstByte: number
 }
 
 export interface ScenarioFigures {
@@ -66,29 +65,31 @@ export interface ScenarioFigures {
   addedOverDirect: Pick<Comparison, 'addedP50' | 'addedP99'>
   /** Portkey over the bare proxy; null where it is not installed or does not take such calls. */
   portkeyOverBare: Comparison | null
-  /** The most resident bytes of each process in this scenario; null where the system does not report it. */
-  peak: { headgate: number; bare: number } | null
 }
 
 const LEAST_FOR_P99 = 100
-const LEAST_FOR_P999 = 1_000
 
-/** @param samples of each target that took part, one for each round */
+/** @param samples of each target that took part, one for each round. @param connections of the throughput rounds */
 export function figuresOf(
   scenario: Scenario,
   samples: ReadonlyMap<TargetName, Sample[]>,
-  { connections, peak }: Pick<ScenarioFigures, 'connections' | 'peak'>,
+  connections: number,
 ): ScenarioFigures {
   const { name, title, events, bodyBytes, translated, aims } = scenario
   const of = (target: TargetName): Sample[] => samples.get(target) ?? []
   const { addedP50, addedP99 } = compare(of('headgate'), of('direct'))
   return {
-    ...{ scenario: name, title, events, bodyBytes, translated, aims, connections },
+    scenario: name,
+    title,
+    events,
+    bodyBytes,
+    translated,
+    aims,
+    connections,
     targets: Object.fromEntries([...samples].map(([target, rounds]) => [target, medians(rounds)])),
     overBare: compare(of('headgate'), of('bare')),
     addedOverDirect: { addedP50, addedP99 },
     portkeyOverBare: samples.has('portkey') ? compare(of('portkey'), of('bare')) : null,
-    peak,
   }
 }
 
@@ -102,9 +103,8 @@ function medians(samples: Sample[]): TargetFigures {
     cpuPerCall: cpu.length === 0 ? null : median(cpu),
     p50: median(calm.map(({ totals }) => median(totals))),
     p99: all.length < LEAST_FOR_P99 ? null : median(calm.map(({ totals }) => quantile(totals, 0.99))),
-    p999: all.length < LEAST_FOR_P999 ? null : quantile(all, 0.999),
     firstByteP50: median(calm.map(({ firstBytes }) => median(firstBytes))),
-    busyFirstByteP50: medianOrNull(busy.map(({ firstByteP50 }) => firstByteP50)),
+    busyFirstByteP50: median(busy.map(({ firstByteP50 }) => firstByteP50)),
     samples: all.length,
   }
 }
@@ -116,15 +116,13 @@ function compare(ours: Sample[], theirs: Sample[]): Comparison {
     overRounds(ours, theirs, (one, other) => (one.calm && other.calm ? [of(one.calm) - of(other.calm)] : []))
   const enough = [ours, theirs].every((samples) => medians(samples).p99 !== null)
   const cpu = ({ cpuPerCall }: BusySample): number => cpuPerCall ?? Number.NaN
-  const first = ({ firstByteP50 }: BusySample): number => firstByteP50 ?? Number.NaN
-  const timed = [ours, theirs].every((samples) => medians(samples).busyFirstByteP50 !== null)
   return {
     cpuRatio: busy((one, other) => cpu(one) / cpu(other)),
     throughputRatio: busy((one, other) => one.callsPerSecond / other.callsPerSecond),
     addedP50: calm(({ totals }) => median(totals)),
     addedP99: enough ? calm(({ totals }) => quantile(totals, 0.99)) : null,
     addedFirstByte: calm(({ firstBytes }) => median(firstBytes)),
-    addedBusyFirstByte: timed ? busy((one, other) => first(one) - first(other)) : null,
+    addedBusyFirstByte: busy((one, other) => one.firstByteP50 - other.firstByteP50),
   }
 }
 
@@ -136,9 +134,4 @@ function overRounds(ours: Sample[], theirs: Sample[], of: (one: Sample, other: S
       return other === undefined ? [] : of(sample, other)
     }),
   )
-}
-
-function medianOrNull(values: (number | null)[]): number | null {
-  const known = values.filter((value) => value !== null)
-  return known.length === 0 || known.length < values.length ? null : median(known)
 }

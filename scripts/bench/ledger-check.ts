@@ -16,7 +16,7 @@ const FLUSH_LIMIT_MS = 20_000
 
 /**
  * Makes sure that governance was on: every call that was counted must have its audit record in Postgres. There may be
- * more of them, of calls that a generator cut off at the end of its time.
+ * more of them, of the sections beside the scenarios.
  *
  * @throws BenchFailure when records are missing after twenty seconds
  */

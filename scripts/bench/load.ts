@@ -21,7 +21,7 @@ export interface LoadResult {
   /** Why the first of them failed; null when none did. */
   firstFailure: string | null
   milliseconds: number
-  /** Milliseconds of each call to its end, and to the first byte of its body. Empty where only calls are counted. */
+  /** Milliseconds of each call to its end, and to the first byte of its body. */
   totals: number[]
   firstBytes: number[]
 }
@@ -40,7 +40,7 @@ export function requestsOf({ path, headers, body, keys }: Call, port: number): B
   })
 }
 
-export const methodOf = (body: string | undefined): string => (body === undefined ? 'GET' : 'POST')
+const methodOf = (body: string | undefined): string => (body === undefined ? 'GET' : 'POST')
 
 /** Runs a load in a thread of its own, so that nothing else of the bench delays what it measures. */
 export function runLoad(plan: LoadPlan): Promise<LoadResult> {

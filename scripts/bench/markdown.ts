@@ -15,6 +15,5 @@ export const times = (ratio: number): string => `${ratio.toFixed(1)}x`
 /** Milliseconds; nothing where there is no figure. */
 export const ms = (value: number | null): string => (value === null ? '' : `${value.toFixed(2)} ms`)
 export const us = (value: number): string => `${value.toFixed(value < 100 ? 1 : 0)} µs`
-export const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`
 /** Whether an aim is met, in words. */
 export const verdict = (met: boolean): string => (met ? 'met' : 'not met')

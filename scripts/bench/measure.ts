@@ -1,13 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
 import { figuresOf, type Sample, type ScenarioFigures, type TargetName } from './figures.ts'
-import type { LoadPlan, LoadResult } from './load.ts'
-import { runLoad } from './load.ts'
+import { type LoadPlan, type LoadResult, runLoad } from './load.ts'
 import { portkeyCall } from './portkey.ts'
-import { cpuMicroseconds, forgetPeak, peakBytes, untilIdle } from './process-usage.ts'
-import { type Call, connectionsOf, isLarge, isLong, type Scenario } from './scenarios.ts'
+import { cpuMicroseconds, untilIdle } from './process-usage.ts'
+import { type Call, connectionsOf, isLarge, type Scenario } from './scenarios.ts'
 import { median } from './statistics.ts'
 import type { BenchSystem } from './system.ts'
-import { runWrk } from './wrk.ts'
 
 /** One of the servers that are compared. */
 export interface Target {
@@ -26,7 +24,6 @@ export interface MeasurePlan {
   connections: number
   /** Length of one throughput round of one target, in milliseconds; latency takes half of it. */
   slot: number
-  generator: 'wrk' | 'own'
 }
 
 export interface Measurement {
@@ -88,8 +85,6 @@ export async function measure(
     const targets: Target[] = []
     for (const target of all) if (await takesPart(target, scenario)) targets.push(target)
     const samples = new Map<TargetName, Sample[]>(targets.map(({ name }) => [name, []]))
-    const pids = [system.gateway.pid, system.bare.pid]
-    const peaks = pids.map(forgetPeak).every((forgotten) => forgotten)
     for (const target of targets) await meter.warmUp(target, scenario)
     for (let round = 1; round <= plan.rounds; round += 1) {
       tell(`${scenario.title}: round ${round} of ${plan.rounds}`)
@@ -97,9 +92,7 @@ export async function measure(
         samples.get(target.name)?.push(await meter.round(target, scenario, round === 1))
       }
     }
-    const [headgate = 0, bare = 0] = pids.map(peakBytes)
-    const connections = connectionsOf(scenario, plan.connections)
-    measured.push(figuresOf(scenario, samples, { connections, peak: peaks ? { headgate, bare } : null }))
+    measured.push(figuresOf(scenario, samples, connectionsOf(scenario, plan.connections)))
   }
   return { scenarios: measured, gatewayCalls: meter.gatewayCalls }
 }
@@ -141,20 +134,20 @@ class Meter {
     const connections = connectionsOf(scenario, this.#plan.connections)
     const before = this.#cpu(target)
     const load = { connections, milliseconds: this.#plan.slot }
-    const result = await this.#load(target, scenario, load, scenario.stream)
+    const result = await this.#load(target, scenario, load)
     await this.#settle(target)
     const used = this.#cpu(target) - before
     return {
       callsPerSecond: (result.calls / result.milliseconds) * 1_000,
       cpuPerCall: target.pid === null ? null : used / result.calls,
-      firstByteP50: result.firstBytes.length === 0 ? null : median(result.firstBytes),
+      firstByteP50: median(result.firstBytes),
     }
   }
 
   async #calm(target: Target, scenario: Scenario): Promise<Sample['calm']> {
     const { slot } = this.#plan
     const milliseconds = isLarge(scenario) ? slot : slot / 2
-    const { totals, firstBytes } = await this.#load(target, scenario, { connections: 1, milliseconds }, true)
+    const { totals, firstBytes } = await this.#load(target, scenario, { connections: 1, milliseconds })
     await this.#settle(target)
     return { totals, firstBytes }
   }
@@ -163,11 +156,8 @@ class Meter {
     target: Target,
     scenario: Scenario,
     load: Omit<LoadPlan, 'port' | 'call'>,
-    timed = false,
   ): Promise<LoadResult> {
-    const call = target.callOf(scenario)
-    const own = timed || load.calls !== undefined || isLong(scenario) || this.#plan.generator === 'own'
-    const result = await (own ? runLoad : runWrk)({ ...load, port: target.port, call })
+    const result = await runLoad({ ...load, port: target.port, call: target.callOf(scenario) })
     if (result.failures > 0 || result.calls === 0) {
       const reason = result.firstFailure ?? 'no call was answered in time'
       throw new BenchFailure(`${scenario.title}, ${target.name}: ${result.failures} failed: ${reason}`)

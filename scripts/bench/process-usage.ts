@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { StartError } from '../local/children.ts'
 
@@ -15,27 +15,6 @@ export function cpuMicroseconds(pid: number): number {
   // The second field is the name in parentheses, and may hold blanks; utime and stime are fields 14 and 15 (proc(5)).
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[11]) + Number(fields[12])) * MICROSECONDS_PER_TICK
-}
-
-/** Memory of a process that is in RAM, in bytes. @throws StartError where there is no /proc */
-export const residentBytes = (pid: number): number => memoryBytes(pid, 'VmRSS')
-
-/** The most memory a process has had in RAM since it began, or since `forgetPeak`, in bytes. */
-export const peakBytes = (pid: number): number => memoryBytes(pid, 'VmHWM')
-
-/** Lets the peak of a process begin anew. @returns false where the system does not let us (proc(5), clear_refs) */
-export function forgetPeak(pid: number): boolean {
-  try {
-    writeFileSync(`/proc/${pid}/clear_refs`, '5')
-    return true
-  } catch {
-    return false
-  }
-}
-
-function memoryBytes(pid: number, field: 'VmRSS' | 'VmHWM'): number {
-  const kibibytes = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(read(`/proc/${pid}/status`))?.[1]
-  return Number(kibibytes) * 1024
 }
 
 /**

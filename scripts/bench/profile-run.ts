@@ -5,7 +5,6 @@ import { BenchFailure } from './measure.ts'
 import { untilIdle } from './process-usage.ts'
 import { type CpuProfile, recordProfile, summarize } from './profile.ts'
 import { renderProfile } from './report.ts'
-import { responsesLoads } from './responses/loads.ts'
 import { connectionsOf, type Scenario } from './scenarios.ts'
 import type { BenchSystem } from './system.ts'
 
@@ -39,20 +38,6 @@ export async function profileScenario(
     await untilIdle(pid, 1_300, 10_000)
   })
   tellProfile(scenario, recorded, bundle, calls, plan, tell)
-}
-
-/** The same for what responses do. */
-export async function profileResponses(system: BenchSystem, plan: ProfilePlan, tell: Tell): Promise<void> {
-  for (const load of await responsesLoads(system)) {
-    tell(`profiling ${load.title}`)
-    await load.run(4_000)
-    let calls = 0
-    const recorded = await recordProfile(plan.inspectorPort, async () => {
-      calls = await load.run(plan.milliseconds)
-      await untilIdle(system.gateway.pid, 1_300, 10_000)
-    })
-    tellProfile(load, recorded, system.bundle, calls, plan, tell)
-  }
 }
 
 function tellProfile(

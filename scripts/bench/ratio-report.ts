@@ -64,10 +64,14 @@ export function renderPortkey(scenarios: ScenarioFigures[]): string {
     return [
       [
         titleOf(figures),
-        ...[times(ours.cpuRatio), times(theirs.cpuRatio)],
-        ...[ours.throughputRatio.toFixed(2), theirs.throughputRatio.toFixed(2)],
-        ...[firstEvent(figures, ours), firstEvent(figures, theirs)],
-        ...[ms(ours.addedP50), ms(theirs.addedP50)],
+        times(ours.cpuRatio),
+        times(theirs.cpuRatio),
+        ours.throughputRatio.toFixed(2),
+        theirs.throughputRatio.toFixed(2),
+        firstEvent(figures, ours),
+        firstEvent(figures, theirs),
+        ms(ours.addedP50),
+        ms(theirs.addedP50),
         ahead ? 'yes' : 'no',
       ],
     ]
@@ -78,10 +82,14 @@ export function renderPortkey(scenarios: ScenarioFigures[]): string {
     table(
       [
         'scenario',
-        ...['CPU', 'Portkey’s'],
-        ...['per second', 'Portkey’s'],
-        ...['first event', 'Portkey’s'],
-        ...['added p50', 'Portkey’s'],
+        'CPU',
+        'Portkey’s',
+        'per second',
+        'Portkey’s',
+        'first event',
+        'Portkey’s',
+        'added p50',
+        'Portkey’s',
         'ahead',
       ],
       rows,

@@ -1,58 +1,26 @@
-import { renderAgents } from './agents/report.ts'
-import type { AgentsFigures } from './agents/section.ts'
+import type { DispatchFigures } from './agents/dispatch.ts'
+import { renderDispatch } from './agents/report.ts'
 import { renderAims } from './aims.ts'
-import { renderCarriers } from './carriers/report.ts'
-import type { CarrierRow } from './carriers/section.ts'
 import type { ScenarioFigures, TargetName } from './figures.ts'
 import type { LedgerFigures } from './ledger-check.ts'
-import { mebibytes, ms, section, table, times, us } from './markdown.ts'
+import { ms, section, table, us } from './markdown.ts'
 import { renderMcp } from './mcp/report.ts'
 import type { McpFigures } from './mcp/section.ts'
 import type { ProfileSummary } from './profile.ts'
 import { renderPortkey, renderRatios, titleOf } from './ratio-report.ts'
-import { renderResponses } from './responses/report.ts'
-import type { ResponsesFigures } from './responses/section.ts'
 import type { RoundTripFigures, RoundTrips } from './round-trip-count.ts'
-import { renderTools } from './tools/report.ts'
-import type { ToolsFigures } from './tools/section.ts'
+import type { StartFigures } from './starts/cold-start.ts'
+import { renderStarts } from './starts/report.ts'
 
-/** Everything a run found, as `--json` writes it. Times are in microseconds for CPU, else in milliseconds. */
+/** Everything that a run measured; null for what was not requested. */
 export interface BenchReport {
   conditions: Record<string, string | number>
   scenarios: ScenarioFigures[]
   roundTrips: RoundTripFigures | null
-  events: EventFigures | null
-  responses: ResponsesFigures | null
-  tools: ToolsFigures | null
+  starts: StartFigures | null
   mcp: McpFigures | null
-  agents: AgentsFigures | null
-  carriers: CarrierRow[] | null
-  memory: MemoryFigures
+  agents: DispatchFigures | null
   ledger: LedgerFigures
-}
-
-/** CPU for one streamed event: the slope between a short and a long stream, so that the call itself falls out. */
-export interface EventFigures {
-  bare: number
-  headgate: number
-}
-
-/** Resident bytes of the gateway's process and of the bare proxy's. */
-export interface MemoryFigures {
-  idle: { headgate: number; bare: number }
-  after: { headgate: number; bare: number }
-}
-
-/** CPU per event from two streamed scenarios, or null when one of them was not measured. */
-export function eventFigures(scenarios: ScenarioFigures[]): EventFigures | null {
-  const short = scenarios.find(({ scenario }) => scenario === 'chat-stream')
-  const long = scenarios.find(({ scenario }) => scenario === 'chat-long-stream')
-  if (short === undefined || long === undefined) return null
-  const slope = (target: TargetName): number => {
-    const cpu = (figures: ScenarioFigures): number => figures.targets[target]?.cpuPerCall ?? Number.NaN
-    return (cpu(long) - cpu(short)) / (long.events - short.events)
-  }
-  return { bare: slope('bare'), headgate: slope('headgate') }
 }
 
 /** The report as Markdown: ratios first, absolute numbers last and only as context. */
@@ -64,13 +32,9 @@ export function renderReport(report: BenchReport): string {
     renderAims(report.scenarios),
     renderPortkey(report.scenarios),
     report.roundTrips ? renderRoundTrips(report.roundTrips) : '',
-    report.events ? renderEvents(report.events) : '',
-    report.responses ? renderResponses(report.responses) : '',
-    report.tools ? renderTools(report.tools) : '',
+    report.starts ? renderStarts(report.starts) : '',
     report.mcp ? renderMcp(report.mcp) : '',
-    report.agents ? renderAgents(report.agents) : '',
-    report.carriers ? renderCarriers(report.carriers) : '',
-    report.scenarios.length > 0 ? renderMemory(report) : '',
+    report.agents ? renderDispatch(report.agents) : '',
     report.scenarios.length > 0 ? renderAbsolute(report.scenarios) : '',
   ]
     .filter((part) => part !== '')
@@ -102,33 +66,6 @@ function renderRoundTrips({ first, steady, calls }: RoundTripFigures): string {
   )
 }
 
-function renderEvents({ bare, headgate }: EventFigures): string {
-  return section(
-    'CPU per streamed event',
-    table(
-      ['bare proxy', 'Headgate', 'over it', 'ratio'],
-      [[us(bare), us(headgate), us(headgate - bare), times(headgate / bare)]],
-    ),
-  )
-}
-
-function renderMemory({ memory: { idle, after }, scenarios }: BenchReport): string {
-  const row = (name: string, { headgate, bare }: MemoryFigures['idle']): string[] => [
-    name,
-    mebibytes(headgate),
-    mebibytes(bare),
-  ]
-  const peaks = scenarios.flatMap(({ title, connections, peak }) =>
-    peak === null ? [] : [row(`most in ${title}, ${connections} connections`, peak)],
-  )
-  return section(
-    'Memory of the process',
-    table(['', 'Headgate', 'bare proxy'], [row('idle', idle), ...peaks, row('after the run', after)]),
-    'Resident memory, code included. What a scenario took stays with the process in part, so that a peak may be that ' +
-      'of an earlier scenario.',
-  )
-}
-
 function renderAbsolute(scenarios: ScenarioFigures[]): string {
   const names: Record<TargetName, string> = {
     direct: 'direct',
@@ -144,7 +81,6 @@ function renderAbsolute(scenarios: ScenarioFigures[]): string {
       figures.cpuPerCall === null ? '' : us(figures.cpuPerCall),
       ms(figures.p50),
       ms(figures.p99),
-      ms(figures.p999),
       String(figures.samples),
       ...(scenario.events > 0 ? [ms(figures.firstByteP50), ms(figures.busyFirstByteP50)] : ['', '']),
     ]),
@@ -153,12 +89,18 @@ function renderAbsolute(scenarios: ScenarioFigures[]): string {
     'Absolute numbers, of this machine at this hour',
     table(
       [
-        ...['scenario', 'server', 'calls/s', 'CPU per call', 'p50', 'p99', 'p99.9', 'calls timed'],
-        ...['first event', 'the same, busy'],
+        'scenario',
+        'server',
+        'calls/s',
+        'CPU per call',
+        'p50',
+        'p99',
+        'calls timed',
+        'first event',
+        'the same, busy',
       ],
       rows,
     ),
-    'The p99.9 is of all rounds together, and only of 1,000 calls or more.',
   )
 }
 

@@ -5,8 +5,6 @@ import { type LoopbackServer, listenOnLoopback } from '../local/loopback-server.
 export interface Counter {
   url: string
   count(): number
-  /** Statements in requests of Neon's SQL over HTTP, of which a batch has several. */
-  statements(): number
   reset(): void
   close(): Promise<void>
 }
@@ -15,13 +13,8 @@ export interface Counter {
 export async function startCounter(target: string): Promise<Counter> {
   const agent = new Agent({ keepAlive: true })
   let count = 0
-  let statements = 0
   const server: LoopbackServer = await listenOnLoopback(0, (incoming, outgoing) => {
     count += 1
-    const isSql = incoming.url === '/sql'
-    const chunks: Buffer[] = []
-    if (isSql) incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
-    if (isSql) incoming.on('end', () => (statements += statementsIn(Buffer.concat(chunks).toString('utf8'))))
     const { method, headers, url } = incoming
     const forwarded = { agent, ...(method !== undefined && { method }), headers }
     return new Promise<void>((resolve, reject) => {
@@ -36,20 +29,12 @@ export async function startCounter(target: string): Promise<Counter> {
   return {
     url: server.url,
     count: () => count,
-    statements: () => statements,
     reset: () => {
       count = 0
-      statements = 0
     },
     close: async () => {
       await server.close()
       agent.destroy()
     },
   }
-}
-
-/** https://github.com/neondatabase/serverless: one query, or the queries of a transaction. */
-function statementsIn(body: string): number {
-  const { queries } = JSON.parse(body) as { queries?: unknown[] }
-  return queries?.length ?? 1
 }

@@ -52,17 +52,13 @@ interface Plan {
   pace?: number
   /** Whether a streamed chat requests its usage. */
   usage?: boolean
-  /** Text deltas of a streamed answer. */
-  deltas?: number
   bodyBytes?: number
   /** Made by many users of an organization with so many ledger shards. */
   shards?: number
 }
 
 /** With its opening and closing events a streamed answer comes to about fifty events. */
-const DELTAS = 46
-/** The cost of one event is the slope between two lengths, which leaves out what a stream costs in itself. */
-const LONG_DELTAS = 546
+export const DELTAS = 46
 /** As a quick model writes. */
 const PACE_MS = 2
 const SMALL_BYTES = 1024
@@ -94,7 +90,6 @@ const PLANS: readonly Plan[] = [
   { name: 'messages-stream', title: 'messages, burst', ...MESSAGES, stream: true },
   { name: 'responses-paced', title: 'responses, paced', ...RESPONSES, ...PACED },
   { name: 'responses-stream', title: 'responses, burst', ...RESPONSES, stream: true },
-  { name: 'chat-long-stream', title: 'chat, long burst', ...CHAT, stream: true, deltas: LONG_DELTAS },
   { name: 'chat-one-shard', title: 'chat, 16 users, one ledger shard', ...CHAT, shards: 1 },
   { name: 'chat-four-shards', title: 'chat, 16 users, four ledger shards', ...CHAT, shards: 4 },
   { name: 'chat-to-messages', title: 'chat to messages, whole', ...TO_MESSAGES },
@@ -109,25 +104,15 @@ const PLANS: readonly Plan[] = [
 
 export const SCENARIO_NAMES: readonly string[] = PLANS.map(({ name }) => name)
 
-/** Of 1 KB, as many events as a short answer has, and not between the two model protocols. */
-const hasAims = ({ caller, upstream, bodyBytes, deltas, shards }: Plan): boolean =>
-  (caller === upstream || caller === 'responses') &&
-  bodyBytes === undefined &&
-  deltas === undefined &&
-  shards === undefined
+/** Calls of 1 KB, and not between the two model protocols. */
+const hasAims = ({ caller, upstream, bodyBytes, shards }: Plan): boolean =>
+  (caller === upstream || caller === 'responses') && bodyBytes === undefined && shards === undefined
 
 /** The scenarios that the aims are about. */
 export const AIMED_NAMES: readonly string[] = PLANS.filter(hasAims).map(({ name }) => name)
 
 /** Name of the script at the model upstream that plays a scenario's answer. */
 export const scriptName = (scenario: Pick<Scenario, 'name'>) => `bench-${scenario.name}`
-
-/** How many text deltas the answer of a streamed scenario has. */
-export const deltasOf = (scenario: Pick<Scenario, 'name'>): number =>
-  PLANS.find(({ name }) => name === scenario.name)?.deltas ?? DELTAS
-
-/** Whether one call takes so long that those which a generator cuts off at the end of its time would count. */
-export const isLong = ({ bodyBytes, events }: Scenario): boolean => bodyBytes > SMALL_BYTES || events > 100
 
 /** Whether so few calls fit into a round that the calls of one connection get as much time as those of many. */
 export const isLarge = ({ bodyBytes }: Pick<Scenario, 'bodyBytes'>): boolean => bodyBytes === LARGE_BYTES
@@ -141,13 +126,13 @@ export function connectionsOf(scenario: Pick<Scenario, 'bodyBytes' | 'stream'>, 
 /**
  * Every scenario, as calls of the demo organization's owner. `events` is filled in once the answer is known.
  *
- * @param shardKeys keys of many users by the ledger shards that their organization has; without them those are left out
+ * @param shardKeys keys of many users by the ledger shards that their organization has
  */
-export function allScenarios(keys: DemoKeys, shardKeys: ReadonlyMap<number, string[]> | null): Scenario[] {
-  return PLANS.filter(({ shards }) => shards === undefined || shardKeys !== null).map((plan) => {
+export function allScenarios(keys: DemoKeys, shardKeys: ReadonlyMap<number, string[]>): Scenario[] {
+  return PLANS.map((plan) => {
     const { name, title, caller, upstream, stream = false, pace = null, shards } = plan
     const { bodyBytes = plan.list ? 0 : SMALL_BYTES } = plan
-    const manyKeys = shards === undefined ? undefined : shardKeys?.get(shards)
+    const manyKeys = shards === undefined ? undefined : shardKeys.get(shards)
     const call = callOf(caller, plan, keys.owner)
     return {
       ...{ name, title, stream, pace, events: 0, bodyBytes, translated: caller !== upstream, upstream },

@@ -1,4 +1,4 @@
-import { inArray, sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { apiKeys, memberships, organizations, users } from '../../schema/identity.ts'
 import { createApiKey, digestApiKey } from '../../src/identity/api-key.ts'
 import { KEY_SCOPES } from '../../src/identity/principal.ts'
@@ -17,35 +17,21 @@ const ORGANIZATIONS = [
 /**
  * Makes users of two organizations, one of them with several ledger shards.
  *
- * @returns their keys by the number of shards; null while organizations have no such setting
+ * @returns their keys by the number of shards
  */
 export async function prepareShards(
   database: ScriptDatabase,
   peppers: KeyRing,
-): Promise<ReadonlyMap<number, string[]> | null> {
-  if (!(await hasShards(database))) return null
+): Promise<ReadonlyMap<number, string[]>> {
   const keys = new Map<number, string[]>()
   for (const { shards, slug } of ORGANIZATIONS) {
-    await database.execute(
-      sql`UPDATE organizations SET ledger_shards = ${shards} WHERE id = ${organizationId(slug)}`,
-    )
+    await database
+      .update(organizations)
+      .set({ ledgerShards: shards, epoch: sql`${organizations.epoch} + 1` })
+      .where(eq(organizations.id, organizationId(slug)))
     keys.set(shards, await insertOwners(database, peppers, slug))
   }
-  const ids = ORGANIZATIONS.map(({ slug }) => organizationId(slug))
-  await database
-    .update(organizations)
-    .set({ epoch: sql`${organizations.epoch} + 1` })
-    .where(inArray(organizations.id, ids))
   return keys
-}
-
-async function hasShards(database: ScriptDatabase): Promise<boolean> {
-  const table = sql`information_schema.columns`
-  const rows = await database
-    .select({ name: sql<string>`column_name` })
-    .from(table)
-    .where(sql`table_name = 'organizations' AND column_name = 'ledger_shards'`)
-  return rows.length > 0
 }
 
 /** Owners may use every model. @returns a key of each */

@@ -18,7 +18,6 @@ import { seedDatabase } from '../seed.ts'
 import { workerVariables } from '../worker-variables.ts'
 import { expectSuccess, prepareAnswers } from './answers.ts'
 import { type RunningPortkey, startPortkey } from './portkey.ts'
-import { type Counter, startCounter } from './request-counter.ts'
 import { allScenarios, type Scenario } from './scenarios.ts'
 import { prepareShards } from './shards.ts'
 
@@ -35,8 +34,6 @@ export interface BenchSystem {
   bare: RunningWorkerd
   /** The script of tools. */
   tools: RunningTools
-  /** The gateway's requests to it. */
-  toolsRequests: Counter
   /** Null where it is not installed. */
   portkey: RunningPortkey | null
   /** Folder of the bundle that the gateway runs, source map included. */
@@ -50,8 +47,6 @@ export interface BenchSystem {
   postgres: string
   postgresPid: number
   scenarios: Scenario[]
-  /** Whether organizations can have several ledger shards, without which the scenarios about them are left out. */
-  sharded: boolean
   /** The gateway's variables, for a restart with some of them changed. */
   variables: Record<string, string>
   /** Ends every process that was started and removes the files. */
@@ -63,18 +58,14 @@ export interface SystemOptions {
   inspectorPort?: number
   /** The server of an installed Portkey; null measures without it. */
   portkey: string | null
-  /** Folder under which Durable Objects keep their data; see `defaultStorage`. */
-  storage: string
 }
 
 /**
- * Where Durable Objects keep their data by default: in memory if the system has a folder for that.
- * `workerd` flushes to disk before it answers, so on a disk the bench would measure the disk: Cloudflare's objects
- * write to replicas over the network instead.
+ * Where Durable Objects store their data: in memory if the system has a folder for that. `workerd` flushes to disk before
+ * it answers, so that on a disk the bench would measure the disk: Cloudflare's objects write to replicas over the network
+ * instead.
  */
-export function defaultStorage(): string {
-  return existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
-}
+export const STORAGE = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 
 /**
  * Builds the Worker and starts all that is measured: the stand-ins and both Workers, each a process of its own.
@@ -83,7 +74,7 @@ export function defaultStorage(): string {
  */
 export async function startSystem(options: SystemOptions): Promise<BenchSystem> {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-'))
-  const storage = mkdtempSync(join(options.storage, 'headgate-bench-'))
+  const storage = mkdtempSync(join(STORAGE, 'headgate-bench-'))
   const children = new Children(join(folder, 'logs'), (message) => {
     console.error(`bench: ${message}`)
   })
@@ -138,8 +129,6 @@ async function start(
       logFile: join(folder, 'logs/tools.log'),
     }),
   )
-  const toolsRequests = await startCounter(tools.url)
-  own({ stop: toolsRequests.close })
   const runtimes: BenchSystem['runtimes'] = {
     bare: {
       ...settings,
@@ -154,7 +143,7 @@ async function start(
       bundleDirectory: bundle,
       bindings: variables,
       buckets: { CONTENT: standIns.contentStore },
-      services: { TOOLS: toolsRequests.url },
+      services: { TOOLS: tools.url },
     },
     tools: { ...toolsSettings, ...TOOLS_RUNTIME, bundleDirectory: toolsBundle(bundle) },
   }
@@ -172,9 +161,8 @@ async function start(
   for (const slug of ['acme', 'other'] as const) await grantCredits(gateway.url, secrets.adminToken, slug)
   const scenarios = await prepareAnswers(standIns.modelUpstream, allScenarios(secrets.keys, shardKeys))
   const { modelUpstream: upstream, redis, postgres, postgresPid } = standIns
-  const sharded = shardKeys !== null
-  const running = { gateway, bare, tools, toolsRequests, portkey, bundle, scripts, runtimes }
-  return { ...running, upstream, redis, postgres, postgresPid, scenarios, sharded, variables }
+  const running = { gateway, bare, tools, portkey, bundle, scripts, runtimes }
+  return { ...running, upstream, redis, postgres, postgresPid, scenarios, variables }
 }
 
 async function startStandIns(children: Children, secrets: LocalSecrets, content: string) {
@@ -206,12 +194,12 @@ async function startStandIns(children: Children, secrets: LocalSecrets, content:
   return { ...(stackUrls(plan, ports) as Record<StandInName, string>), postgresPid }
 }
 
-/** @returns keys of many users by ledger shards; null while there is no such setting */
+/** @returns keys of many users by ledger shards */
 async function fillDatabase(
   variables: Record<string, string>,
   secrets: LocalSecrets,
   upstream: string,
-): Promise<ReadonlyMap<number, string[]> | null> {
+): Promise<ReadonlyMap<number, string[]>> {
   const configuration = parseConfiguration(variables)
   const { DATABASE_URL, DATABASE_FETCH_ENDPOINT } = configuration
   await migrateDatabase({ DATABASE_URL, DATABASE_FETCH_ENDPOINT })

@@ -14,6 +14,9 @@ export interface TurnFigures {
   postgresCpu: number
 }
 
+/** The name of this section for `--only`. */
+export const AGENTS_SECTION = 'agents'
+
 export interface DispatchFigures {
   /** As calls of `POST /v1/responses` by a client. */
   direct: TurnFigures
@@ -37,11 +40,17 @@ const LIMIT_MS = 300_000
  * Measures turns as steps of runs and as responses, in turn. The model answers at once.
  * @param rounds of both. @throws BenchFailure when a run or a response fails.
  */
-export const measureDispatch = (system: BenchSystem, rounds: number): Promise<DispatchFigures> =>
-  AgentWorld.open(system, system.gateway.url, (world) => measureWays(system, world, rounds))
+export function measureDispatch(
+  system: BenchSystem,
+  rounds: number,
+  tell: (line: string) => void,
+): Promise<DispatchFigures> {
+  tell('agents: turns')
+  return AgentWorld.open(system, (world) => measureWays(system, world, rounds))
+}
 
 async function measureWays(system: BenchSystem, world: AgentWorld, rounds: number): Promise<DispatchFigures> {
-  const instructions = await world.answer('agents-dispatch', 0)
+  const instructions = await world.answer('agents-dispatch')
   const direct = () => world.respond(instructions, TURNS)
   const alone: Record<'direct' | 'runs', number[]> = { direct: [], runs: [] }
   const loads: Record<'direct' | 'runs', Load[]> = { direct: [], runs: [] }

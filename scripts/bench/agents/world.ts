@@ -29,34 +29,29 @@ export class AgentWorld {
   readonly #caller: Record<string, string>
   readonly #administrator: Record<string, string>
 
-  private constructor(
-    { scenarios, variables, upstream }: BenchSystem,
-    url: string,
-    database: ScriptDatabase,
-  ) {
-    this.#url = url
+  private constructor({ gateway, scenarios, variables, upstream }: BenchSystem, database: ScriptDatabase) {
+    this.#url = gateway.url
     this.#upstream = upstream
     this.#database = database
     this.#caller = { ...scenarios[0]?.call.headers, ...JSON_BODY }
     this.#administrator = { authorization: `Bearer ${variables.ADMIN_TOKEN}`, ...JSON_BODY }
   }
 
-  /** @param url of the gateway. @param work is done while the database is open. */
+  /** @param work is done while the database is open. */
   static async open<Result>(
     system: BenchSystem,
-    url: string,
     work: (world: AgentWorld) => Promise<Result>,
   ): Promise<Result> {
     const { DATABASE_URL = '', DATABASE_FETCH_ENDPOINT } = system.variables
     const { database, close } = await openDatabase({ DATABASE_URL, DATABASE_FETCH_ENDPOINT })
-    return work(new AgentWorld(system, url, database)).finally(close)
+    return work(new AgentWorld(system, database)).finally(close)
   }
 
-  /** Registers an answer of a few words. @param wait milliseconds that the model takes. @returns the text that selects it. */
-  async answer(name: string, wait: number): Promise<string> {
+  /** Registers an answer of a few words, which comes at once. @returns the text that selects it. */
+  async answer(name: string): Promise<string> {
     const frames = createChatFrames(MODEL, true)
     const sse = [frames.choice(0, roleDelta), frames.text(0, 'Done.'), frames.finish(0, 'stop')]
-    const steps = [{ waitMilliseconds: wait }, { sse: [...sse, frames.usage(USAGE), streamEnd] }]
+    const steps = [{ sse: [...sse, frames.usage(USAGE), streamEnd] }]
     const script = `bench-${name}`
     await sent(`${this.#upstream}/control/scripts/${script}`, {
       method: 'PUT',
@@ -76,16 +71,10 @@ export class AgentWorld {
     return id
   }
 
-  /** Begins a run. @param key with which it can be begun again. @returns its id. */
-  async trigger(agentId: string, key?: string): Promise<string> {
+  /** Begins a run. */
+  async trigger(agentId: string): Promise<void> {
     const body = JSON.stringify({ agentId })
-    const headers = { ...this.#caller, ...(key !== undefined && { 'idempotency-key': key }) }
-    const { runId } = await sent<{ runId: string }>(`${this.#url}/v1/agents/runs`, {
-      method: 'POST',
-      headers,
-      body,
-    })
-    return runId
+    await sent(`${this.#url}/v1/agents/runs`, { method: 'POST', headers: this.#caller, body })
   }
 
   /** Waits until no run of an agent is in progress. @throws BenchFailure when that takes too long. */

@@ -1,9 +1,13 @@
+import type { Bundle } from '../../build.ts'
 import { startWorkerd, type WorkerdOptions } from '../../local/workerd.ts'
 import { BenchFailure } from '../measure.ts'
 import { cpuMicroseconds } from '../process-usage.ts'
 import { median } from '../statistics.ts'
 import type { BenchSystem } from '../system.ts'
 import { execute } from './workspace-call.ts'
+
+/** The name of this section for `--only`. */
+export const STARTS_SECTION = 'starts'
 
 /** From the start of the runtime's process to the first answer of a script. */
 export interface ColdStart {
@@ -13,24 +17,37 @@ export interface ColdStart {
   cpu: number
 }
 
-export type ColdStarts = Record<'bare' | 'gateway' | 'tools' | 'command', ColdStart> & { starts: number }
+export type ColdStarts = Record<'bare' | 'gateway' | 'tools' | 'command', ColdStart>
+
+export interface StartFigures {
+  scripts: Record<'gateway' | 'tools', Pick<Bundle, 'size' | 'compressedSize'>>
+  coldStarts: ColdStarts
+  /** Measured starts of each script. */
+  starts: number
+}
 
 type FirstCall = (url: string) => Promise<void>
 
-/** Starts each script in turn. `command` is the script of tools up to the result of a first command. */
-export async function measureColdStarts(
-  { runtimes }: Pick<BenchSystem, 'runtimes'>,
-  starts: number,
-): Promise<ColdStarts> {
+const STARTS = 7
+
+/**
+ * Measures the bytes and the cold starts of each script. `command` is the script of tools up to the result of a first command.
+ * @throws BenchFailure when a first call fails.
+ */
+export async function measureStarts(
+  { runtimes, scripts }: Pick<BenchSystem, 'runtimes' | 'scripts'>,
+  tell: (line: string) => void,
+): Promise<StartFigures> {
+  tell('starts of the scripts')
   const health: FirstCall = (url) => get(`${url}/health`)
-  const kinds: Record<keyof Omit<ColdStarts, 'starts'>, { runtime: WorkerdOptions; first: FirstCall }> = {
+  const kinds: Record<keyof ColdStarts, { runtime: WorkerdOptions; first: FirstCall }> = {
     bare: { runtime: runtimes.bare, first: (url) => get(`${url}/v1/models`) },
     gateway: { runtime: runtimes.gateway, first: health },
     tools: { runtime: runtimes.tools, first: health },
-    command: { runtime: runtimes.tools, first: (url) => execute(url, 'cold', ['echo hello']) },
+    command: { runtime: runtimes.tools, first: (url) => execute(url, 'cold', 'echo hello') },
   }
   const results = new Map<string, Array<{ milliseconds: number; cpu: number }>>()
-  for (let round = 0; round <= starts; round += 1) {
+  for (let round = 0; round <= STARTS; round += 1) {
     for (const [name, { runtime, first }] of Object.entries(kinds)) {
       const result = await coldStart(runtime, first)
       // The first round reads the files from the disk.
@@ -38,7 +55,7 @@ export async function measureColdStarts(
     }
   }
   const figures = Object.keys(kinds).map((name) => [name, coldStartOf(results.get(name) ?? [])])
-  return { ...(Object.fromEntries(figures) as Omit<ColdStarts, 'starts'>), starts }
+  return { scripts, coldStarts: Object.fromEntries(figures) as ColdStarts, starts: STARTS }
 }
 
 const coldStartOf = (results: readonly ColdStart[]): ColdStart => ({
