@@ -6,7 +6,6 @@ import {
   setUpQstash,
   startDestination,
   TOKEN,
-  verify,
 } from './qstash-harness.ts'
 
 let destination: Destination
@@ -167,54 +166,5 @@ describe('retries', () => {
     })
     expect(seen[failing[2] ?? '']).toMatchObject({ responseStatus: 302 })
     expect(destination.paths()).not.toContain('/followed 0')
-  })
-})
-
-describe('callbacks', () => {
-  it('tell every attempt and, apart, the final failure', async () => {
-    destination.answer = ({ url }) => (url.endsWith('/work') ? { status: 500, body: 'no' } : 200)
-    const { messageId } = await setup.client.publishJSON({
-      url: `${destination.url}/work`,
-      body: { a: 1 },
-      retries: 1,
-      callback: `${destination.url}/callback`,
-      failureCallback: `${destination.url}/failure`,
-      headers: { 'Upstash-Callback-Forward-X-Secret': 's', 'Upstash-Failure-Callback-Method': 'PUT' },
-    })
-    await pathsBecome(['/work 0', '/callback 0'])
-    await nextAttemptIn()
-    setup.clock.advance(60_000)
-    await expect.poll(() => destination.deliveries.length, { timeout: 5_000 }).toBe(5)
-    const at = (path: string) => destination.deliveries.filter(({ url }) => url.endsWith(path))
-    const bodies = at('/callback').map(({ body }) => JSON.parse(body))
-    expect(bodies.map(({ retried }) => retried).sort()).toEqual([0, 1])
-    expect(bodies[0]).toMatchObject({
-      status: 500,
-      body: Buffer.from('no').toString('base64'),
-      sourceMessageId: messageId,
-      sourceBody: Buffer.from('{"a":1}').toString('base64'),
-      url: `${destination.url}/work`,
-      maxRetries: 1,
-    })
-    expect(bodies[0]).not.toHaveProperty('dlqId')
-    expect(at('/callback')[0]?.headers).toMatchObject({ 'x-secret': 's', 'content-type': 'application/json' })
-    const [failure] = at('/failure')
-    if (failure === undefined) throw new Error('no failure callback')
-    const { dlqId } = JSON.parse(failure.body) as { dlqId: string }
-    expect(failure.method).toBe('PUT')
-    expect((await setup.client.dlq.listMessages()).messages.map((message) => message.dlqId)).toEqual([dlqId])
-    expect(await verify(setup.receiver, failure)).toBe(true)
-  })
-
-  it('tell the answer of a success', async () => {
-    destination.answer = ({ url }) => ({ status: url.endsWith('/work') ? 201 : 200, body: 'done' })
-    await setup.client.publishJSON({
-      url: `${destination.url}/work`,
-      body: 1,
-      callback: `${destination.url}/callback`,
-      failureCallback: `${destination.url}/failure`,
-    })
-    await pathsBecome(['/work 0', '/callback 0'])
-    expect(JSON.parse(destination.deliveries[1]?.body ?? '')).toMatchObject({ status: 201, retried: 0 })
   })
 })

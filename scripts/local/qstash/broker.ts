@@ -1,5 +1,4 @@
 import type { AdjustableClock } from '../adjustable-clock.ts'
-import { createCallback, createFailureCallback } from './callbacks.ts'
 import { type DeliveryOutcome, deliver, deliveredBody } from './delivery.ts'
 import { defaultBackoff, requestedDelay } from './durations.ts'
 import { createMessage, type DeadMessage, type Message, type PublishRequest } from './message.ts'
@@ -136,7 +135,6 @@ export class Broker {
   /** Stores the outcome of an attempt; `pump` follows. */
   #conclude(message: Message, outcome: DeliveryOutcome): void {
     const now = this.#parts.clock.now()
-    this.#callBack(createCallback(message, outcome, now))
     if (outcome.status >= 200 && outcome.status < 300) this.#messages.delete(message.messageId)
     else if (isFinal(outcome) || message.retried >= message.maxRetries) this.#bury(message, outcome, now)
     else {
@@ -157,12 +155,7 @@ export class Broker {
       responseHeader: outcome.headers,
       responseBody: outcome.body.toString('base64'),
     })
-    this.#callBack(createFailureCallback(message, outcome, dlqId, now))
     this.#messages.delete(message.messageId)
-  }
-
-  #callBack(callback: Message | undefined): void {
-    if (callback !== undefined) this.#messages.set(callback.messageId, callback)
   }
 
   #forgetOldDeduplication(now: number): void {

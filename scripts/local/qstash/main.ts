@@ -9,13 +9,10 @@ await runAsProcess(
     token: { type: 'string' },
     'current-key': { type: 'string' },
     'next-key': { type: 'string' },
-    'sign-with': { type: 'string' },
     control: { type: 'boolean' },
   },
   async (values, port) => {
-    const { data, 'sign-with': signWith = 'current', control } = values
-    if (signWith !== 'current' && signWith !== 'next')
-      throw new OptionError('--sign-with takes current or next')
+    const { data, control } = values
     const { QSTASH_TOKEN, QSTASH_CURRENT_SIGNING_KEY, QSTASH_NEXT_SIGNING_KEY } = process.env
     const token = values.token ?? QSTASH_TOKEN
     const currentSigningKey = values['current-key'] ?? QSTASH_CURRENT_SIGNING_KEY
@@ -28,7 +25,6 @@ await runAsProcess(
     }
     return startQstash({
       port,
-      signWith,
       control: control === true,
       currentSigningKey,
       nextSigningKey,

@@ -3,8 +3,7 @@ import type { DeadMessage, Message } from './message.ts'
 
 /** A message as `GET /v2/messages/{id}` shows it. */
 export function viewMessage(message: Message): Record<string, unknown> {
-  const { messageId, url, method, createdAt, notBefore, maxRetries, callerIp } = message
-  const { callback, failureCallback, scheduleId } = message
+  const { messageId, url, method, createdAt, notBefore, maxRetries, callerIp, scheduleId } = message
   return {
     messageId,
     url,
@@ -15,8 +14,6 @@ export function viewMessage(message: Message): Record<string, unknown> {
     notBefore,
     maxRetries,
     callerIP: callerIp,
-    callback,
-    failureCallback,
     scheduleId,
   }
 }

@@ -3,7 +3,7 @@ import { parseDuration } from './durations.ts'
 import { RefusedError } from './refused-error.ts'
 import { retryDelay } from './retry-delay.ts'
 
-/** What publish, schedules and callbacks hand in. */
+/** What publish and schedules hand in. */
 export interface PublishRequest {
   /** The destination URL, exactly as received. */
   readonly url: string
@@ -19,8 +19,6 @@ export interface Message {
   readonly messageId: string
   readonly url: string
   readonly method: string
-  /** The publishing headers; those of the callbacks are among them. */
-  readonly publishHeaders: Record<string, string>
   /** The headers that reach the destination. */
   readonly forwardHeaders: Record<string, string>
   /** Base64. */
@@ -33,8 +31,6 @@ export interface Message {
   /** Expression for the delay of each retry. */
   readonly retryDelay?: string
   readonly timeoutMs: number
-  readonly callback?: string
-  readonly failureCallback?: string
   readonly scheduleId?: string
   readonly callerIp: string
 }
@@ -58,7 +54,8 @@ const MAX_TIMEOUT_MS = 86_400_000
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
 
 /** Features of QStash that are not here: refused, since ignoring them would change what is delivered. */
-const UNSUPPORTED = /^upstash-(content-based-deduplication|flow-control-.*|label|queue-name)$/
+const UNSUPPORTED =
+  /^upstash-(content-based-deduplication|flow-control-.*|label|queue-name|not-before|(failure-)?callback.*)$/
 
 /**
  * Makes a message from a publish request.
@@ -71,19 +68,16 @@ export function createMessage(request: PublishRequest, now: number): Message {
   const header = (name: string): string | undefined => headers[`upstash-${name}`]
   const unsupported = Object.keys(headers).find((name) => UNSUPPORTED.test(name))
   if (unsupported !== undefined) throw new RefusedError(400, `the local QStash has no ${unsupported}`)
-  checkUrl(url, 'destination')
-  const notBefore = readNotBefore(header('not-before'), header('delay'), now)
+  checkUrl(url)
+  const notBefore = now + (readDuration(header('delay'), 'delay', MAX_DELAY_MS) ?? 0)
   const method = (header('method') ?? 'POST').toUpperCase()
   if (!METHODS.has(method)) throw new RefusedError(400, `invalid method ${method}`)
   const delayOfRetry = header('retry-delay')
   if (delayOfRetry !== undefined) retryDelay(delayOfRetry, 0)
-  const callback = readCallback(header('callback'))
-  const failureCallback = readCallback(header('failure-callback'))
   return {
     messageId: `msg_${randomUUID().replaceAll('-', '')}`,
     url,
     method,
-    publishHeaders: headers,
     forwardHeaders: readForwardHeaders(headers),
     body: body.toString('base64'),
     createdAt: now,
@@ -94,36 +88,19 @@ export function createMessage(request: PublishRequest, now: number): Message {
     timeoutMs: readDuration(header('timeout'), 'timeout', MAX_TIMEOUT_MS) ?? DEFAULT_TIMEOUT_MS,
     callerIp,
     ...(delayOfRetry !== undefined && { retryDelay: delayOfRetry }),
-    ...(callback !== undefined && { callback }),
-    ...(failureCallback !== undefined && { failureCallback }),
     ...(scheduleId !== undefined && { scheduleId }),
   }
 }
 
 /** @throws RefusedError (400) unless it is an absolute http or https URL */
-function checkUrl(url: string, what: string): void {
+function checkUrl(url: string): void {
   if (!/^https?:\/\//i.test(url)) {
-    throw new RefusedError(400, `invalid ${what} url: endpoint has invalid scheme, add http:// or https://`)
-  }
-  if (!URL.canParse(url)) throw new RefusedError(400, `invalid ${what} url`)
-}
-
-function readCallback(url: string | undefined): string | undefined {
-  if (url !== undefined) checkUrl(url, 'callback')
-  return url
-}
-
-function readNotBefore(notBefore: string | undefined, delay: string | undefined, now: number): number {
-  const delayMs = readDuration(delay, 'delay', MAX_DELAY_MS) ?? 0
-  if (notBefore === undefined) return now + delayMs
-  const time = /^\d{1,12}$/.test(notBefore) ? Number(notBefore) * 1_000 : Number.NaN
-  if (!(time - now <= MAX_DELAY_MS)) {
     throw new RefusedError(
       400,
-      'invalid not-before: expected a unix timestamp in seconds, at most a year ahead',
+      'invalid destination url: endpoint has invalid scheme, add http:// or https://',
     )
   }
-  return Math.max(now, time)
+  if (!URL.canParse(url)) throw new RefusedError(400, 'invalid destination url')
 }
 
 function readDuration(text: string | undefined, name: string, most: number): number | undefined {

@@ -1,11 +1,5 @@
 import { createHash, createHmac, randomUUID } from 'node:crypto'
 
-/** The two keys of a receiver; QStash signs with the current one. */
-export interface SigningKeys {
-  readonly current: string
-  readonly next: string
-}
-
 /** How long a signature is good for, in seconds. */
 const LIFETIME_SECONDS = 300
 

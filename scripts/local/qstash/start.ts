@@ -14,11 +14,9 @@ export interface QstashOptions {
   readonly port?: number
   /** The token that clients have to send; `local` by default. */
   readonly token?: string
-  /** The key that signs deliveries, and that of the next roll. Receivers need both. */
+  /** The key that signs deliveries, and the one after it. Receivers need both. */
   readonly currentSigningKey: string
   readonly nextSigningKey: string
-  /** Which of the two signs; the current one by default. */
-  readonly signWith?: 'current' | 'next'
   /** File that keeps messages, schedules and the DLQ over a restart; without it they end with the process. */
   readonly file?: string
   readonly clock?: AdjustableClock
@@ -30,13 +28,13 @@ export interface QstashOptions {
 const REQUEST_LIMIT = 50 * 1024 * 1024
 
 /**
- * Starts the stand-in for QStash: its REST API under `/v2`, delivery with signatures, retries, callbacks, the DLQ
- * and schedules. `GET /health` answers 200 without a token.
+ * Starts the stand-in for QStash: its REST API under `/v2`, delivery with signatures, retries, the DLQ and
+ * schedules. `GET /health` answers 200 without a token.
  *
  * @throws `EADDRINUSE` for a port in use, OptionError for a file in use or a malformed option
  */
 export async function startQstash(options: QstashOptions): Promise<RunningStandIn> {
-  const { currentSigningKey, nextSigningKey, signWith } = options
+  const { currentSigningKey, nextSigningKey } = options
   if (currentSigningKey === '' || nextSigningKey === '') throw new OptionError('both signing keys are needed')
   const clock = options.clock ?? new AdjustableClock()
   let handle: (request: IncomingMessage, response: ServerResponse) => Promise<void> = async (
@@ -51,8 +49,7 @@ export async function startQstash(options: QstashOptions): Promise<RunningStandI
     await http.close()
     throw error
   }
-  const signingKey = signWith === 'next' ? nextSigningKey : currentSigningKey
-  const broker = new Broker({ store, clock, signingKey })
+  const broker = new Broker({ store, clock, signingKey: currentSigningKey })
   const schedules = new Schedules(store, broker, clock)
   const parts = { broker, schedules, clock }
   store.open()
