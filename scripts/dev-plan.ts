@@ -36,7 +36,7 @@ export function stackPlan(environment: NodeJS.ProcessEnv, secrets: LocalSecrets,
   )
   return {
     ...(postgres && { postgres }),
-    ...(!realRedis && { redis: { token: secrets.redisToken, file: join(folder, 'redis.json') } }),
+    ...(!realRedis && { redis: { token: secrets.redisToken, file: join(folder, 'redis.jsonl') } }),
     ...(!realQstash && {
       qstash: {
         token: secrets.qstashToken,

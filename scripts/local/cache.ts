@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { listenOnLoopback, readBody } from './loopback-server.ts'
 import type { RunningStandIn } from './stand-in-process.ts'
 
@@ -23,7 +22,8 @@ const ENTRIES_LIMIT = 2_000
  * when the answer says `CF-Cache-Status: HIT`; put is a PUT whose body is the whole HTTP answer as text; delete is
  * `PURGE`, 404 when there was nothing. `CF-Cache-Namespace` names the cache that `caches.open` chose.
  *
- * Entries live as long as `s-maxage` or `max-age` allows; answers that forbid storing are not stored.
+ * Entries live as long as `s-maxage` or `max-age` allows; answers that forbid storing are not stored. A match with a condition is
+ * answered whole.
  *
  * @param port 0 for any free one
  * @param now milliseconds since the epoch
@@ -49,10 +49,6 @@ export async function startCache(port = 0, now: () => number = Date.now): Promis
     }
     const age = Math.floor((now() - entry.storedAt) / 1000)
     const own = ['CF-Cache-Status', 'HIT', 'Age', String(age)]
-    if (matchesEtag(request, entry)) {
-      response.writeHead(304, [...entry.headers.filter(keptOn304), ...own]).end()
-      return
-    }
     response.writeHead(entry.status, entry.statusText, [...entry.headers, ...own]).end(entry.body)
   })
   return { port: running.port, url: running.url, close: running.close }
@@ -105,17 +101,4 @@ function lifetimeSeconds(cacheControl: string): number {
   if (/\b(no-store|no-cache|private)\b/.test(cacheControl)) return 0
   const seconds = /\bs-maxage=(\d+)/.exec(cacheControl) ?? /\bmax-age=(\d+)/.exec(cacheControl)
   return Number(seconds?.[1] ?? 0)
-}
-
-function matchesEtag(request: IncomingMessage, entry: Entry): boolean {
-  const asked = request.headers['if-none-match']
-  if (asked === undefined) return false
-  const position = entry.headers.findIndex((text, index) => index % 2 === 0 && text.toLowerCase() === 'etag')
-  const etag = position < 0 ? undefined : entry.headers[position + 1]
-  return etag !== undefined && asked.split(',').some((tag) => tag.trim() === etag)
-}
-
-function keptOn304(_text: string, index: number, headers: string[]): boolean {
-  const name = (headers[index - (index % 2)] ?? '').toLowerCase()
-  return name !== 'content-length'
 }

@@ -87,13 +87,6 @@ describe('the stand-in for the Cache API', () => {
     expect((await match(KEY)).headers['cf-cache-status']).toBe('MISS')
   })
 
-  it('answers 304 to a known tag', async () => {
-    await send('PUT', KEY, stored('max-age=60'))
-    const answer = await match(KEY, { 'if-none-match': '"y", "x"' })
-    expect(answer).toMatchObject({ status: 304, body: '', headers: { 'cf-cache-status': 'HIT' } })
-    expect((await match(KEY, { 'if-none-match': '"y"' })).status).toBe(200)
-  })
-
   it('reads chunked answers', async () => {
     const chunked =
       'HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n'

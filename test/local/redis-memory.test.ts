@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Ratelimit } from '@upstash/ratelimit'
@@ -67,7 +67,7 @@ describe('the clock of the store in memory', () => {
 })
 
 describe('the file of the store in memory', () => {
-  const file = join(folder, 'nested', 'redis.json')
+  const file = join(folder, 'nested', 'redis.jsonl')
 
   it('keeps every type, byte and lifetime over a restart', async () => {
     const first = await open({ file })
@@ -79,6 +79,18 @@ describe('the file of the store in memory', () => {
     expect(await redis.get('text')).toBe('🌱')
     expect(await redis.ttl('text')).toBeGreaterThan(990)
     expect(await redis.hgetall('hash')).toEqual({ a: 1 })
+  })
+
+  it('has every change before it is answered', async () => {
+    const { redis } = await open({ file })
+    await redis.set('kept', 1)
+    await redis.set('gone', 1)
+    await redis.del('gone')
+    const copy = join(folder, 'copy.jsonl')
+    copyFileSync(file, copy)
+    const killed = await open({ file: copy })
+    expect((await killed.redis.keys('*')).sort()).toEqual(expect.arrayContaining(['kept']))
+    expect(await killed.redis.exists('gone')).toBe(0)
   })
 
   it('does not bring back what expired meanwhile', async () => {
@@ -95,12 +107,10 @@ describe('the file of the store in memory', () => {
     const { standIn } = await open({ file })
     await expect(startRedis({ file })).rejects.toThrow(/in use by process \d+/)
     await standIn.close()
-    writeFileSync(file, '{"version":1,')
-    await expect(startRedis({ file })).rejects.toThrow(/is damaged/)
-    writeFileSync(file, '{"version":2,"entries":[]}')
-    await expect(startRedis({ file })).rejects.toThrow(/another version/)
+    writeFileSync(file, 'nonsense\n')
+    await expect(startRedis({ file })).rejects.toThrow(/is damaged in line 1/)
     // A refusal leaves no claim behind.
-    writeFileSync(file, '{"version":1,"entries":[]}')
+    writeFileSync(file, '')
     expect(await (await open({ file })).redis.keys('*')).toEqual([])
   })
 })

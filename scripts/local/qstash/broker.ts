@@ -1,8 +1,8 @@
 import type { AdjustableClock } from '../adjustable-clock.ts'
+import type { RecordCollection, RecordStore } from '../record-store.ts'
 import { type DeliveryOutcome, deliver, deliveredBody } from './delivery.ts'
 import { defaultBackoff, requestedDelay } from './durations.ts'
 import { createMessage, type DeadMessage, type Message, type PublishRequest } from './message.ts'
-import type { RecordCollection, RecordStore } from './record-store.ts'
 import { retryDelay } from './retry-delay.ts'
 import { signDelivery } from './signature.ts'
 

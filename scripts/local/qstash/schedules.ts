@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { CronExpressionParser } from 'cron-parser'
 import type { AdjustableClock } from '../adjustable-clock.ts'
+import type { RecordCollection, RecordStore } from '../record-store.ts'
 import type { Broker } from './broker.ts'
 import { createMessage, type PublishRequest } from './message.ts'
 import { toArrays, viewBody } from './message-view.ts'
-import type { RecordCollection, RecordStore } from './record-store.ts'
 import { RefusedError } from './refused-error.ts'
 
 /** A schedule; times are in milliseconds since 1970. */

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AdjustableClock, readAdvance } from '../adjustable-clock.ts'
 import { listenOnLoopback, readBody, sendJson } from '../loopback-server.ts'
+import { RecordStore } from '../record-store.ts'
 import { OptionError, type RunningStandIn } from '../stand-in-process.ts'
 import { answerApi } from './api.ts'
 import { Broker } from './broker.ts'
 import { viewMessage } from './message-view.ts'
-import { RecordStore } from './record-store.ts'
 import { Schedules } from './schedules.ts'
 
 /** How the QStash stand-in is started. */

@@ -1,3 +1,4 @@
+import type { RecordCollection } from '../record-store.ts'
 import { RedisError } from './reply.ts'
 
 /** The container of each data type. */
@@ -16,24 +17,26 @@ interface Entry {
   expiresAt: number | null
 }
 
-/** A key as it is written to a snapshot: key, type, content, expiry. */
-export type SnapshotEntry = [
-  key: string,
-  kind: Kind,
-  content: string | [string, string][],
-  expiresAt: number | null,
-]
+/** A key as it is recorded, in a form that survives JSON: type, content, expiry. */
+export type KeyRecord = [kind: Kind, content: string | [string, string][], expiresAt: number | null]
 
 /** All keys with their values and expiry times. A key that has expired is gone for every method. */
 export class Keyspace {
   readonly #entries = new Map<string, Entry>()
   readonly #clock: () => number
-  /** Counts writes, so that an unchanged keyspace is not saved again. */
-  changes = 0
+  readonly #records: RecordCollection<KeyRecord>
 
-  /** @param clock milliseconds since 1970 */
-  constructor(clock: () => number) {
+  /** @param clock milliseconds since 1970. @param records the keys to begin with; every change is recorded there. */
+  constructor(clock: () => number, records: RecordCollection<KeyRecord>) {
     this.#clock = clock
+    this.#records = records
+    for (const [key, [kind, content, expiresAt]] of records.entries()) {
+      this.#entries.set(key, {
+        kind,
+        value: typeof content === 'string' ? content : new Map(content),
+        expiresAt,
+      })
+    }
   }
 
   /** The time by the keyspace's clock, in milliseconds since 1970. */
@@ -53,14 +56,12 @@ export class Keyspace {
   /** Replaces whatever is at the key; its expiry is lost unless `keepExpiry`. */
   put<K extends Kind>(key: string, kind: K, value: Containers[K], keepExpiry = false): void {
     const expiresAt = (keepExpiry && this.#live(key)?.expiresAt) || null
-    this.#entries.set(key, { kind, value, expiresAt })
-    this.changes++
+    this.#store(key, { kind, value, expiresAt })
   }
 
   /** @returns whether there was such a key */
   delete(key: string): boolean {
-    this.changes++
-    return this.#live(key) !== undefined && this.#entries.delete(key)
+    return this.#live(key) !== undefined && this.#remove(key)
   }
 
   kindOf(key: string): Kind | undefined {
@@ -76,8 +77,7 @@ export class Keyspace {
   setExpiry(key: string, expiresAt: number): boolean {
     const entry = this.#live(key)
     if (entry === undefined) return false
-    entry.expiresAt = expiresAt
-    this.changes++
+    this.#store(key, { ...entry, expiresAt })
     return true
   }
 
@@ -86,30 +86,24 @@ export class Keyspace {
   }
 
   clear(): void {
-    this.#entries.clear()
-    this.changes++
-  }
-
-  /** All live keys in a form that survives JSON. */
-  snapshot(): SnapshotEntry[] {
-    return this.keys().map((key) => {
-      const { kind, value, expiresAt } = this.#entries.get(key) as Entry
-      return [key, kind, typeof value === 'string' ? value : [...value], expiresAt]
-    })
-  }
-
-  /** Adds the keys of a snapshot. */
-  restore(entries: SnapshotEntry[]): void {
-    for (const [key, kind, content, expiresAt] of entries) {
-      const value = typeof content === 'string' ? content : new Map(content)
-      this.#entries.set(key, { kind, value, expiresAt })
-    }
+    for (const key of this.#entries.keys()) this.#remove(key)
   }
 
   #live(key: string): Entry | undefined {
     const entry = this.#entries.get(key)
     if (entry === undefined || entry.expiresAt === null || entry.expiresAt > this.now()) return entry
-    this.#entries.delete(key)
+    this.#remove(key)
     return undefined
+  }
+
+  #store(key: string, entry: Entry): void {
+    const { kind, value, expiresAt } = entry
+    this.#entries.set(key, entry)
+    this.#records.set(key, [kind, typeof value === 'string' ? value : [...value], expiresAt])
+  }
+
+  #remove(key: string): boolean {
+    this.#records.delete(key)
+    return this.#entries.delete(key)
   }
 }

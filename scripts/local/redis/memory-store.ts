@@ -1,16 +1,9 @@
-import { SnapshotFile } from '../snapshot-file.ts'
-import { OptionError } from '../stand-in-process.ts'
+import { RecordStore } from '../record-store.ts'
 import type { RedisBackend } from './backend.ts'
 import { COMMANDS, readInteger, wrongArgumentCount } from './commands.ts'
-import { Keyspace, type SnapshotEntry } from './keyspace.ts'
+import { type KeyRecord, Keyspace } from './keyspace.ts'
 import { LuaEngine } from './lua-engine.ts'
 import { RedisError, type Reply } from './reply.ts'
-
-/** What the file holds. */
-interface SavedStore {
-  readonly version: 1
-  readonly entries: SnapshotEntry[]
-}
 
 /**
  * A small Redis in memory: strings, hashes, expiry and Lua scripts. Commands run to their end one after the other, so
@@ -20,9 +13,9 @@ export class MemoryStore {
   readonly keyspace: Keyspace
   readonly #lua = new LuaEngine((words) => this.#runData(words))
 
-  /** @param clock milliseconds since 1970, for expiry */
-  constructor(clock: () => number = Date.now) {
-    this.keyspace = new Keyspace(clock)
+  /** @param clock milliseconds since 1970, for expiry. @param records where the keys are stored */
+  constructor(clock: () => number = Date.now, records = new RecordStore(undefined)) {
+    this.keyspace = new Keyspace(clock, records.collection<KeyRecord>('key'))
   }
 
   /**
@@ -62,27 +55,11 @@ export class MemoryStore {
  * @throws OptionError if the file is in use by another process, or damaged
  */
 export function openMemoryBackend(clock: () => number, file: string | undefined): RedisBackend {
-  const store = new MemoryStore(clock)
-  const snapshot = file === undefined ? undefined : openSnapshot(store.keyspace, file)
+  const records = new RecordStore(file)
+  const store = new MemoryStore(clock, records)
+  records.open()
   return {
     run: async (words) => store.run(words),
-    close: async () => snapshot?.close(),
+    close: async () => records.close(),
   }
-}
-
-function openSnapshot(keyspace: Keyspace, file: string): SnapshotFile<SavedStore> {
-  const snapshot = new SnapshotFile<SavedStore>(file)
-  try {
-    const saved = snapshot.load()
-    if (saved !== undefined && saved.version !== 1) throw new OptionError(`${file} is of another version`)
-    keyspace.restore(saved?.entries ?? [])
-  } catch (error) {
-    snapshot.close()
-    throw error
-  }
-  snapshot.start({
-    take: () => ({ version: 1, entries: keyspace.snapshot() }),
-    changes: () => keyspace.changes,
-  })
-  return snapshot
 }

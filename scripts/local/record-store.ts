@@ -1,11 +1,11 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
-import { claimPath } from '../folder-claim.ts'
-import { OptionError } from '../stand-in-process.ts'
+import { claimPath } from './folder-claim.ts'
+import { OptionError } from './stand-in-process.ts'
 
 /** One line of the file: a record was stored, or deleted when there is no value. */
 type Line = [collection: string, id: string, value?: unknown]
 
-/** How many lines may pile up before the file is rewritten with the live records only. */
+/** Lines after which the file is rewritten with the live records only. */
 const COMPACT_AFTER_LINES = 20_000
 
 /** Records of one kind, in the order in which they were first stored. */
@@ -79,7 +79,7 @@ export class RecordStore {
     }
   }
 
-  /** The records of one kind, those of the file included. Ask for all kinds before `open`. */
+  /** The records of one kind, those of the file included. All kinds are requested before `open`. */
   collection<Value>(name: string): RecordCollection<Value> {
     const made = new RecordCollection<Value>(name, (line) => this.#append(line))
     for (const [collection, id, value] of this.#replayed) if (collection === name) made.replay(id, value)
