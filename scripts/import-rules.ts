@@ -18,7 +18,7 @@ type Allowance = { modules: readonly string[]; types?: readonly string[] }
 
 const BASE = ['lib', 'wire', 'schema', 'identity', 'ledger', 'dlp', 'calls']
 
-const ALLOWED: Record<string, Allowance> = {
+export const ALLOWED: Record<string, Allowance> = {
   lib: { modules: [] },
   schema: { modules: [] },
   wire: { modules: ['lib'] },
@@ -47,7 +47,7 @@ const ALLOWED: Record<string, Allowance> = {
  * The folders of a module, lowest first: each imports from itself and from those before it. `.` stands for the files beside
  * the folders; a file of types alone (`types.ts`, `*-deps.ts`) is below all folders and may name the types of each.
  */
-const FLOORS: Record<string, readonly string[]> = {
+export const FLOORS: Record<string, readonly string[]> = {
   gateway: [
     ...['protocols', 'translation', 'providers', 'catalog', 'token-count', 'calls', 'relay', 'upstreams'],
     '.',

@@ -51,6 +51,9 @@ const countsOf = (stub: Stub) =>
     results: storage.sql.exec('SELECT count(DISTINCT call) AS n FROM results').one().n,
   }))
 
+/** The first command of an isolate loads the shell, which takes its time on a busy machine. */
+const PATIENCE = { timeout: 10_000 }
+
 describe('a workspace', () => {
   it('stores nothing until it has a file', async () => {
     const stub = newStub()
@@ -118,8 +121,8 @@ describe('a workspace', () => {
 
   it('that is removed while a command runs fails the command, and does not run it again', async () => {
     const stub = newStub()
-    const running = call(stub, 'exec', exec('echo x > a; sleep 0.3; echo x > b'))
-    await expect.poll(() => downloadStatus(stub)).toBe(200)
+    const running = call(stub, 'exec', exec('echo x > a; sleep 2; echo x > b'))
+    await expect.poll(() => downloadStatus(stub), PATIENCE).toBe(200)
     await call(stub, 'remove', {})
     expect((await running).body).toMatchObject({ error: { code: 'interrupted' } })
     expect((await list(stub)).body).toEqual({ files: [], more: false })
@@ -130,7 +133,7 @@ describe('a workspace', () => {
     await runInDurableObject(stub, async (_, { storage }) => {
       const before = new Workspace(storage, noNetwork)
       const running = before.run('exec', exec('echo x >> log; sleep 0.5'))
-      await expect.poll(() => before.download('/workspace/log')).not.toBeNull()
+      await expect.poll(() => before.download('/workspace/log'), PATIENCE).not.toBeNull()
       const after = new Workspace(storage, noNetwork)
       await expect(after.run('exec', exec('echo x >> log; sleep 0.5'))).rejects.toThrow(/interrupted/)
       await running
