@@ -23,7 +23,7 @@ import {
   type GovernanceDeps,
   type GovernedCall,
   type Refused,
-  refuse,
+  refuseAs,
   type Stale,
 } from './governed-call.ts'
 import { type PolicyDeps, policyFor } from './policy-for-call.ts'
@@ -32,14 +32,14 @@ import type { CallTarget } from './target.ts'
 import {
   type Executed,
   failed,
-  failedAnswer,
   inspectedAnswer,
   type OpaqueContent,
   type ToolAnswer,
-  toolFailed,
+  type ToolEnd,
 } from './tool-answer.ts'
+import { failureOf, refusedByPolicy, renderFailure, type ToolFailure } from './tool-failure.ts'
 
-export type { OpaqueContent, ToolAnswer } from './tool-answer.ts'
+export type { OpaqueContent, ToolAnswer, ToolEnd } from './tool-answer.ts'
 
 export type ToolCallDeps = GovernanceDeps & PolicyDeps & RenewDeps
 
@@ -60,7 +60,7 @@ export interface ToolRequest {
 type ToolTarget = Exclude<CallTarget, { kind: 'model' }>
 
 /** A tool, and how it is executed. */
-export interface ToolExecution {
+export interface ToolExecution<Beside = undefined> {
   target: ToolTarget
   /** Micro-credits that it costs when it was executed. */
   price: number
@@ -69,21 +69,25 @@ export interface ToolExecution {
   /** Finds content in a result that no policy can read. None where it is left out. */
   opaqueContent?(members: ToolAnswer['members']): readonly OpaqueContent[]
   /**
-   * Executes the tool. An ApiError is the answer for the model, by its message; any other error is logged.
+   * Executes the tool. An ApiError is a failure that states its message; any other error is logged.
    * @param arguments as the policies left them. @param principal with the rights under which the call was admitted.
    */
-  execute(arguments_: string, principal: Principal, signal: AbortSignal): Promise<ToolAnswer>
+  execute(
+    arguments_: string,
+    principal: Principal,
+    signal: AbortSignal,
+  ): Promise<ToolAnswer<Beside> | ToolFailure>
 }
 
-export type ToolCall = ToolRequest & ToolExecution
+export type ToolCall<Beside = undefined> = ToolRequest & ToolExecution<Beside>
 
 /** A tool that was found for the rights of a caller, or why it cannot be called. */
-export type Preparation = ToolExecution | { target: ToolTarget; error: ApiError }
+export type Preparation<Beside = undefined> =
+  | ToolExecution<Beside>
+  | { target: ToolTarget; failure: ToolFailure }
 
-export interface ToolCallResult {
-  answer: ToolAnswer
-  /** What refused the call, or made it fail; null for an answer of the tool. */
-  error: ApiError | null
+export interface ToolCallResult<Beside = undefined> {
+  end: ToolEnd<Beside>
   /** With the rights of this moment. */
   principal: Principal
   /** The caller's limits after the call, where the ledger counted it. */
@@ -103,31 +107,26 @@ const SETTLING_MS = 30_000
  * @throws ApiError unauthorized for a caller that may not call any more; what the ledger or Postgres throws: nothing was
  * executed then.
  */
-export const callTool = (deps: ToolCallDeps, call: ToolCall, signal: AbortSignal): Promise<ToolCallResult> =>
-  callPreparedTool(deps, call, async () => call, signal)
+export const callTool = <Beside = undefined>(
+  deps: ToolCallDeps,
+  call: ToolCall<Beside>,
+  signal: AbortSignal,
+): Promise<ToolCallResult<Beside>> => callPreparedTool(deps, call, async () => call, signal)
 
 /**
  * Calls a tool that depends on the rights of its caller, as `callTool`.
  * @param prepare finds the tool for a principal. It is called again if the ledger calls the rights stale.
  */
-export async function callPreparedTool(
+export async function callPreparedTool<Beside>(
   deps: ToolCallDeps,
   request: ToolRequest,
-  prepare: (principal: Principal) => Promise<Preparation>,
+  prepare: (principal: Principal) => Promise<Preparation<Beside>>,
   signal: AbortSignal,
-): Promise<ToolCallResult> {
+): Promise<ToolCallResult<Beside>> {
   const admitted = await admitToolCall(deps, request, prepare)
   const { principal, rateLimit } = admitted
   if (admitted.kind === 'refused') {
-    const { error } = admitted
-    return {
-      answer: failedAnswer(error.message),
-      error,
-      principal,
-      rateLimit,
-      closing: null,
-      arguments: null,
-    }
+    return { end: admitted.failure, principal, rateLimit, closing: null, arguments: null }
   }
   const { plan, opened } = admitted
   const { target, price } = plan.execution
@@ -139,46 +138,51 @@ export async function callPreparedTool(
     request: plan.counts,
     connectionId: target.kind === 'integration' ? target.connectionId : null,
   })
-  const { answer, error } = executed
   const closing = { call: opened, outcome }
-  return { answer, error, principal, rateLimit, closing, arguments: plan.arguments }
+  return { end: executed.end, principal, rateLimit, closing, arguments: plan.arguments }
 }
 
 /** A call whose arguments may be executed. */
-interface ToolPlan {
-  execution: ToolExecution
+interface ToolPlan<Beside> {
+  execution: ToolExecution<Beside>
   policy: CallPolicy
   arguments: string
   counts: InspectionCounts
 }
 
-const admitToolCall = (
+const admitToolCall = <Beside>(
   deps: ToolCallDeps,
   call: ToolRequest,
-  prepare: (principal: Principal) => Promise<Preparation>,
+  prepare: (principal: Principal) => Promise<Preparation<Beside>>,
 ) =>
   withCurrentRights(
     deps,
     { principal: call.principal, catalogueEpoch: null, learned: null },
-    (rights): Promise<AdmittedTool | RefusedTool | Stale> => planAndAdmit(deps, call, rights, prepare),
+    (rights): Promise<AdmittedTool<Beside> | RefusedTool | Stale> =>
+      planAndAdmit(deps, call, rights, prepare),
   )
 
-interface AdmittedTool {
+interface AdmittedTool<Beside> {
   kind: 'admitted'
-  plan: ToolPlan
+  plan: ToolPlan<Beside>
   opened: GovernedCall
   principal: Principal
   rateLimit: RateLimit | undefined
 }
 
-type RefusedTool = Refused & { principal: Principal; rateLimit: RateLimit | undefined }
+interface RefusedTool {
+  kind: 'refused'
+  failure: ToolFailure
+  principal: Principal
+  rateLimit: RateLimit | undefined
+}
 
-async function planAndAdmit(
+async function planAndAdmit<Beside>(
   deps: ToolCallDeps,
   call: ToolRequest,
   rights: CallerRights,
-  prepare: (principal: Principal) => Promise<Preparation>,
-): Promise<AdmittedTool | RefusedTool | Stale> {
+  prepare: (principal: Principal) => Promise<Preparation<Beside>>,
+): Promise<AdmittedTool<Beside> | RefusedTool | Stale> {
   const { principal } = rights
   // Expiry changes no epoch.
   if (isExpired(principal, deps.clock())) throw noLongerAllowed('expired')
@@ -188,27 +192,34 @@ async function planAndAdmit(
     identity: call.identity,
     rights,
     target: preparation.target,
-    reserve: 'error' in plan ? 0 : plan.execution.price,
+    reserve: 'failure' in plan ? 0 : plan.execution.price,
     leaseMilliseconds: call.timeLimit + SETTLING_MS,
     estimate: null,
     counted: call.counted ?? false,
     creditsLeft: call.creditsLeft,
     advice: 'Call fewer tools',
   }
-  if ('error' in plan) {
-    const refused = await refuse(deps, request, plan.error, plan)
-    return refused.kind === 'stale' ? refused : { ...refused, principal, rateLimit: refused.rateLimit }
+  if ('failure' in plan) {
+    const refused = await refuseAs(deps, request, renderFailure(plan.failure), plan)
+    if (refused.kind === 'stale') return refused
+    // A limit that is reached replaces the failure.
+    const failure = refused.kind === 'refused' ? refusedBy(refused) : plan.failure
+    return { kind: 'refused', failure, principal, rateLimit: refused.rateLimit }
   }
   const admission = await admit(deps, request)
   if (admission.kind === 'stale') return admission
   const { rateLimit } = admission
-  if (admission.kind === 'refused') return { ...admission, principal, rateLimit }
+  if (admission.kind === 'refused') {
+    return { kind: 'refused', failure: refusedBy(admission), principal, rateLimit }
+  }
   return { kind: 'admitted', plan, opened: admission.call, principal, rateLimit }
 }
 
+const refusedBy = ({ error }: Refused): ToolFailure => ({ kind: 'refused', error })
+
 /** A call that may not be made, with what its record states. */
 interface RefusedToolPlan {
-  error: ApiError
+  failure: ToolFailure
   target: CallTarget
   dlp: CallOutcome['dlp']
 }
@@ -217,23 +228,22 @@ interface RefusedToolPlan {
  * @throws ApiError internal when the policies cannot be read, and what their application throws: nothing passes then. For a
  *   call that is a request of its own it is a refusal, so that it is recorded with its tool.
  */
-async function planOf(
+async function planOf<Beside>(
   deps: ToolCallDeps,
   call: ToolRequest,
   principal: Principal,
-  preparation: Preparation,
-): Promise<ToolPlan | RefusedToolPlan> {
+  preparation: Preparation<Beside>,
+): Promise<ToolPlan<Beside> | RefusedToolPlan> {
   const { target } = preparation
-  if ('error' in preparation) return { target, dlp: null, error: preparation.error }
+  if ('failure' in preparation) return { target, dlp: null, failure: preparation.failure }
   if (!mayUse(principal, target)) {
-    const message = `The tool ${target.id} is switched off for this caller.`
-    return { target, dlp: null, error: new ApiError('forbidden', message, { code: TOOL_NOT_ALLOWED }) }
+    return { target, dlp: null, failure: { kind: 'tool_forbidden', tool: target.id } }
   }
   const policy = await policyFor(deps, principal, target).catch((error: unknown) => {
-    if (call.counted && error instanceof ApiError) return error
+    if (call.counted && error instanceof ApiError) return null
     throw error
   })
-  if (policy instanceof ApiError) return { target, dlp: null, error: policy }
+  if (policy === null) return { target, dlp: null, failure: { kind: 'dlp_unavailable', part: null } }
   const inspection = policy.requestInspection()
   try {
     const source = encoder.encode(call.arguments)
@@ -242,33 +252,28 @@ async function planOf(
     return { execution: preparation, policy, arguments: inspected, counts: inspection.counts }
   } catch (error) {
     const refusal = error instanceof JsonSyntaxError ? notJson() : error
-    const isDecided = refusal instanceof ApiError && refusal.kind !== 'internal'
-    if (!isDecided && !call.counted) throw error
-    if (isDecided) return { target, error: refusal, dlp: dlpOf(policy) }
+    if (refusal instanceof ApiError && refusal.kind !== 'internal') {
+      return { target, failure: refusedByPolicy('arguments', refusal), dlp: dlpOf(policy) }
+    }
+    if (!call.counted) throw error
     logEvent('error', 'dlp_failed', { tool: target.id, error: errorText(error) })
-    return { target, error: policyNotApplied(), dlp: dlpOf(policy) }
+    return { target, failure: { kind: 'dlp_unavailable', part: 'arguments' }, dlp: dlpOf(policy) }
   }
 }
 
-/** The code of a tool that is not one of the caller's. */
-export const TOOL_NOT_ALLOWED = 'tool_not_allowed'
-
 const notJson = () => invalidRequest('The arguments are not valid JSON.')
-
-/** Interface, Errors, MCP gateway. */
-const policyNotApplied = () =>
-  toolFailed('The data-loss prevention policy could not be applied to the arguments.', 'dlp_unavailable')
 
 const dlpOf = (policy: CallPolicy) => ({ policyVersion: policy.version, findings: policy.findings() })
 
-async function executeTool(
-  plan: ToolPlan,
+async function executeTool<Beside>(
+  plan: ToolPlan<Beside>,
   principal: Principal,
   timeLimit: number,
   signal: AbortSignal,
-): Promise<Executed> {
+): Promise<Executed<Beside>> {
   const { execution } = plan
   const { longestResult, opaqueContent } = execution
+  const tool = execution.target.id
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(), timeLimit)
   const stop = AbortSignal.any([signal, limit.signal])
@@ -277,27 +282,24 @@ async function executeTool(
     // A tool that ignores its signal is left behind.
     executing.catch(() => {})
     const answer = await Promise.race([executing, rejectionOf(stop)])
-    const rules = { tool: execution.target.id, longestResult, opaqueContent }
-    const inspected = await inTurns(inspectedAnswer(plan.policy, rules, answer))
-    return { ...inspected, isCharged: answer.status === 'completed' }
+    if ('kind' in answer) return failed(stopped(signal, limit.signal, timeLimit) ?? answer)
+    return await inTurns(inspectedAnswer(plan.policy, { tool, longestResult, opaqueContent }, answer))
   } catch (error) {
-    if (signal.aborted) return { ...failed(callAborted(), 499), isCharged: true }
-    if (limit.signal.aborted) return { ...failed(timedOut(timeLimit)), isCharged: true }
-    if (error instanceof ApiError) return failed(error)
-    logEvent('error', 'tool_failed', { tool: execution.target.id, error: errorText(error) })
-    return failed(toolFailed('The tool failed.', 'tool_failed'))
+    const failure = stopped(signal, limit.signal, timeLimit)
+    if (failure) return failed(failure)
+    if (error instanceof ApiError) return failed(failureOf(error))
+    logEvent('error', 'tool_failed', { tool, error: errorText(error) })
+    return failed({ kind: 'tool_broken' })
   } finally {
     clearTimeout(timer)
   }
 }
 
-const callAborted = () => toolFailed('The call was aborted.', 'client_left')
-
-const timedOut = (timeLimit: number) =>
-  toolFailed(
-    `The tool took longer than ${timeLimit / 1_000} seconds. It may have been executed.`,
-    'tool_timed_out',
-  )
+/** Why a call was given up; null for one that was not. */
+function stopped(caller: AbortSignal, limit: AbortSignal, milliseconds: number): ToolFailure | null {
+  if (caller.aborted) return { kind: 'aborted' }
+  return limit.aborted ? { kind: 'timed_out', milliseconds } : null
+}
 
 /** Rejects when the signal is aborted; never resolves. */
 const rejectionOf = (signal: AbortSignal): Promise<never> => {

@@ -90,16 +90,38 @@ export async function admit(deps: GovernanceDeps, request: CallRequest): Promise
  */
 export async function refuse(
   deps: GovernanceDeps,
-  request: Pick<CallRequest, 'identity' | 'rights' | 'counted'>,
+  request: RefusedRequest,
   error: ApiError,
-  { target, dlp = null }: { target: CallTarget | null; dlp?: CallOutcome['dlp'] },
+  about: RefusalContext,
 ): Promise<Refused | Stale> {
+  const recorded = await refuseAs(
+    deps,
+    request,
+    { status: error.status, errorCode: errorCodeOf(error) },
+    about,
+  )
+  return recorded.kind === 'recorded' ? { ...recorded, kind: 'refused', error } : recorded
+}
+
+type RefusedRequest = Pick<CallRequest, 'identity' | 'rights' | 'counted'>
+type RefusalContext = { target: CallTarget | null; dlp?: CallOutcome['dlp'] }
+
+/** A call that was refused for the reason that its record has. */
+export type Recorded = { kind: 'recorded'; rateLimit?: RateLimit | undefined }
+
+/** Records a refused call, as `refuse`. @param refusal status and error code of its record. */
+export async function refuseAs(
+  deps: GovernanceDeps,
+  request: RefusedRequest,
+  refusal: Pick<CallOutcome, 'status' | 'errorCode'>,
+  { target, dlp = null }: RefusalContext,
+): Promise<Recorded | Refused | Stale> {
   const opening = openingOf(request.identity, request.rights.principal, target)
-  const outcome = { ...refusalOutcome(opening, deps.clock(), error), dlp }
+  const outcome = { ...outcomeOf(opening, deps.clock(), refusal), dlp }
   const admission = await recordRefusal(deps, opening, outcome, countedOf(request.rights, request.counted))
   if (admission?.kind === 'stale') return admission
-  if (admission?.kind === 'admitted') return { kind: 'refused', error, rateLimit: admission.rateLimit }
-  if (admission?.kind !== 'limited') return { kind: 'refused', error }
+  if (admission?.kind === 'admitted') return { kind: 'recorded', rateLimit: admission.rateLimit }
+  if (admission?.kind !== 'limited') return { kind: 'recorded' }
   const limited = limitReached(deps, request.rights.principal, admission)
   await recordRefusal(deps, opening, refusalOutcome(opening, deps.clock(), limited.error))
   return limited

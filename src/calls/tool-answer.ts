@@ -9,13 +9,19 @@ import type { JsonPath } from '../lib/json-visitor.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import type { Slices } from '../lib/slices.ts'
 import type { InspectionCounts } from '../wire/records.ts'
-import { errorCodeOf } from './governed-call.ts'
+import { refusedByPolicy, renderFailure, type ToolFailure } from './tool-failure.ts'
 
-/** What a tool gives back: members that are JSON. */
-export interface ToolAnswer {
+/** What a tool gives back. */
+export interface ToolAnswer<Beside = undefined> {
   status: 'completed' | 'failed'
+  /** JSON. */
   members: Record<string, unknown>
+  /** For the holder of the call: no policy inspects it, and nobody is shown it as the result. */
+  beside?: Beside
 }
+
+/** How a call ends: with the answer of its tool, as far as the policies let it pass, or without one. */
+export type ToolEnd<Beside = undefined> = { kind: 'answered'; answer: ToolAnswer<Beside> } | ToolFailure
 
 /** Content of a result that is not text, such as an image. */
 export interface OpaqueContent {
@@ -38,75 +44,58 @@ export interface ResultRules {
 /** Bytes of a result as JSON. */
 const MOST_RESULT_BYTES = 1024 * 1024
 
-export interface Executed {
-  answer: ToolAnswer
-  error: ApiError | null
+export interface Executed<Beside> {
+  end: ToolEnd<Beside>
   /** A provider charges for an answer, whatever becomes of it, and possibly for a request that was given up. */
   isCharged: boolean
   outcome: Pick<CallOutcome, 'status' | 'errorCode' | 'response'>
 }
 
-export const toolFailed = (message: string, code: string) => new ApiError('internal', message, { code })
-
 /** The answer as the policies let it pass, in slices. What is blocked is withheld from the model and from the owner. */
-export function* inspectedAnswer(
+export function* inspectedAnswer<Beside>(
   policy: CallPolicy,
   rules: ResultRules,
-  { status, members }: ToolAnswer,
-): Slices<InspectedAnswer> {
+  answer: ToolAnswer<Beside>,
+): Slices<Executed<Beside>> {
+  const { status, members } = answer
+  const isCharged = status === 'completed'
   const inspection = policy.responseInspection()
   const source = encoder.encode(JSON.stringify(members))
   const longest = rules.longestResult ?? MOST_RESULT_BYTES
-  if (source.length > longest) {
-    const message = `The tool was executed, but its result is longer than ${longest} bytes. Ask for less of it.`
-    return failed(toolFailed(message, 'tool_result_too_large'))
+  const withheld = (failure: ToolFailure): Executed<Beside> => {
+    const { end, outcome } = failed(failure)
+    return { end, isCharged, outcome: { ...outcome, response: withheldBytes(source.length) } }
   }
+  if (source.length > longest) return { ...failed({ kind: 'result_too_large', bytes: longest }), isCharged }
   const opaque = rules.opaqueContent?.(members) ?? []
   const [uninspectable] = policy.blocksUninspectable('tool_result') ? opaque : []
-  if (uninspectable) return withheld(uninspectableContent(uninspectable.kind), source.length)
+  if (uninspectable) return withheld({ kind: 'dlp_uninspectable_content', contentKind: uninspectable.kind })
   try {
     const { pieces } = yield* inspectJson(inspection, source, 'tool_result', isAtOneOf(opaque))
     const passed = JSON.parse(decoder.decode(joinBytes(pieces))) as ToolAnswer['members']
-    const code = status === 'failed' ? 'tool_failed' : null
     return {
-      answer: { status, members: passed },
-      error: null,
-      outcome: { status: 200, errorCode: code, response: inspection.counts },
+      end: { kind: 'answered', answer: { ...answer, members: passed } },
+      isCharged,
+      outcome: {
+        status: 200,
+        errorCode: status === 'failed' ? 'tool_failed' : null,
+        response: inspection.counts,
+      },
     }
   } catch (error) {
-    if (error instanceof ApiError && error.kind !== 'internal') return withheld(error, source.length)
+    if (error instanceof ApiError && error.kind !== 'internal') {
+      return withheld(refusedByPolicy('result', error))
+    }
     logEvent('error', 'dlp_failed', { tool: rules.tool, error: errorText(error) })
-    return withheld(policyNotApplied(), source.length)
+    return withheld({ kind: 'dlp_unavailable', part: 'result' })
   }
 }
-
-type InspectedAnswer = Omit<Executed, 'isCharged'>
-
-/** Interface, Errors, MCP gateway. */
-const policyNotApplied = () =>
-  toolFailed('The data-loss prevention policy could not be applied to the result.', 'dlp_unavailable')
-
-/** Interface, Errors, MCP gateway. */
-const uninspectableContent = (contentKind: string) =>
-  new ApiError('forbidden', `It has content that cannot be inspected (${contentKind}).`, {
-    code: 'dlp_uninspectable_content',
-    details: { contentKind },
-  })
 
 /** Whether a place of the result is that of content which is not text. */
 function isAtOneOf(opaque: readonly OpaqueContent[]): (path: JsonPath) => boolean {
   if (opaque.length === 0) return () => false
   const places = new Set(opaque.map(({ path }) => JSON.stringify(path)))
   return (path) => places.has(JSON.stringify(path))
-}
-
-function withheld(error: ApiError, bytes: number): InspectedAnswer {
-  const { outcome } = failed(error)
-  return {
-    answer: failedAnswer(`The result was withheld. ${error.message}`),
-    error,
-    outcome: { ...outcome, response: withheldBytes(bytes) },
-  }
 }
 
 const withheldBytes = (bytes: number): InspectionCounts => ({
@@ -116,14 +105,12 @@ const withheldBytes = (bytes: number): InspectionCounts => ({
   withheld: bytes,
 })
 
-export const failedAnswer = (error: string): ToolAnswer => ({ status: 'failed', members: { error } })
-
-export const failed = (error: ApiError, status: number = error.status): Executed => ({
-  answer: failedAnswer(error.message),
-  error,
-  isCharged: false,
-  outcome: { status, errorCode: errorCodeOf(error), response: null },
-})
+/** The end of a call without an answer. Whether its tool was executed is not known of one that was given up. */
+export function failed(failure: ToolFailure): Executed<never> {
+  const { status, errorCode } = renderFailure(failure)
+  const isCharged = failure.kind === 'aborted' || failure.kind === 'timed_out'
+  return { end: failure, isCharged, outcome: { status, errorCode, response: null } }
+}
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })

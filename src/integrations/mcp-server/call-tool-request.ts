@@ -1,14 +1,14 @@
 import { mayUse } from '../../calls/access.ts'
-import { callPreparedTool, TOOL_NOT_ALLOWED } from '../../calls/call-tool.ts'
+import { callPreparedTool } from '../../calls/call-tool.ts'
 import type { CallIdentity, GovernedCall } from '../../calls/governed-call.ts'
+import type { ToolFailure } from '../../calls/tool-failure.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { CallOutcome } from '../../ledger/audit-record.ts'
 import type { RateLimit } from '../../ledger/contract.ts'
-import { type ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { callIntegrationTool } from '../call-integration-tool.ts'
 import { EXECUTE_TOOL } from '../platform-tools/execute-tool.ts'
 import { toolAnswerOf } from '../platform-tools/platform-tool.ts'
-import { type CallReply, integrationReply, platformReply } from './call-reply.ts'
+import { answerReply, type CallReply, failureReply } from './call-reply.ts'
 import type { CallableTool, McpDeps } from './find-callable-tool.ts'
 import { mcpAccessError } from './mcp-access.ts'
 import { isInScope, platformTarget } from './visible-tools.ts'
@@ -51,18 +51,18 @@ async function callPlatformTool(
   const target = platformTarget(tool.name)
   const execute = async (json: string, principal: Principal, stop: AbortSignal) =>
     toolAnswerOf(await tool.call(deps, principal, JSON.parse(json), stop))
-  const { answer, error, closing, rateLimit } = await callPreparedTool(
+  const { end, closing, rateLimit } = await callPreparedTool(
     deps,
     { ...caller, arguments: JSON.stringify(input), timeLimit: PLATFORM_TIME_LIMIT_MS, counted: true },
     async (principal) => {
-      const refusal = mcpAccessError(principal)
-      if (refusal !== null) return { target, error: refusal }
-      return isInScope(tool, principal) ? { target, price: 0, execute } : { target, error: notAllowed() }
+      const failure = accessFailure(principal) ?? (isInScope(tool, principal) ? null : NOT_ALLOWED)
+      return failure === null ? { target, price: 0, execute } : { target, failure }
     },
     signal,
   )
-  const result = { kind: 'result' as const, result: answer.members }
-  return { reply: error === null ? result : platformReply(error, tool), closing, rateLimit }
+  const reply =
+    end.kind === 'answered' ? answerReply(end.answer, null) : failureReply(end, { kind: 'platform', tool })
+  return { reply, closing, rateLimit }
 }
 
 async function callOfIntegration(
@@ -72,7 +72,7 @@ async function callOfIntegration(
   signal: AbortSignal,
 ): Promise<GovernedReply> {
   const { tool, connectionId, isDelegated } = found
-  const { answer, closing, rateLimit } = await callIntegrationTool(
+  const { end, closing, rateLimit } = await callIntegrationTool(
     deps,
     {
       ...caller,
@@ -80,18 +80,22 @@ async function callOfIntegration(
       connectionId,
       arguments: JSON.stringify(found.arguments),
       counted: true,
-      accessError: (principal) => accessError(principal, isDelegated),
+      refusalOf: (principal) => accessFailure(principal, isDelegated),
     },
     signal,
   )
-  return { reply: integrationReply(answer, tool.name, isDelegated), closing, rateLimit }
+  const reply =
+    end.kind === 'answered'
+      ? answerReply(end.answer, end.answer.beside ?? null)
+      : failureReply(end, { kind: 'integration', name: tool.name, isDelegated })
+  return { reply, closing, rateLimit }
 }
 
 /** Rights of the surface, and of the tool of the platform that calls the other one. */
-function accessError(principal: Principal, isDelegated: boolean): ApiError | null {
-  const refusal = mcpAccessError(principal)
-  if (refusal !== null || !isDelegated) return refusal
-  return mayUse(principal, platformTarget(EXECUTE_TOOL)) ? null : notAllowed()
+function accessFailure(principal: Principal, isDelegated = false): ToolFailure | null {
+  const error = mcpAccessError(principal)
+  if (error !== null) return { kind: 'refused', error }
+  return isDelegated && !mayUse(principal, platformTarget(EXECUTE_TOOL)) ? NOT_ALLOWED : null
 }
 
-const notAllowed = () => invalidRequest('There is no such tool.', TOOL_NOT_ALLOWED)
+const NOT_ALLOWED: ToolFailure = { kind: 'tool_unknown' }

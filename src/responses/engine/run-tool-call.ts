@@ -1,5 +1,6 @@
 import { callTool, type ToolCallResult } from '../../calls/call-tool.ts'
 import type { CallIdentity } from '../../calls/governed-call.ts'
+import { renderFailure, type ToolFailure } from '../../calls/tool-failure.ts'
 import { hasScope, type Principal } from '../../identity/principal.ts'
 import { callIntegrationTool, type IntegrationCallDeps } from '../../integrations/call-integration-tool.ts'
 import { ApiError } from '../../lib/api-error.ts'
@@ -76,12 +77,11 @@ async function runHosted(
     },
     signal,
   )
-  const { answer, arguments: inspected, principal: current, closing } = made
-  const ended = { principal: current, closing }
-  if (answer.status === 'completed' || inspected === null) return { result: answer, ...ended }
+  const { end, arguments: inspected, principal: current, closing } = made
+  const { status, members } = end.kind === 'answered' ? end.answer : resultOfFailure(end)
   // A failed call shows as well what was to be executed.
-  const members = { ...membersOf?.(inspected), ...answer.members }
-  return { result: { status: answer.status, members }, ...ended }
+  const intended = status === 'failed' && inspected !== null ? membersOf?.(inspected) : undefined
+  return { result: { status, members: { ...intended, ...members } }, principal: current, closing }
 }
 
 const SEARCH_TIME_LIMIT_MS = 30_000
@@ -92,22 +92,22 @@ async function runSearch(
   { call, identity, caller: { principal } }: CallToRun,
   signal: AbortSignal,
 ): Promise<ToolRun> {
-  let found: readonly OfferedTool[] = []
-  const made = await callTool(
+  const made = await callTool<readonly OfferedTool[]>(
     deps,
     {
       ...{ identity, principal, price: 0, timeLimit: SEARCH_TIME_LIMIT_MS, arguments: call.arguments },
       target: { kind: 'tool', id: definition.name, family },
       async execute(json, current) {
-        const search = await searchTools(deps, current, scope, json)
-        found = search.found
-        return search.answer
+        const { answer, found } = await searchTools(deps, current, scope, json)
+        return { ...answer, beside: found }
       },
     },
     signal,
   )
-  const { answer, principal: current, closing } = made
-  return { result: answer, principal: current, closing, found: answer.status === 'completed' ? found : [] }
+  const { end, principal: current, closing } = made
+  if (end.kind !== 'answered') return { result: resultOfFailure(end), principal: current, closing }
+  const { status, members, beside: found = [] } = end.answer
+  return { result: { status, members }, principal: current, closing, found }
 }
 
 async function runIntegration(
@@ -117,31 +117,24 @@ async function runIntegration(
   signal: AbortSignal,
 ): Promise<ToolRun> {
   const { tool, connectionId, needsApproval } = offered
-  const accessError = (current: Principal): ApiError | null => {
-    if (!hasScope(current, 'mcp')) return scopeMissing()
-    if (approval === 'used') return approvalUsed()
+  const refusalOf = (current: Principal): ToolFailure | null => {
+    if (!hasScope(current, 'mcp')) return { kind: 'refused', error: scopeMissing() }
+    if (approval === 'used') return { kind: 'approval_used' }
     // The rules may have changed since the tool was offered.
     const isMissing = needsApproval || isRequired(current.tools.approvals, tool)
-    return approval === 'none' && isMissing ? notApproved() : null
+    return approval === 'none' && isMissing ? { kind: 'approval_required' } : null
   }
   const made = await callIntegrationTool(
     deps,
-    { identity, principal, tool, connectionId, arguments: call.arguments, accessError, creditsLeft },
+    { identity, principal, tool, connectionId, arguments: call.arguments, refusalOf, creditsLeft },
     signal,
   )
-  const { answer, principal: current, closing } = made
-  return { result: toolResultOf(answer), principal: current, closing }
+  const { end, principal: current, closing } = made
+  const result = end.kind === 'answered' ? toolResultOf(end.answer) : resultOfFailure(end)
+  return { result, principal: current, closing }
 }
 
-const notApproved = () =>
-  new ApiError('forbidden', 'The call was not made: it needs an approval of the user, and has none.', {
-    code: 'approval_required',
-  })
-
-const approvalUsed = () =>
-  new ApiError('forbidden', 'The call was not made: its approval was used for another call.', {
-    code: 'approval_used',
-  })
+const resultOfFailure = (failure: ToolFailure): ToolResult => failedResult(renderFailure(failure).forModel)
 
 const scopeMissing = () => new ApiError('forbidden', 'This API key does not have the scope mcp.')
 

@@ -1,4 +1,4 @@
-import type { IntegrationAnswer } from '../../../integrations/call-integration-tool.ts'
+import type { ToolAnswer } from '../../../calls/call-tool.ts'
 import type { UpstreamToolResult } from '../../../integrations/types.ts'
 import type { ToolResult } from '../../model/tool-result.ts'
 
@@ -6,12 +6,8 @@ import type { ToolResult } from '../../model/tool-result.ts'
 const LONGEST_OUTPUT = 256 * 1024
 
 /** The result of a call as an `mcp_call` item has it: a text, or an error that the model can act on. */
-export function toolResultOf(answer: IntegrationAnswer): ToolResult {
-  if (answer.kind === 'completed') return resultOf(answer.result)
-  return { status: 'failed', members: { error: errorOf(answer) } }
-}
-
-function resultOf(result: UpstreamToolResult): ToolResult {
+export function toolResultOf({ members }: Pick<ToolAnswer, 'members'>): ToolResult {
+  const result = members as unknown as UpstreamToolResult
   const text = cut(outputOf(result))
   if (result.isError === true) return { status: 'failed', members: { error: text || 'The tool failed.' } }
   return { status: 'completed', members: { output: text } }
@@ -40,22 +36,3 @@ const cut = (text: string): string =>
   text.length <= LONGEST_OUTPUT
     ? text
     : `${text.slice(0, LONGEST_OUTPUT).toWellFormed()}\n[cut after ${LONGEST_OUTPUT} characters of ${text.length}]`
-
-function errorOf(answer: Exclude<IntegrationAnswer, { kind: 'completed' }>): string {
-  switch (answer.kind) {
-    case 'connection_ambiguous': {
-      const candidates = answer.candidates.map(({ id, displayName }) => `${displayName} (${id})`)
-      return `${answer.message} The user has to choose one of: ${candidates.join(', ')}.`
-    }
-    case 'credentials_unavailable':
-      return `${answer.message} ${answer.hint}`
-    case 'tool_disabled':
-      return 'The tool is switched off.'
-    case 'tool_unknown':
-      return 'The tool is not available any more.'
-    case 'refused':
-      return answer.error.message
-    default:
-      return answer.message
-  }
-}
