@@ -5,6 +5,7 @@ import { gateway, query } from '../harness/gateway.ts'
 import { auditEntryOf } from '../harness/records.ts'
 import {
   CHAT_MODEL,
+  MESSAGES_MODEL,
   messageRequest,
   newestAnthropic,
   newestOpenAi,
@@ -34,6 +35,7 @@ async function usageOf(requestId: string | null | undefined) {
     reasoning: count('reasoning_tokens'),
     cost: count('cost'),
     settled,
+    charged: count('cost') === settled && settled > 0,
   }
 }
 
@@ -47,6 +49,11 @@ function costOf(
     input + cacheRead / 10 + cacheWrite5Minutes * writes.minutes + cacheWrite1Hour * writes.hour + output * 5,
   )
 }
+
+const finished = async (stream: ReturnType<Anthropic['messages']['stream']>) => ({
+  data: await stream.finalMessage(),
+  request_id: stream.request_id,
+})
 
 describe('usage of the Anthropic SDK', () => {
   const connect = (): Anthropic =>
@@ -98,13 +105,47 @@ describe('usage of the Anthropic SDK', () => {
     expect(read.cost).toBeLessThan(written.cost)
   })
 
-  it('tells thinking apart within the output', async () => {
-    const { data, request_id: requestId } = await connect()
-      .messages.create({ ...messageRequest('think'), thinking: { type: 'enabled', budget_tokens: 1024 } })
-      .withResponse()
+  it.each([
+    [MESSAGES_MODEL, false],
+    ['scripted-chat-reasoning', false],
+    ['scripted-chat-reasoning', true],
+  ])('counts thinking of %s apart within the output (stream: %s)', async (model, streams) => {
+    const request = {
+      ...messageRequest('think'),
+      model,
+      thinking: { type: 'enabled' as const, budget_tokens: 1024 },
+    }
+    const { data, request_id: requestId } = streams
+      ? await finished(connect().messages.stream(request))
+      : await connect().messages.create(request).withResponse()
     const thinking = data.usage.output_tokens_details?.thinking_tokens ?? 0
     expect(thinking).toBeGreaterThan(0)
-    expect(await usageOf(requestId)).toMatchObject({ output: data.usage.output_tokens, reasoning: thinking })
+    const usage = await usageOf(requestId)
+    expect(usage).toMatchObject({ output: data.usage.output_tokens, reasoning: thinking, charged: true })
+  })
+
+  it('counts on a chat model what the cache gave beside the other input, whole and streamed', async () => {
+    const text = `${marker()} ${'long prompt '.repeat(600)}`
+    const request = { ...messageRequest(text), model: CHAT_MODEL }
+    const cold = await connect().messages.create(request)
+    const { data: whole, request_id: wholeId } = await connect().messages.create(request).withResponse()
+    const stream = connect().messages.stream(request)
+    const streamed = await stream.finalMessage()
+    for (const [message, requestId] of [
+      [whole, wholeId],
+      [streamed, stream.request_id],
+    ] as const) {
+      const usage = await usageOf(requestId)
+      expect(usage).toMatchObject({ provenance: 'reported', charged: true })
+      expect(usage.cacheRead).toBeGreaterThanOrEqual(1024)
+      expect(message.usage).toMatchObject({
+        input_tokens: usage.input,
+        cache_read_input_tokens: usage.cacheRead,
+        cache_creation_input_tokens: 0,
+        output_tokens: usage.output,
+      })
+      expect(usage.input + usage.cacheRead).toBe(cold.usage.input_tokens)
+    }
   })
 })
 
@@ -147,5 +188,55 @@ describe('usage of the OpenAI SDK', () => {
     expect(metered.reasoning).toBeGreaterThan(0)
     expect(metered.output).toBeGreaterThan(metered.reasoning)
     if (asked) expect(metered.output).toBe(usage?.completion_tokens)
+  })
+
+  it('counts on a messages model what is written to the cache, and what is read, within the prompt', async () => {
+    const long = { type: 'text' as const, text: `rules of ${marker()} `.repeat(60) }
+    const marked = { ...long, cache_control: { type: 'ephemeral', ttl: '1h' } }
+    const request = {
+      model: MESSAGES_MODEL,
+      messages: [{ role: 'system' as const, content: [marked] }, ...userMessage('a question')],
+    }
+    const cold = await connect().chat.completions.create(request).withResponse()
+    const { data: chunks, request_id: warmId } = await connect()
+      .chat.completions.create({ ...request, stream: true, stream_options: { include_usage: true } })
+      .withResponse()
+    let warm: OpenAI.CompletionUsage | null | undefined
+    for await (const chunk of chunks) warm = chunk.usage ?? warm
+    const [written, read] = [await usageOf(cold.request_id), await usageOf(warmId)]
+    expect(written).toMatchObject({
+      provenance: 'reported',
+      cacheRead: 0,
+      cacheWrite5Minutes: 0,
+      charged: true,
+    })
+    expect(written.cacheWrite1Hour).toBeGreaterThan(50)
+    expect(cold.data.usage).toMatchObject({
+      prompt_tokens: written.input + written.cacheWrite1Hour,
+      completion_tokens: written.output,
+      total_tokens: written.input + written.cacheWrite1Hour + written.output,
+      prompt_tokens_details: { cached_tokens: 0 },
+    })
+    expect(read).toMatchObject({ input: written.input, cacheRead: written.cacheWrite1Hour, charged: true })
+    expect(warm).toMatchObject({
+      prompt_tokens: cold.data.usage?.prompt_tokens,
+      completion_tokens: read.output,
+      prompt_tokens_details: { cached_tokens: read.cacheRead },
+    })
+  })
+
+  it('counts reasoning of a messages model apart within the completion', async () => {
+    const { data, request_id: requestId } = await connect()
+      .chat.completions.create({
+        model: 'scripted-messages-thinking',
+        messages: userMessage('think'),
+        reasoning_effort: 'low',
+        max_tokens: 8_000,
+      })
+      .withResponse()
+    const reasoning = data.usage?.completion_tokens_details?.reasoning_tokens ?? 0
+    expect(reasoning).toBeGreaterThan(0)
+    const usage = await usageOf(requestId)
+    expect(usage).toMatchObject({ output: data.usage?.completion_tokens, reasoning, charged: true })
   })
 })
