@@ -10,7 +10,6 @@ import {
   CHAT_MODEL,
   collect,
   failureOf,
-  MESSAGES_MODEL,
   messageRequest,
   newestAnthropic,
   SCRIPTED_TEXT,
