@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { startModelUpstream } from '../../scripts/local/model-upstream/server.ts'
 import {
   chat,
@@ -155,17 +155,13 @@ describe('observation', () => {
     expect(records.every((record) => record.path === '/v1/nothing')).toBe(true)
   })
 
-  it('counts requests and open connections, without the control calls', async () => {
-    const stats = async () => (await control('GET', '/stats')).body as Record<string, number>
-    const before = await stats()
+  it('counts requests, without the control calls', async () => {
+    const total = async () =>
+      ((await control('GET', '/stats')).body as { totalRequests: number }).totalRequests
+    const before = await total()
     const incoming = await openStream('script:silent-stream')
-    expect(await stats()).toMatchObject({
-      totalRequests: (before.totalRequests ?? 0) + 1,
-      openRequests: (before.openRequests ?? 0) + 1,
-    })
+    expect(await total()).toBe(before + 1)
     incoming.destroy()
-    await vi.waitFor(async () => expect((await stats()).openRequests).toBe(before.openRequests))
-    expect((await stats()).openConnections).toBeGreaterThan(0)
   })
 
   it('records nothing when told so', async () => {

@@ -14,7 +14,7 @@ export interface ControlledParts {
   signals: SignalBoard
   log: RequestLog
   mcp: McpUpstream
-  stats: () => unknown
+  totalRequests: number
 }
 
 /**
@@ -46,16 +46,12 @@ function decide(route: string, name: string, url: URL, body: Buffer, parts: Cont
     case 'GET scripts':
       return [200, scripts.names()]
     case 'DELETE scripts':
-      if (name === '') scripts.clear()
-      return name === '' || scripts.remove(name) ? [200, {}] : [404, { error: `no script ${name}` }]
+      return scripts.remove(name) ? [200, {}] : [404, { error: `no script ${name}` }]
     case 'POST signals':
       if (!namePattern.test(name)) return [400, { error: namingRule }]
       return [200, { released: signals.release(name) }]
     case 'GET signals':
       return [200, { waiting: signals.counts() }]
-    case 'DELETE signals':
-      signals.clear()
-      return [200, {}]
     case 'GET requests': {
       const after = Number(url.searchParams.get('after') ?? 0)
       const requests = log.list(Number.isNaN(after) ? 0 : after, url.searchParams.get('containing') ?? '')
@@ -65,7 +61,7 @@ function decide(route: string, name: string, url: URL, body: Buffer, parts: Cont
       log.clear()
       return [200, { last: log.lastSequence }]
     case 'GET stats':
-      return [200, parts.stats()]
+      return [200, { totalRequests: parts.totalRequests }]
     default:
       return [404, { error: `no control route ${route}` }]
   }

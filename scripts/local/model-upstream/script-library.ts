@@ -38,10 +38,6 @@ export class ScriptLibrary {
     return this.#registered.delete(name)
   }
 
-  clear(): void {
-    this.#registered.clear()
-  }
-
   names(): { registered: string[]; builtIn: string[] } {
     return { registered: [...this.#registered.keys()], builtIn: [...builtInScripts.keys()] }
   }

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
-import { cutBytes } from './byte-cuts.ts'
 import type { Exchange } from './exchange.ts'
 import type { Step } from './script-steps.ts'
 import type { SignalBoard } from './signal-board.ts'
@@ -59,25 +58,13 @@ async function playStep(
   return false
 }
 
-const writingMembers = [
-  'sse',
-  'chunk',
-  'chunkBase64',
-  'bytes',
-  'stream',
-  'streamBase64',
-  'events',
-  'data',
-] as const
-
 type WritingStep = Extract<
   Step,
-  { [member in (typeof writingMembers)[number]]: Record<member, unknown> }[(typeof writingMembers)[number]]
+  { sse: unknown } | { chunk: unknown } | { chunkBase64: unknown } | { bytes: unknown }
 >
 
-function writes(step: Step): step is WritingStep {
-  return writingMembers.some((member) => member in step)
-}
+const writes = (step: Step): step is WritingStep =>
+  'sse' in step || 'chunk' in step || 'chunkBase64' in step || 'bytes' in step
 
 async function writeStep(step: WritingStep, exchange: Exchange, frames: FrameCounter): Promise<void> {
   if ('bytes' in step) return exchange.write(step.bytes, step.events)
@@ -85,22 +72,8 @@ async function writeStep(step: WritingStep, exchange: Exchange, frames: FrameCou
     for (const frame of step.sse) await exchange.writeApart(frame, 1)
     return
   }
-  for (const bytes of packets(step)) await exchange.writeApart(bytes, frames.count(bytes.toString('latin1')))
-}
-
-/** The bytes of a step, cut into its writes. */
-function packets(step: Exclude<WritingStep, { bytes: unknown } | { sse: unknown }>): Buffer[] {
-  if ('chunk' in step) return [Buffer.from(step.chunk)]
-  if ('chunkBase64' in step) return [Buffer.from(step.chunkBase64, 'base64')]
-  if ('events' in step) {
-    return step.events.map((event) => Buffer.from(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`))
-  }
-  if ('data' in step) {
-    const text = (item: unknown) => (typeof item === 'string' ? item : JSON.stringify(item))
-    return step.data.map((item) => Buffer.from(`data: ${text(item)}\n\n`))
-  }
-  const bytes = 'stream' in step ? Buffer.from(step.stream) : Buffer.from(step.streamBase64, 'base64')
-  return cutBytes(bytes, step.cuts)
+  const bytes = 'chunk' in step ? Buffer.from(step.chunk) : Buffer.from(step.chunkBase64, 'base64')
+  await exchange.writeApart(bytes, frames.count(bytes.toString('latin1')))
 }
 
 function finish(action: () => void): true {

@@ -14,16 +14,7 @@ const headStep = z
   })
   .refine((step) => Object.keys(step).length > 0, 'an empty step does nothing')
 
-/** How bytes are cut into writes: each byte apart, each frame apart, or before the bytes at these offsets. */
-const cutsSchema = z.union([z.enum(['bytes', 'frames']), z.array(z.int().min(1))]).optional()
-
 const stepSchema = z.union([
-  z.strictObject({ stream: z.string(), cuts: cutsSchema }),
-  z.strictObject({ streamBase64: z.base64(), cuts: cutsSchema }),
-  // Events of the messages protocol: each gets the line that names its type.
-  z.strictObject({ events: z.array(z.looseObject({ type: z.string() })) }),
-  // Chunks of chat completions; a text such as [DONE] stands as it is.
-  z.strictObject({ data: z.array(z.union([z.string(), z.looseObject({})])) }),
   z.strictObject({ json: z.unknown(), status: z.int().min(200).max(599).optional() }),
   z.strictObject({ sse: z.array(z.string()) }),
   z.strictObject({ chunk: z.string() }),

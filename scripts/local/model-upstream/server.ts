@@ -110,11 +110,7 @@ export async function startModelUpstream(options: ModelUpstreamOptions): Promise
     upstream.handle(request, response).catch(() => void response.destroy()),
   )
   server.requestTimeout = 0
-  server.on('connection', (socket) => {
-    socket.setNoDelay(true)
-    upstream.connectionOpened()
-    socket.once('close', () => upstream.connectionClosed())
-  })
+  server.on('connection', (socket) => socket.setNoDelay(true))
   return { port, url, close }
 }
 
@@ -124,20 +120,10 @@ class Upstream {
   readonly #signals = new SignalBoard()
   readonly #log = new RequestLog()
   readonly #mcp = new McpUpstream()
-  #openConnections = 0
-  #openRequests = 0
   #totalRequests = 0
 
   constructor(options: ModelUpstreamOptions) {
     this.#options = options
-  }
-
-  connectionOpened(): void {
-    this.#openConnections += 1
-  }
-
-  connectionClosed(): void {
-    this.#openConnections -= 1
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -155,7 +141,7 @@ class Upstream {
         signals: this.#signals,
         log: this.#log,
         mcp: this.#mcp,
-        stats: () => this.#stats(),
+        totalRequests: this.#totalRequests,
       })
       return
     }
@@ -187,20 +173,10 @@ class Upstream {
 
   #count(name: string, response: ServerResponse, receivedAt: number): void {
     this.#totalRequests += 1
-    this.#openRequests += 1
     response.once('close', () => {
-      this.#openRequests -= 1
       const ending = response.writableFinished ? response.statusCode : 'cut'
       this.#options.onAnswered?.(`${name} ${ending} ${Date.now() - receivedAt} ms`)
     })
-  }
-
-  #stats(): unknown {
-    return {
-      openConnections: this.#openConnections,
-      openRequests: this.#openRequests,
-      totalRequests: this.#totalRequests,
-    }
   }
 
   async #answerCall(request: IncomingMessage, exchange: Exchange, call: Call): Promise<void> {

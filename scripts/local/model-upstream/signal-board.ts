@@ -35,9 +35,4 @@ export class SignalBoard {
     const pairs = [...this.#waiting].map(([name, waiters]) => [name, waiters.size] as const)
     return Object.fromEntries(pairs.filter(([, count]) => count > 0))
   }
-
-  /** Forgets the signals that were kept. */
-  clear(): void {
-    this.#kept.clear()
-  }
 }

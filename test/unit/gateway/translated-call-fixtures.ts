@@ -63,7 +63,6 @@ function playedBy(name: string, upstream: UpstreamProtocol, stream: boolean): Bu
     if ('sse' in step) parts.push(Buffer.from(step.sse.join('')))
     else if ('chunk' in step) parts.push(Buffer.from(step.chunk))
     else if ('chunkBase64' in step) parts.push(Buffer.from(step.chunkBase64, 'base64'))
-    else if ('stream' in step) parts.push(Buffer.from(step.stream))
     else if ('bytes' in step) parts.push(Buffer.from(step.bytes))
     else if ('status' in step && step.status === 200 && 'headers' in step) {
       parts.push(Buffer.from(('body' in step && step.body) || ''))

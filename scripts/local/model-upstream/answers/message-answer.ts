@@ -27,20 +27,35 @@ export interface MessageAnswer {
   content: AnswerBlock[]
   /** `end_turn` unless set. */
   stopReason?: string
-  stopSequence?: string
+  stopSequence?: string | null
   stopDetails?: JsonRecord
   usage?: Partial<MessagesUsage>
 }
 
-/** Builds an answer of the messages protocol, streamed and whole, under one id. */
+type CountedAnswer = MessageAnswer & { usage: MessagesUsage }
+
+/** An answer of the messages protocol under one id, in both forms. */
+export interface BuiltMessage extends RichAnswer {
+  id: string
+  /** The blocks as they stand in the whole message. */
+  content: JsonRecord[]
+}
+
+/** The answer of a script, with the thinking that the request needs. */
 export function messageAnswer(request: ScriptRequest, answer: MessageAnswer): RichAnswer {
-  const id = nextIdentifier('msg_')
-  const usage = usageOf(request, answer)
-  const { stopReason = 'end_turn', stopSequence = null } = answer
   const content = withThinking(request, answer.content)
-  const details = JSON.stringify(answer.stopDetails ?? null)
+  return buildMessage(request.model, { ...answer, content, usage: usageOf(request, answer) })
+}
+
+/** Builds an answer of the messages protocol, streamed and whole. */
+export function buildMessage(
+  model: string,
+  { content, stopReason = 'end_turn', stopSequence = null, stopDetails, usage }: CountedAnswer,
+): BuiltMessage {
+  const id = nextIdentifier('msg_')
+  const details = JSON.stringify(stopDetails ?? null)
   const { input, created5m, created1h, read } = usage
-  const frames = [messageStartFrame(id, request.model, { input, created5m, created1h, read })]
+  const frames = [messageStartFrame(id, model, { input, created5m, created1h, read })]
   content.forEach((block, index) => {
     frames.push(blockStartFrame(index, JSON.stringify(block.start)))
     if (index === 0) frames.push(pingFrame)
@@ -50,12 +65,13 @@ export function messageAnswer(request: ScriptRequest, answer: MessageAnswer): Ri
     frames.push(blockStopFrame(index))
   })
   frames.push(messageDeltaFrame(stopReason, stopSequence, usage, details), messageStopFrame)
+  const whole = content.map((block) => block.whole)
   const body =
-    `{"id":"${id}","type":"message","role":"assistant","model":${JSON.stringify(request.model)},` +
-    `"content":${JSON.stringify(content.map((block) => block.whole))},"stop_reason":"${stopReason}",` +
+    `{"id":"${id}","type":"message","role":"assistant","model":${JSON.stringify(model)},` +
+    `"content":${JSON.stringify(whole)},"stop_reason":"${stopReason}",` +
     `"stop_sequence":${JSON.stringify(stopSequence)},"stop_details":${details},"container":null,` +
     `"usage":${messageUsageJson(usage)}}`
-  return { frames, body }
+  return { id, content: whole, frames, body }
 }
 
 /** With a budget every turn that calls a tool begins with thinking: the next request has to send it back. */
