@@ -2,6 +2,7 @@ import * as z from 'zod'
 import type { ToolAnswer } from '../../calls/call-tool.ts'
 import type { KeyScope, Principal } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
+import { toolSchema } from '../../lib/tool-schema.ts'
 import type { ToolDefinition } from '../types.ts'
 
 /** Why a tool of the platform could not do its work (interface: Errors, MCP gateway, Tool level). */
@@ -101,8 +102,9 @@ export function platformTool<Deps, Input extends z.ZodType>(
         name,
         title,
         description,
-        inputSchema: jsonSchema(input, 'input'),
-        ...(parts.output && { outputSchema: jsonSchema(parts.output, 'output') }),
+        // JSON Schema 2020-12, the dialect of MCP where a schema names none.
+        inputSchema: toolSchema(input, 'input'),
+        ...(parts.output && { outputSchema: toolSchema(parts.output, 'output') }),
         annotations: { title, ...hints },
       }
       return definition
@@ -113,12 +115,6 @@ export function platformTool<Deps, Input extends z.ZodType>(
       return run(deps, principal, parsed.data, signal)
     },
   }
-}
-
-/** JSON Schema 2020-12, the dialect of MCP where a schema names none. */
-function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Record<string, unknown> {
-  const { $schema: _, ...members } = z.toJSONSchema(schema, { io })
-  return members
 }
 
 /** The key in `_meta` that marks an error of a tool of the platform (interface: Errors, MCP gateway, Tool level). */

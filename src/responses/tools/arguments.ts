@@ -1,6 +1,7 @@
-import * as z from 'zod'
+import type * as z from 'zod'
 import { invalidRequest } from '../../lib/api-error.ts'
 import { issueReason } from '../../lib/schema-issues.ts'
+import { toolSchema } from '../../lib/tool-schema.ts'
 
 /** The arguments of a call. @throws ApiError whose message names each member that is wrong, for the model */
 export function readArguments<Schema extends z.ZodType>(schema: Schema, json: string): z.infer<Schema> {
@@ -23,12 +24,9 @@ export function readArguments<Schema extends z.ZodType>(schema: Schema, json: st
  * of strict schemas (https://platform.openai.com/docs/guides/structured-outputs#supported-schemas).
  */
 export function strictParameters(schema: z.ZodObject): Record<string, unknown> {
-  const { $schema: _, ...parameters } = z.toJSONSchema(schema, {
-    io: 'input',
-    override: ({ jsonSchema }) => {
-      delete jsonSchema.minLength
-      delete jsonSchema.maxLength
-    },
+  const parameters = toolSchema(schema, 'input', ({ jsonSchema }) => {
+    delete jsonSchema.minLength
+    delete jsonSchema.maxLength
   })
   return { ...parameters, required: Object.keys(schema.shape), additionalProperties: false }
 }
