@@ -1,7 +1,8 @@
-// npm run check:imports: fails for an import that the table in ARCHITECTURE.md does not allow.
+// npm run check:imports: fails for an import that the layout does not allow, and for an export that nothing uses.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 import { checkSources, type Source } from './import-rules.ts'
+import { unusedExports } from './unused-exports.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const FOLDERS = ['src', 'workers', 'schema', 'scripts', 'test']
@@ -20,7 +21,7 @@ function readSources(): Source[] {
 }
 
 const sources = readSources()
-const violations = checkSources(sources)
+const violations = [...checkSources(sources), ...unusedExports(sources)]
 for (const { path, line, rule } of violations) console.error(`${path}:${line}: ${rule}`)
 if (violations.length > 0) process.exitCode = 1
 else console.log(`imports: ${sources.length} files, no violations`)

@@ -24,7 +24,10 @@ import { webhookRoutes } from './http/routes/webhooks.ts'
 import { wellKnownRoutes } from './http/routes/well-known.ts'
 import { unknownRoute } from './http/unknown-route.ts'
 
-/** The API at a glance: the middleware of every request, in order, and the mounted routes. */
+/**
+ * The API at a glance: the middleware of every request, in order, and the mounted routes.
+ * @internal Tests drive the routes without the entry of the Worker.
+ */
 export const app = new Hono<AppEnv>({
   // A slash at the end of a path makes no difference.
   strict: false,

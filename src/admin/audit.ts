@@ -55,7 +55,7 @@ export async function viewAudit(
 }
 
 /** The result of verifying one page of a chain. It shows nothing of the records, so it is not recorded as a view. */
-export interface VerifiedRange {
+interface VerifiedRange {
   /** The records after `afterSequence` up to `toSequence` were verified; both are equal when there were none. */
   afterSequence: number
   toSequence: number
@@ -96,7 +96,7 @@ export async function verifyAudit(
 }
 
 /** The chains of an organization as its ledger and Postgres have them, at one moment. */
-export interface HeadsStatement {
+interface HeadsStatement {
   organizationId: string
   at: string
   chains: LedgerChain[]

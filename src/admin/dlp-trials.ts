@@ -9,11 +9,11 @@ import { checkBody, readPolicy } from './dlp-policies.ts'
 
 // What a policy would do to a text. Nothing of the text is stored, logged or audited.
 
-export interface TrialFinding extends Finding {
+interface TrialFinding extends Finding {
   action: Action
 }
 
-export interface TrialResult {
+interface TrialResult {
   direction: Direction
   spans: TrialFinding[]
   /** Whether the call would be refused. */
@@ -22,14 +22,14 @@ export interface TrialResult {
   text: string | null
 }
 
-export interface FindingCount {
+interface FindingCount {
   detector: string
   category: string
   action: Action
   count: number
 }
 
-export interface DryRunResult {
+interface DryRunResult {
   direction: Direction
   samples: number
   /** Samples with findings, and samples that would be blocked. */

@@ -14,7 +14,7 @@ import { updateDisabledTools } from './integrations.store.ts'
 import { readIntegration } from './integrations.ts'
 
 /** The state of a catalogue, as administrators see it. */
-export interface CatalogueState {
+interface CatalogueState {
   connection_id: string | null
   /** `ok`, `stale` while refreshes fail, `empty` before the first good one. */
   state: 'ok' | 'stale' | 'empty'
@@ -28,7 +28,7 @@ export interface CatalogueState {
 }
 
 /** A tool of an integration with the state of its definitions. */
-export interface ToolState {
+interface ToolState {
   /** As the upstream has it. */
   name: string
   /** The name under which callers call it. */

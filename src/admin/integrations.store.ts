@@ -86,7 +86,7 @@ export function selectIntegrations(
   )
 }
 
-export type IntegrationChange = Partial<
+type IntegrationChange = Partial<
   Pick<
     IntegrationInsert,
     | 'displayName'

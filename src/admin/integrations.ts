@@ -168,7 +168,7 @@ function authorizationOf(
 }
 
 /** Checks an address by the rules of outbound calls. @returns its normal form. */
-export function checkUrl(member: string, address: string, egressAllow: readonly string[]): string {
+function checkUrl(member: string, address: string, egressAllow: readonly string[]): string {
   try {
     const url = checkEgress(address, egressAllow)
     if (url.hash !== '') throw new EgressError('a fragment is not allowed')

@@ -7,7 +7,7 @@ import type { Compatibility } from '../wire/compatibility.ts'
 import { insertKey, type KeyRow, selectKey, updateKeyCompatibility, updateKeyRevoked } from './keys.store.ts'
 import { readMember } from './members.ts'
 
-export interface NewKey {
+interface NewKey {
   userId: string
   label: string
   scopes: KeyScope[]

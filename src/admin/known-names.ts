@@ -11,7 +11,7 @@ export interface NamedAt {
 }
 
 /** A part of a body that cannot be accepted. */
-export interface BodyIssue {
+interface BodyIssue {
   path: string
   reason: string
 }

@@ -9,7 +9,7 @@ import type { RotatedTable } from '../wire/vault.ts'
 import { type SealedRow, selectOldRows, updateSealedRow, webhookOf } from './sealed-rows.store.ts'
 
 /** One page of rows whose secrets were sealed under the current key of the vault. */
-export interface ResealedPage {
+interface ResealedPage {
   resealed: number
   /** Rows that do not open: their key is not in the ring. */
   failed: number

@@ -44,7 +44,7 @@ export type { OpaqueContent, ToolAnswer, ToolEnd } from './tool-answer.ts'
 export type ToolCallDeps = GovernanceDeps & PolicyDeps & RenewDeps
 
 /** What is called, apart from the tool. */
-export interface ToolRequest {
+interface ToolRequest {
   identity: CallIdentity
   principal: Principal
   /** JSON, as the model or the client wrote it. */
@@ -60,7 +60,7 @@ export interface ToolRequest {
 type ToolTarget = Exclude<CallTarget, { kind: 'model' }>
 
 /** A tool, and how it is executed. */
-export interface ToolExecution<Beside = undefined> {
+interface ToolExecution<Beside = undefined> {
   target: ToolTarget
   /** Micro-credits that it costs when it was executed. */
   price: number
@@ -79,7 +79,7 @@ export interface ToolExecution<Beside = undefined> {
   ): Promise<ToolAnswer<Beside> | ToolFailure>
 }
 
-export type ToolCall<Beside = undefined> = ToolRequest & ToolExecution<Beside>
+type ToolCall<Beside = undefined> = ToolRequest & ToolExecution<Beside>
 
 /** A tool that was found for the rights of a caller, or why it cannot be called. */
 export type Preparation<Beside = undefined> =

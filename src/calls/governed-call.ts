@@ -107,7 +107,7 @@ type RefusedRequest = Pick<CallRequest, 'identity' | 'rights' | 'counted'>
 type RefusalContext = { target: CallTarget | null; dlp?: CallOutcome['dlp'] }
 
 /** A call that was refused for the reason that its record has. */
-export type Recorded = { kind: 'recorded'; rateLimit?: RateLimit | undefined }
+type Recorded = { kind: 'recorded'; rateLimit?: RateLimit | undefined }
 
 /** Records a refused call, as `refuse`. @param refusal status and error code of its record. */
 export async function refuseAs(

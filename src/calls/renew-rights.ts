@@ -3,7 +3,10 @@ import { readEpochs } from '../ledger/epochs/epochs.store.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { CallerRights, Stale } from './governed-call.ts'
 
-/** Decisions about a call whose rights change meanwhile. An import of many models changes the catalogue all the time. */
+/**
+ * Decisions about a call whose rights change meanwhile. An import of many models changes the catalogue all the time.
+ * @internal A bound that tests reach.
+ */
 export const MOST_DECISIONS = 10
 
 /**

@@ -32,7 +32,7 @@ export interface OpaqueContent {
 }
 
 /** How the result of a tool is inspected. */
-export interface ResultRules {
+interface ResultRules {
   /** The tool, for the log. */
   tool: string
   /** Bytes of a result as JSON; `MOST_RESULT_BYTES` where it is left out. */

@@ -45,7 +45,7 @@ interface Candidate {
 }
 
 /** A failure on each surface. */
-export interface RenderedFailure {
+interface RenderedFailure {
   /** Status and error code of the audit record. */
   status: number
   errorCode: string
@@ -57,7 +57,7 @@ export interface RenderedFailure {
 }
 
 /** The form of a failure for clients of MCP (interface: Errors, MCP gateway). */
-export type McpForm =
+type McpForm =
   /** The error of the HTTP request. */
   | { form: 'http_error'; error: ApiError }
   | { form: 'unknown_tool' }

@@ -120,6 +120,7 @@ const ERROR_SOURCE = 'x-headgate-error-source'
  * An upstream's error: unchanged in body and content type for callers of chat completions, in the envelope of messages for
  * callers of messages. Only the gateway's own credential is cut out (interface: Errors).
  * @param context `requestId` of the gateway; `now` in milliseconds since the epoch.
+ * @internal The matrix of fidelity renders errors without a call.
  */
 export function upstreamErrorAnswer(
   response: Response,

@@ -36,7 +36,7 @@ export interface AppEnv {
 }
 
 /** A call whose organization is known. */
-export interface KnownCaller {
+interface KnownCaller {
   organizationId: string
   identity: CallIdentity
 }

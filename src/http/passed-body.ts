@@ -12,7 +12,7 @@ import {
 } from './request-body.ts'
 
 /** The body of a request that an object reads. */
-export interface PassedBody {
+interface PassedBody {
   /** The body, decompressed. A stream fails when it is too large or cannot be read; `failure` is the reason. */
   readonly content: RequestContent
   /** The error for the sender of the body. */

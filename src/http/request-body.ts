@@ -33,7 +33,7 @@ export interface BodySource {
 }
 
 /** The slowest sender that is waited for. */
-export interface BodyPace {
+interface BodyPace {
   /** How long any body may take. */
   BODY_GRACE_MS: number
   /** Speed beyond that: by the defaults, 50 MB may take a quarter of an hour. */

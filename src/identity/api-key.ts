@@ -3,7 +3,7 @@ import { currentKey, hmacSha256Hex, type KeyRing } from '../lib/crypto.ts'
 import { randomBase62 } from '../lib/ids.ts'
 
 /** What is stored of a key. */
-export interface KeyDigest {
+interface KeyDigest {
   /** The pepper that made the digest. */
   pepperId: string
   /** HMAC-SHA-256 of the whole key, hex. */

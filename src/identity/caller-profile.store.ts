@@ -4,7 +4,7 @@ import { apiKeys, organizations, users } from '../../schema/identity.ts'
 import { keyIdOf, type Principal } from './principal.ts'
 
 /** The names behind the ids of a principal. */
-export interface CallerProfile {
+interface CallerProfile {
   userName: string
   email: string
   organizationName: string

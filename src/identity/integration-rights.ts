@@ -6,8 +6,6 @@ export interface IntegrationGrants {
   bySlug: Readonly<Record<string, '*' | readonly string[]>>
 }
 
-export const NO_INTEGRATIONS: IntegrationGrants = { all: false, bySlug: {} }
-
 /** A row of `integration_grants`: `integration` is a slug or `*`; `tools` null for every tool. */
 export interface GrantedIntegration {
   integration: string

@@ -47,7 +47,7 @@ export interface Principal {
   epoch: number
 }
 
-export interface ModelGrants {
+interface ModelGrants {
   /** A grant on `*`. */
   all: boolean
   ids: ReadonlySet<string>

@@ -18,7 +18,7 @@ export interface EgressRules {
 }
 
 /** The callers of an organization for which tools are switched off. */
-export type ToolSubject =
+type ToolSubject =
   | { subject_type: 'organization' }
   | { subject_type: 'group' | 'user' | 'key'; subject_id: string }
 

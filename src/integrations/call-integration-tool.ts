@@ -33,7 +33,7 @@ import { UpstreamError } from './upstream/upstream-fetch.ts'
 
 export type IntegrationCallDeps = ToolCallDeps & CatalogDeps & CredentialDeps & UpstreamDeps
 
-export interface IntegrationCall {
+interface IntegrationCall {
   identity: CallIdentity
   principal: Principal
   tool: CatalogTool
@@ -56,7 +56,7 @@ export interface UsedConnection {
 }
 
 /** `beside` the answer: null for an integration that needs no connection. */
-export type IntegrationCallResult = ToolCallResult<UsedConnection | null>
+type IntegrationCallResult = ToolCallResult<UsedConnection | null>
 
 /** Milliseconds that a call of an upstream may take. */
 const TIME_LIMIT_MS = 60_000

@@ -27,7 +27,7 @@ const STATUS: Record<ErrorKind, number> = {
 }
 
 /** What refused a call with 429: the credits, or a limit of calls of the organization or of the user. */
-export type LimitKind = 'credits' | 'organization' | 'user'
+type LimitKind = 'credits' | 'organization' | 'user'
 
 export interface ApiErrorOptions {
   /** The interface's code for this cause, such as `model_not_found`; absent where its table has none. */

@@ -1,5 +1,5 @@
 /** A work that reads more than it may. */
-export class TooManyReadsError extends Error {
+class TooManyReadsError extends Error {
   constructor() {
     super('too many reads')
     this.name = 'TooManyReadsError'

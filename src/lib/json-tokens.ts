@@ -9,7 +9,10 @@ import type { Slices } from './slices.ts'
 const isResizable = ({ buffer }: Uint8Array) => buffer instanceof ArrayBuffer && buffer.resizable
 const WINDOW_BYTES = 16 * 1024
 
-/** No protocol has longer names, and their text could take several times the memory of the body. */
+/**
+ * No protocol has longer names, and their text could take several times the memory of the body.
+ * @internal A bound that tests reach.
+ */
 export const LONGEST_NAME_BYTES = 1024
 const ABBREVIATED_NAME_BYTES = 64
 

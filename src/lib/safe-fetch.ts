@@ -31,7 +31,7 @@ const RESOLVERS_TO_ANYTHING = new Set([
 /** Azure's platform services have this address (learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16). */
 const PLATFORM_ADDRESSES = new Set(['168.63.129.16'])
 
-export interface EgressOptions {
+interface EgressOptions {
   /** Whether http on port 80 is allowed too. Requests with a credential never are. */
   plainHttp?: boolean
 }
@@ -108,7 +108,7 @@ function checkedAddress(address: string, allow: readonly string[]): string {
   return href
 }
 
-export interface SafeFetchOptions extends RequestInit {
+interface SafeFetchOptions extends RequestInit {
   allow: readonly string[]
   /** See `EgressOptions`. */
   plainHttp?: boolean

@@ -82,7 +82,7 @@ export class TextSearch {
 }
 
 /** A range of bytes. */
-export interface Span {
+interface Span {
   start: number
   end: number
 }

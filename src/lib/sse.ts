@@ -10,7 +10,10 @@ const SPACE = 0x20
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
-/** A longer frame is refused: an upstream that never ends a frame must not fill the isolate. */
+/**
+ * A longer frame is refused: an upstream that never ends a frame must not fill the isolate.
+ * @internal A bound that tests reach.
+ */
 export const MAXIMUM_FRAME_BYTES = 16 * 1024 * 1024
 
 /** An upstream that does not end its frame. */
@@ -60,6 +63,7 @@ export class SseReader implements FrameReader {
 /**
  * Cuts a byte stream into frames, whatever its chunks: LF, CRLF and CR line ends, split anywhere. A byte order mark
  * at the very beginning is cut off, as the standard requires.
+ * @internal Tests split recorded streams with it, and compare it with a slow reference.
  */
 export class SseSplitter {
   readonly #pending = new GrowingBytes()

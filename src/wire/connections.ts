@@ -31,7 +31,7 @@ const passwordText = z
 const username = passwordText.refine((value) => !value.includes(':'), 'must not hold a colon')
 
 /** A secret for a bearer token or a header, or user name and password. Refusals quote nothing of it. */
-export const staticCredential = z.union(
+const staticCredential = z.union(
   [
     z.strictObject({ secret: secretLine }),
     z.strictObject({ username, password: passwordText.min(1, 'must not be empty') }),

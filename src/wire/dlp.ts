@@ -7,15 +7,16 @@ import { isPlainText } from './page-cursor.ts'
  * through the same schema, so that a body that cannot be understood is never enforced in part.
  */
 
-export const LARGEST_PATTERN_COUNT = 64
+const LARGEST_PATTERN_COUNT = 64
 /**
  * Characters of all terms of a policy, as they are compared (NFKC, which can make 18 of one). Compiled, each takes 14
  * bytes of the 128 MB that an isolate has.
+ * @internal A bound that tests reach.
  */
 export const LARGEST_DICTIONARIES = 1_000_000
 /** Characters of a trial's text, and of all samples of a dry run. */
-export const LONGEST_TRIAL_TEXT = 200_000
-export const LONGEST_DRY_RUN = 1_000_000
+const LONGEST_TRIAL_TEXT = 200_000
+const LONGEST_DRY_RUN = 1_000_000
 
 /** The parts of a call: the caller's request, the answer of a model, the arguments of a tool call, and its result. */
 export const DIRECTIONS = ['request', 'response', 'tool_arguments', 'tool_result'] as const

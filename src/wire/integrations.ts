@@ -60,7 +60,7 @@ const approval = z.enum(['first', 'automatic', 'manual'])
 const document = z.record(z.string(), z.unknown())
 
 /** The name of a tool, as the upstream has it. */
-export const upstreamToolName = text(200)
+const upstreamToolName = text(200)
 
 const common = {
   display_name: text(200).optional(),

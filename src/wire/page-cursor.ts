@@ -18,7 +18,7 @@ export interface Page<Row> {
 }
 
 /** The envelope of every list of the management API. */
-export interface ListBody<Item> {
+interface ListBody<Item> {
   data: Item[]
   has_more: boolean
   next_cursor: string | null
@@ -30,7 +30,7 @@ const position = z.tuple([z.int().nonnegative(), z.string().max(300).refine(isPl
 export const encodeJsonCursor = (content: unknown): string =>
   Buffer.from(JSON.stringify(content)).toString('base64url')
 
-export function encodeCursor(at: PagePosition): string {
+function encodeCursor(at: PagePosition): string {
   return encodeJsonCursor([at.at, at.id])
 }
 

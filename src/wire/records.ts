@@ -62,7 +62,7 @@ export const exportQuery = z.strictObject({
   limit: z.coerce.number('must be a number').int().min(1).max(1_000).default(500),
 })
 
-export const USAGE_DIMENSIONS = ['model', 'key', 'user', 'day'] as const
+const USAGE_DIMENSIONS = ['model', 'key', 'user', 'day'] as const
 
 export const usageQuery = z.strictObject({
   ...pageParameters,

@@ -94,14 +94,14 @@ export interface OutputTextPart {
   logprobs: unknown[]
 }
 
-export interface RefusalPart {
+interface RefusalPart {
   type: 'refusal'
   refusal: string
 }
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
-export interface MessageItem {
+interface MessageItem {
   id: string
   type: 'message'
   role: 'assistant'
@@ -109,7 +109,7 @@ export interface MessageItem {
   content: Array<OutputTextPart | RefusalPart>
 }
 
-export interface FunctionCallItem {
+interface FunctionCallItem {
   id: string
   type: 'function_call'
   status: ItemStatus
@@ -121,7 +121,7 @@ export interface FunctionCallItem {
   namespace?: string
 }
 
-export interface CustomToolCallItem {
+interface CustomToolCallItem {
   id: string
   type: 'custom_tool_call'
   status: ItemStatus
@@ -141,7 +141,7 @@ export interface ReasoningItem {
 }
 
 /** A call of a tool that runs here. Its result is set at its end. */
-export interface HostedCallItem {
+interface HostedCallItem {
   id: string
   type: 'mcp_call' | 'service_call'
   status: ItemStatus | 'failed'
@@ -158,7 +158,7 @@ export interface HostedCallItem {
 }
 
 /** A call of an integration's tool that waits for the caller's approval. Its arguments are complete from its beginning on. */
-export interface McpApprovalRequestItem {
+interface McpApprovalRequestItem {
   id: string
   type: 'mcp_approval_request'
   status: ItemStatus
@@ -170,7 +170,7 @@ export interface McpApprovalRequestItem {
 }
 
 /** A call of web search, with an action of the official types. Results and sources are present if `include` has them. */
-export interface WebSearchCallItem {
+interface WebSearchCallItem {
   id: string
   type: 'web_search_call'
   status: ItemStatus | 'failed'
@@ -183,7 +183,7 @@ export interface WebSearchCallItem {
 }
 
 /** A summary in the place of the items before it. */
-export interface CompactionItem {
+interface CompactionItem {
   id: string
   type: 'compaction'
   status: ItemStatus

@@ -58,5 +58,3 @@ export const toolSettings = z.strictObject({
     .max(LONGEST_LIST)
     .default([]),
 })
-
-export type ToolSettingsBody = z.infer<typeof toolSettings>

@@ -66,7 +66,7 @@ export interface ReadResult {
   cut: boolean
 }
 
-export interface WriteResult {
+interface WriteResult {
   path: string
   bytes: number
   created: boolean
@@ -81,7 +81,7 @@ export interface FileInfo {
   modifiedAt: number
 }
 
-export interface ListRequest {
+interface ListRequest {
   path: string
   recursive: boolean
 }

@@ -5,7 +5,6 @@ import { apiKeys, memberships, organizations, users } from '../../schema/identit
 import { grants, modelRoutes, models, providers } from '../../schema/models.ts'
 import type { CallIdentity } from '../../src/calls/governed-call.ts'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
-import { NO_INTEGRATIONS } from '../../src/identity/integration-rights.ts'
 import { keyIdOf, type Principal } from '../../src/identity/principal.ts'
 import { seal } from '../../src/lib/crypto.ts'
 import { newId } from '../../src/lib/ids.ts'
@@ -84,7 +83,7 @@ export async function newCaller() {
     entitlements: [],
     models: { all: true, ids: new Set() },
     tools: DEFAULT_TOOL_RIGHTS,
-    integrations: NO_INTEGRATIONS,
+    integrations: { all: false, bySlug: {} },
     organizationLimitPerMinute: 1_000_000,
     userLimitPerMinute: 1_000_000,
     ledgerShards: 1,

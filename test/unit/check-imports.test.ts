@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { checkSources, moduleOf } from '../../scripts/import-rules.ts'
 import { importsOf, maskSource } from '../../scripts/source-imports.ts'
+import { unusedExports } from '../../scripts/unused-exports.ts'
 
 /** The rules that one file breaks, as `line: rule`. */
 const broken = (path: string, text: string): string[] =>
@@ -245,5 +246,62 @@ describe('exports', () => {
     ['src/gateway/a.ts', "const text = 'export default'"],
   ])('%s may: %s', (path, text) => {
     expect(broken(path, text)).toEqual([])
+  })
+})
+
+describe('exports that nothing uses', () => {
+  const found = (files: Record<string, string>): string[] =>
+    unusedExports(Object.entries(files).map(([path, text]) => ({ path, text }))).map(
+      ({ path, line, rule }) => `${path}:${line}: ${rule}`,
+    )
+
+  it.each([
+    'export const a = 1',
+    'export async function a() {}',
+    'export function* a() {}',
+    'export abstract class a {}',
+    'export interface a {}',
+    'export type a = 1',
+    'const b = 1\nexport { b as a }',
+  ])('%s', (text) => {
+    const [first, ...rest] = found({ 'src/lib/a.ts': text, 'src/lib/b.ts': "import { c } from './a.ts'" })
+    expect(first).toMatch(/^src\/lib\/a\.ts:\d: a is exported, and no other file imports it$/)
+    expect(rest).toEqual([])
+  })
+
+  it.each([
+    ['workers/b.ts', "import { a } from '../src/lib/a.ts'"],
+    ['scripts/b.ts', "import { type B, a as other } from '../src/lib/a.ts'"],
+    ['src/lib/b.ts', "export { a } from './a.ts'\nexport const b = 1"],
+    ['src/lib/b.ts', "import * as all from './a.ts'"],
+    ['scripts/b.ts', "const { a } = await import('../src/lib/a.ts')"],
+  ])('%s uses it: %s', (path, text) => {
+    const files = { 'src/lib/a.ts': 'export const a = 1', [path]: text }
+    expect(found(files).filter((line) => line.startsWith('src/lib/a.ts'))).toEqual([])
+  })
+
+  it('does not take a mention for a use', () => {
+    const files = { 'src/lib/a.ts': 'export const a = 1', 'src/lib/b.ts': "// import { a } from './a.ts'" }
+    expect(found(files)).toHaveLength(1)
+  })
+
+  it('lets tests alone import types, and values that say why', () => {
+    const test = { 'test/unit/a.test.ts': "import { a } from '../../src/lib/a.ts'" }
+    expect(found({ 'src/lib/a.ts': 'export const a = 1', ...test })).toEqual([
+      'src/lib/a.ts:1: a is imported by tests alone: say why with @internal',
+    ])
+    expect(found({ 'src/lib/a.ts': 'export type a = 1', ...test })).toEqual([])
+    const reason = '/**\n * One.\n * @internal A bound that tests reach.\n */'
+    expect(found({ 'src/lib/a.ts': `${reason}\nexport const a = 1`, ...test })).toEqual([])
+    expect(found({ 'src/lib/a.ts': '/** One. @internal */\nexport const a = 1', ...test })).toHaveLength(1)
+    expect(
+      found({ 'src/lib/a.ts': `${reason}\nexport const b = 1\nexport const a = 1`, ...test }),
+    ).toHaveLength(2)
+  })
+
+  it('refuses a reason for tests where others import as well', () => {
+    const text = '/** @internal A bound that tests reach. */\nexport const a = 1'
+    const files = { 'src/lib/a.ts': text, 'workers/b.ts': "import { a } from '../src/lib/a.ts'" }
+    expect(found(files)).toEqual(['src/lib/a.ts:2: a is imported by more than tests: it is not @internal'])
   })
 })

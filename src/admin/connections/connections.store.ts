@@ -153,7 +153,7 @@ export interface CredentialColumns {
   hint: string | null
 }
 
-export interface NewConnection {
+interface NewConnection {
   id: string
   integrationId: string
   ownerUserId: string | null
@@ -201,7 +201,7 @@ const joinActiveSet = (
     )
     .onConflictDoNothing()
 
-export interface ConnectionChanges {
+interface ConnectionChanges {
   displayName?: string | undefined
   ownerUserId?: string | null | undefined
   status?: ConnectionStatus | undefined

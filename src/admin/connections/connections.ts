@@ -80,7 +80,7 @@ export async function readConnection(administration: Administration, id: string)
   return row
 }
 
-export interface GivenChanges {
+interface GivenChanges {
   displayName?: string | undefined
   ownerUserId?: string | null | undefined
   credential?: StaticCredential | undefined

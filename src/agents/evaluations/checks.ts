@@ -4,7 +4,7 @@ import { schemaFault, schemaReads } from '../runs/step-output.ts'
 import type { Evidence } from './evidence.ts'
 
 /** A check of a step, and whether it passed: null where that cannot be known. */
-export interface CheckResult {
+interface CheckResult {
   type: StepCheck['type']
   passed: boolean | null
 }

@@ -35,7 +35,10 @@ function stepResult(hasObjective: boolean, status: RunStatus, step: EvaluatedSte
   return 'not_evaluated'
 }
 
-/** The aggregate (interface: Evaluation aggregate), in the order in which its meanings take precedence. */
+/**
+ * The aggregate (interface: Evaluation aggregate), in the order in which its meanings take precedence.
+ * @internal Tests try every combination of verdicts.
+ */
 export function aggregateOf(status: RunStatus, results: readonly StepResult[]): RunEvaluation['result'] {
   const has = (result: StepResult) => results.includes(result)
   if (status === 'in_progress' || has(null)) return 'pending'

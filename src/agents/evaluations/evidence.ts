@@ -10,7 +10,7 @@ export interface Evidence {
   toolCalls: readonly ToolCall[] | null
 }
 
-export interface ToolCall {
+interface ToolCall {
   /** `shell`, `web_search` and the like, or `{integration}_{tool}` as the MCP gateway names it. */
   name: string
   /** Its arguments and results as JSON. */

@@ -23,7 +23,7 @@ const LONGEST_CALLS = 30_000
 const LONGEST_OUTPUT = 60_000
 
 /** What a call of the judge is about. */
-export interface JudgedStep {
+interface JudgedStep {
   model: string
   objective: string
   evidence: Evidence

@@ -26,7 +26,7 @@ export const undetermined = (
 })
 
 /** A call of the judge that has ended. */
-export interface JudgedCall {
+interface JudgedCall {
   step: AgentStep
   /** The judge. */
   model: string

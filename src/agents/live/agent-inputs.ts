@@ -4,7 +4,7 @@ import { agentInputs } from '../../wire/agents.ts'
 import { isMissing } from '../definitions/check-definition.ts'
 
 /** A request for a run on the Responses surface: its members but `input`, and the text of that. */
-export interface AgentCall {
+interface AgentCall {
   settings: Readonly<Record<string, unknown>>
   text: string
 }

@@ -14,7 +14,7 @@ export interface RequestedRun extends RunView {
 /** What the ids of runs begin with as responses (interface: Response object). */
 const PREFIX = 'resp_run_'
 
-export const runResponseId = (runId: string): string => `${PREFIX}${runId}`
+const runResponseId = (runId: string): string => `${PREFIX}${runId}`
 
 /** Whether an id is one of a run's response, of any form. */
 export const isRunResponseId = (responseId: string): boolean => responseId.startsWith(PREFIX)

@@ -10,7 +10,7 @@ export const DELIVERY_PATHS = {
 type DeliveryPath = (typeof DELIVERY_PATHS)[keyof typeof DELIVERY_PATHS]
 
 /** A message that is delivered at least once, signed, to a path of this deployment. */
-export interface QueueMessage {
+interface QueueMessage {
   path: DeliveryPath
   /** JSON. */
   body: Record<string, unknown>

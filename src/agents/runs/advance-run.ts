@@ -33,7 +33,7 @@ const SHORTEST_WAIT_MS = 2_000
 const LONGEST_WAIT_MS = 300_000
 
 /** What QStash says of a delivery. It is not signed. */
-export interface RunDelivery {
+interface RunDelivery {
   /** The same for all deliveries of a message; null if it is not known. */
   messageId: string | null
   /** Whether QStash got no answer to an earlier delivery of the message: that one is over. */

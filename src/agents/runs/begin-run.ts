@@ -16,7 +16,7 @@ import { declaredInputs, type RunMetadata, sealInputs } from './run-inputs.ts'
 import { newAttempt, runDeadline } from './transitions.ts'
 
 /** A request for a run of the latest version of an agent. */
-export interface RunBeginning extends Pick<NewRun, 'owner' | 'origin'> {
+interface RunBeginning extends Pick<NewRun, 'owner' | 'origin'> {
   agent: RunnableAgent
   inputs: readonly InputValue[]
   /** Of its response; empty when left out. */
@@ -26,7 +26,7 @@ export interface RunBeginning extends Pick<NewRun, 'owner' | 'origin'> {
   repeatable?: RepeatableRequest
 }
 
-export interface RepeatableRequest {
+interface RepeatableRequest {
   /** Texts that identify it, each alone. */
   identities: readonly string[]
   /** What it requests: another content under the same identity is an error. */

@@ -53,7 +53,7 @@ export async function cancelInProgress(
 }
 
 /** A repeated step, and whether its last attempt may have changed something. */
-export interface Rerun {
+interface Rerun {
   step: number
   attempt: number
   hadEffects: boolean

@@ -15,7 +15,10 @@ export type RunEvent =
   /** A person repeats the failed step. */
   | 'step_rerun'
 
-/** The status after each event; an event that a status does not have is forbidden (interface: States and transitions). */
+/**
+ * The status after each event; an event that a status does not have is forbidden (interface: States and transitions).
+ * @internal Tests compare the table with the interface.
+ */
 export const RUN_TRANSITIONS: Readonly<
   Record<RunStatus, Readonly<Partial<Record<RunEvent, readonly RunStatus[]>>>>
 > = {
@@ -33,7 +36,10 @@ export const RUN_TRANSITIONS: Readonly<
   cancelled: {},
 }
 
-/** @throws for a transition that the table does not have. */
+/**
+ * @throws for a transition that the table does not have.
+ * @internal Tests try every transition.
+ */
 export function checkTransition(from: RunStatus, event: RunEvent, to: RunStatus): void {
   if (RUN_TRANSITIONS[from][event]?.includes(to)) return
   throw new Error(`a run that is ${from} cannot become ${to} by ${event}`)
@@ -57,7 +63,7 @@ export type StepOutcome =
   | { kind: 'run_timed_out'; cost: number; hadEffects: boolean }
 
 /** How an attempt ended. */
-export interface AttemptEnd {
+interface AttemptEnd {
   status: 'completed' | 'failed' | 'cancelled'
   output: string | null
   error: RunError | null
@@ -66,7 +72,7 @@ export interface AttemptEnd {
 }
 
 /** An attempt that begins. */
-export interface NewAttempt {
+interface NewAttempt {
   number: number
   attempt: number
   /** Milliseconds since the epoch. */

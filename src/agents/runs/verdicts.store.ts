@@ -60,7 +60,7 @@ export async function insertVerdict(database: Database, due: DueVerdict, verdict
 }
 
 /** A call of the judge that follows one without a verdict. */
-export interface NextCall {
+interface NextCall {
   responseId: string
   fault: string | null
   /** Of all calls that have ended. */

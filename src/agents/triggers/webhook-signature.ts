@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { secretsEqual } from '../../lib/crypto.ts'
 
 /** The headers of a signed webhook (https://github.com/standard-webhooks/standard-webhooks, spec). */
-export interface WebhookHeaders {
+interface WebhookHeaders {
   /** `webhook-id`: the same when it is repeated. */
   id: string
   /** `webhook-timestamp`: seconds since the epoch. */
@@ -34,7 +34,10 @@ export function isSigned(
   return signatures.split(' ').some((given) => secretsEqual(given, expected))
 }
 
-/** The signature of a body, `v1,<base64>`. */
+/**
+ * The signature of a body, `v1,<base64>`.
+ * @internal Tests sign messages of webhooks.
+ */
 export function signature(
   secret: string,
   { id, timestamp }: Pick<WebhookHeaders, 'id' | 'timestamp'>,

@@ -7,7 +7,7 @@ const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 const RIPPLE_ALPHABET = 'rpshnaf39wBUDNEGHJKLM4PQRST7VWXYZ2bcdeCg65jkm8oFqi1tuvAxyz'
 
 /** Decodes base 58. @returns null if a character is not of it */
-export function decodeBase58(text: string, alphabet = ALPHABET): Uint8Array | null {
+function decodeBase58(text: string, alphabet = ALPHABET): Uint8Array | null {
   const bytes: number[] = []
   for (const character of text) {
     let carry = alphabet.indexOf(character)
@@ -26,7 +26,7 @@ export function decodeBase58(text: string, alphabet = ALPHABET): Uint8Array | nu
 const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
 
 /** Payload of a base 58 text whose last four bytes are the start of the double SHA-256 of those before. */
-export function decodeBase58Check(text: string, alphabet?: string): Uint8Array | null {
+function decodeBase58Check(text: string, alphabet?: string): Uint8Array | null {
   const bytes = decodeBase58(text, alphabet)
   if (bytes === null || bytes.length < 5) return null
   const payload = bytes.subarray(0, -4)

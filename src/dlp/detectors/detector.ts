@@ -15,7 +15,7 @@ export interface ScoredDetector extends DetectorDescription {
 }
 
 /** Evidence beside the characters themselves. */
-export interface Contextual {
+interface Contextual {
   /** Words before a finding that raise its score, as `contextPattern` takes them. */
   context: string
   /** The score with such a word. */

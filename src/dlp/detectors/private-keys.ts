@@ -29,7 +29,7 @@ const PART_LINES = 256
 /** A line of key material that is not the last. */
 const SHORTEST_LINE = 24
 
-export interface Block extends Match {
+interface Block extends Match {
   /** The text ends before the block does. */
   open: boolean
 }

@@ -116,7 +116,7 @@ export class SecretHints {
   }
 }
 
-export type Naming = 'password' | 'secret' | 'key' | null
+type Naming = 'password' | 'secret' | 'key' | null
 
 /** The kind of secret that the name before a `:` or `=` gives the value after it. */
 export function namingOf(name: string): Naming {
@@ -138,7 +138,7 @@ export function namingOf(name: string): Naming {
 const counts = new Uint16Array(128)
 
 /** Shannon entropy of a text in bits a character, over its first 1024 characters. */
-export function entropyOf(text: string): number {
+function entropyOf(text: string): number {
   counts.fill(0)
   const length = Math.min(text.length, 1024)
   for (let index = 0; index < length; index++) {

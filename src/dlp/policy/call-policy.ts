@@ -23,7 +23,10 @@ export interface CallPolicy {
   findings(): Record<string, number>
 }
 
-/** The policy of an organization that has none. */
+/**
+ * The policy of an organization that has none.
+ * @internal Tests redact under it.
+ */
 export const noPolicy: CallPolicy = {
   requestInspection: () => new Inspection(passAllEngine),
   responseInspection: () => new Inspection(passAllEngine),

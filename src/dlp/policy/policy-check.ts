@@ -3,13 +3,13 @@ import { compilePattern } from '../detectors/custom/patterns.ts'
 import { BUILT_IN_DETECTORS, type BuiltInDetector } from '../detectors/registry.ts'
 
 /** What is wrong with a policy, and where. */
-export interface PolicyIssue {
+interface PolicyIssue {
   path: string
   reason: string
 }
 
 /** What the engine can find, as far as policies name it. */
-export interface Capabilities {
+interface Capabilities {
   detectors: readonly BuiltInDetector[]
   /** @throws Error with a message for the author of a pattern that cannot be run in linear time. */
   checkPattern(source: string, ignoreCase: boolean): void

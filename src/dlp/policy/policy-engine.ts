@@ -20,7 +20,7 @@ import type { ByDirection, Direction } from '../types.ts'
 import { dlpBlocked, replacementFor, type TokenVault } from './actions.ts'
 import { RESTORED } from './profile-detector.ts'
 
-export interface PolicyEngineOptions {
+interface PolicyEngineOptions {
   /** Null where the direction is not inspected. */
   detectors: ByDirection<TextDetector | null>
   /** The detector of signed texts, where it is not that of their direction. */

@@ -106,7 +106,10 @@ export function actionOf(profile: Profile, finding: { detector: string; score: n
   return severest
 }
 
-/** Names the version of every policy: `<policy id>@<version>` in order of the ids, or a digest of a longer text. */
+/**
+ * Names the version of every policy: `<policy id>@<version>` in order of the ids, or a digest of a longer text.
+ * @internal Tests compare the versions of policies.
+ */
 export function versionOf(policies: readonly Pick<DlpPolicy, 'id' | 'version'>[]): string {
   const text = policies
     .map(({ id, version }) => `${id}@${version}`)

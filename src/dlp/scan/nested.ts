@@ -7,7 +7,7 @@ import { type Report, type Scan, scanReading } from './scan.ts'
 import { scanCustom } from './scan-custom.ts'
 
 /** Levels of encoded texts that are scanned. JSON in strings is decoded by its escapes, to the same depth. */
-export const DEEPEST = 3
+const DEEPEST = 3
 /** Shorter runs hold no finding: twelve bytes. */
 const SHORTEST = 16
 /** Bytes that distinguish text from other data. */

@@ -22,7 +22,7 @@ interface Neighbours {
  * What a number of several groups is in the row that it stands in: all of it, perhaps part of a longer number (groups go
  * on at one end), or cut out of the middle of one or of a table.
  */
-export type PlaceInRow = 'alone' | 'atAnEnd' | 'within'
+type PlaceInRow = 'alone' | 'atAnEnd' | 'within'
 
 /**
  * Reads what goes on with the number's own separator on either side: groups after the same blank, or a token with a digit
@@ -58,7 +58,7 @@ function placeBetweenSigns(text: string, start: number, end: number, lastStart: 
 }
 
 /** What stands between the groups of a row. */
-export interface Gap {
+interface Gap {
   blank: ' ' | '\t'
   /** Whether a line end counts as one, as in a number that a line end parts. */
   lines: boolean

@@ -34,7 +34,7 @@ export interface Plan {
 }
 
 /** The rank of an action from a score on. */
-export interface Severity {
+interface Severity {
   minimumScore: number
   rank: number
 }
@@ -51,13 +51,13 @@ export interface PlannedNumber {
   context: RegExp
 }
 
-export interface PlannedKey {
+interface PlannedKey {
   id: string
   score: number
   form: KeyForm
 }
 
-export type PlannedCustom = { id: string; score: number } & (
+type PlannedCustom = { id: string; score: number } & (
   | { kind: 'pattern'; pattern: CompiledPattern }
   | { kind: 'dictionary'; dictionary: Dictionary }
 )

@@ -10,7 +10,7 @@ import type { Finding, Profile } from '../types.ts'
 import { holdBackStart } from './stream-window.ts'
 
 /** The part of a growing text that a stream can release. */
-export interface HoldBack {
+interface HoldBack {
   /** Leading units that no more text can make part of another finding. */
   safe: number
   /** The findings within them; those of the rest may still change. */

@@ -138,7 +138,7 @@ export function fixedUnits(
 }
 
 /** A request on the routes that may take it. */
-export interface PricedCall {
+interface PricedCall {
   routes: Route[]
   /** At the price classes of the call. */
   prices: Prices

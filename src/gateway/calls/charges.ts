@@ -112,7 +112,10 @@ function outputBeyondLimit({ fields, maximumOutput, body, budgetIsWithinLimit }:
   return prediction + (isWithin ? 0 : budget)
 }
 
-/** The usage of a call by the bytes that passed, within the bounds of the call. @param textBytes of generated text. */
+/**
+ * The usage of a call by the bytes that passed, within the bounds of the call. @param textBytes of generated text.
+ * @internal Tests compare estimates with a reference.
+ */
 export function estimateUsage(
   {
     requestBytes,

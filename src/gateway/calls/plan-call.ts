@@ -38,7 +38,7 @@ export interface RequestReview {
 }
 
 /** A plan, with the review that it rests on; null where the request was refused before its texts were inspected. */
-export type CallPlan = (({ kind: 'planned' } & PlannedCall) | RefusedPlan) & { review: RequestReview | null }
+type CallPlan = (({ kind: 'planned' } & PlannedCall) | RefusedPlan) & { review: RequestReview | null }
 
 /**
  * Makes all decisions about a request that need no other party: it is read, its model found and allowed, its texts

@@ -12,7 +12,7 @@ import { type FrameString, type HeldFrame, heldFrame, inspectPiece, type TextKin
 type Path = ReadonlyArray<string | number>
 
 /** Choices and indexes of a chunk. */
-export interface ChunkPlaces {
+interface ChunkPlaces {
   /** By position in the chunk: the index of each choice. */
   choices: readonly number[]
   /** Positions of choices that end with it. */

@@ -17,7 +17,7 @@ export interface ChangingString {
 }
 
 /** What a reader takes from a frame, besides what it keeps for all frames alike. */
-export interface FrameEffects {
+interface FrameEffects {
   /** At places in the payload. */
   edits: ByteEdit[]
   /** Bytes of generated text. */

@@ -1,7 +1,7 @@
 import type { Usage } from '../../ledger/audit-record.ts'
 
 /** What a call can have used at the most. */
-export interface UsageLimits {
+interface UsageLimits {
   /** Tokens that the upstream can have read, with all that it adds by itself. */
   input: number
   /** Tokens that were sent, by their bytes: what remains of a larger input. */
@@ -13,7 +13,7 @@ export interface UsageLimits {
 }
 
 /** A reported usage, as far as it can be true. */
-export interface CheckedUsage {
+interface CheckedUsage {
   usage: Usage
   /** Whether figures had to be changed: they contradicted each other, or the limits. */
   isCorrected: boolean

@@ -7,7 +7,7 @@ import type { RequestOutline } from './request-outline.ts'
 const encoder = new TextEncoder()
 
 /** The model that an edited request is sent to. */
-export interface EditTarget {
+interface EditTarget {
   upstreamModel: string
   /** Of the model; empty when they are unknown. */
   capabilities: readonly string[]

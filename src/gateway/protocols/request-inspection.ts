@@ -22,7 +22,7 @@ import {
   unreadablePart,
 } from './text-fields.ts'
 
-export interface RequestFindings {
+interface RequestFindings {
   edits: ByteEdit[]
   /** Directions with content that no text engine reads, such as images. */
   uninspectable: ReadonlySet<Direction>

@@ -28,7 +28,7 @@ export interface FrameString {
 }
 
 /** The text of a stream that a string is a piece of. */
-export interface StreamedText extends TextKind {
+interface StreamedText extends TextKind {
   /** Begins with the key of the choice or block that the text belongs to, and ends with it. */
   key: string
   /** Whether the text ends with this piece. */

@@ -8,7 +8,7 @@ import type { JsonPath } from '../../lib/json-visitor.ts'
  *   a finding in it can block the call or be recorded. A value that has not the form of an identifier is text.
  * - `ours` comes from the gateway itself: the model of the catalogue, ids of items, and proofs that it has unsealed.
  */
-export type TechnicalKind = 'word' | 'fixed' | 'ours'
+type TechnicalKind = 'word' | 'fixed' | 'ours'
 
 /** The technical members of an object, and its members that are known objects or lists of them. */
 export interface KnownObject {

@@ -99,7 +99,7 @@ export interface RequestMembers {
  * Treatment of a string of a request: `text` is inspected; `fixed` is inspected and never changed; `encoded` may be
  * text in base64; a `word` of the protocol is not inspected.
  */
-export type RequestString = 'text' | 'fixed' | 'encoded' | 'word'
+type RequestString = 'text' | 'fixed' | 'encoded' | 'word'
 
 /** @returns the treatment of a string by its path and form. @param texts of its protocol. */
 export function requestString(

@@ -74,7 +74,7 @@ export interface StartedStream {
 }
 
 /** A stream that was an error of its upstream, before anything was generated. Nothing was sent to the caller. */
-export interface ErrorStream extends Omit<UnusableAnswer, 'kind'> {
+interface ErrorStream extends Omit<UnusableAnswer, 'kind'> {
   kind: 'error_stream'
   /** The error as the body of an answer, inspected and edited. It may hold the gateway's credential. */
   body: Json

@@ -4,7 +4,7 @@ import { CompletionEncoder } from './events/completion-encoder.ts'
 import { MessagesEncoder } from './events/messages-encoder.ts'
 import type { EventEncoder } from './model-events.ts'
 
-export interface CallerEncoderOptions extends ChatEncoderOptions {
+interface CallerEncoderOptions extends ChatEncoderOptions {
   /** Responses consume the events directly. */
   caller: Exclude<CallerProtocol, 'responses'>
 }

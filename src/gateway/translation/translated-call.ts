@@ -27,7 +27,7 @@ export interface TranslationOptions {
 }
 
 /** A body in pieces, in order, and its length in bytes. */
-export interface TranslatedRequest {
+interface TranslatedRequest {
   pieces: Uint8Array[]
   length: number
 }

@@ -74,7 +74,7 @@ export interface Attempted {
 }
 
 /** What an attempt has to know of the others of its call. */
-export interface EarlierAttempts {
+interface EarlierAttempts {
   /** What they may be charged for. */
   lost: Usage | null
   /** Whether an error answer with this status is deferred, because another route may answer. */

@@ -33,7 +33,7 @@ export interface BufferedAnswer {
 }
 
 /** An error in place of an answer, under a status of success. */
-export interface ErrorInAnswer extends Omit<UnusableAnswer, 'kind'> {
+interface ErrorInAnswer extends Omit<UnusableAnswer, 'kind'> {
   kind: 'error_in_answer'
   /** Inspected and edited. */
   body: Json

@@ -16,7 +16,7 @@ export interface ProviderHealthDeps {
 }
 
 /** A provider that refused the gateway's credential or account, and has not served a call since. */
-export interface ProviderRefusal {
+interface ProviderRefusal {
   /** HTTP status of the provider. */
   status: number
   /** Milliseconds since the epoch. */

@@ -23,7 +23,7 @@ const CONNECTIONS = '/v1/integrations/connections'
 const SHARE = `${CONNECTIONS}/:connectionId/shares/:groupId` as const
 
 /** Interface: Integration connection. */
-export const presentConnection = (connection: PreferredConnection) => ({
+const presentConnection = (connection: PreferredConnection) => ({
   id: connection.id,
   display_name: connection.displayName,
   integration_config_id: connection.slug,

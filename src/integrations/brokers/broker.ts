@@ -40,7 +40,7 @@ export interface ConnectAttempt {
   origin: string
 }
 
-export interface StartedConnect {
+interface StartedConnect {
   /** For the browser of the person. */
   url: string
   expiresAt: Date
@@ -49,7 +49,7 @@ export interface StartedConnect {
 }
 
 /** An account that its person has connected at a broker with a return page of its own. */
-export interface FinishedConnect {
+interface FinishedConnect {
   upstreamConnectionId: string
 }
 

@@ -17,6 +17,7 @@ export type CredentialDeps = BrokerDeps
  * @param connection null for an integration that needs none.
  * @throws CredentialsUnavailable when the connection has none that can be used; ApiError upstream when it cannot be renewed
  * at the moment; what the database throws.
+ * @internal Tests read a renewed credential without an upstream.
  */
 export async function credentialOf(
   deps: CredentialDeps,
@@ -66,6 +67,7 @@ export async function sendAuthorized<Result>(
  * @param refused the credential that was sent. @param isReplacement as `ConnectionBroker.reportRefused`.
  * @returns whether another credential is there.
  * @throws ApiError upstream when it cannot be renewed at the moment; what the database throws.
+ * @internal Tests refuse a credential without an upstream.
  */
 export async function reportRefused(
   deps: CredentialDeps,

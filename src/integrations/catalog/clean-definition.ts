@@ -11,13 +11,6 @@ export interface PinnedDefinition {
   hash: string
 }
 
-/** Why a tool is not offered. It quotes nothing of the upstream's. */
-export interface RejectedTool {
-  /** Place in the upstream's list, from 0. */
-  index: number
-  reason: string
-}
-
 const LONGEST_NAME = 200
 const LONGEST_TITLE = 200
 /** Characters of a description; those in schemas have this limit too. */
@@ -109,7 +102,10 @@ const INVISIBLE = /\p{Default_Ignorable_Code_Point}|\p{Cf}|\p{Co}|\p{Cn}|[\u2800
 const LINE_BREAKS = /\r\n?|[\u2028\u2029]/g
 const PLAIN = /^[\n\t -~]*$/
 
-/** Text of an upstream, without what is not seen, up to so many characters. Of a longer text, the beginning is read. */
+/**
+ * Text of an upstream, without what is not seen, up to so many characters. Of a longer text, the beginning is read.
+ * @internal Tests of linear time read long texts with it.
+ */
 export function cleanText(text: string, longest: number): string {
   const read = text.slice(0, READ_SHARE * longest)
   const visible = PLAIN.test(read)

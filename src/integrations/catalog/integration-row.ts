@@ -1,7 +1,7 @@
 import type { AuthorizationMethod, Integration } from '../types.ts'
 
 /** The columns of an integration that calls need, as Postgres has them. */
-export interface IntegrationColumns {
+interface IntegrationColumns {
   id: string
   organizationId: string
   slug: string

@@ -10,7 +10,6 @@ import {
   loadCatalogue,
   type OrganizationCatalogue,
 } from './catalogue-cache.ts'
-import { selectIntegration } from './tool-catalog.store.ts'
 
 export interface CatalogDeps {
   database: Database
@@ -44,7 +43,7 @@ export async function listTools(
   return [...byName.values()].sort((left, right) => (left.name < right.name ? -1 : 1))
 }
 
-export type FoundTool =
+type FoundTool =
   | { kind: 'tool'; tool: CatalogTool }
   /** The integration or the tool is switched off (interface: MCP gateway, -32601). */
   | { kind: 'disabled'; integration: Integration }
@@ -74,13 +73,6 @@ export async function listIntegrations(deps: CatalogDeps, principal: Principal):
     .filter((integration) => !integration.isDisabled && mayUseAny(principal, catalogue, integration))
     .sort((left, right) => (left.slug < right.slug ? -1 : 1))
 }
-
-/** An integration of an organization, enabled or not. @returns null if there is none with this slug. */
-export const findIntegration = (
-  deps: CatalogDeps,
-  organizationId: string,
-  slug: string,
-): Promise<Integration | null> => selectIntegration(deps.database, organizationId, { slug })
 
 /** Before the first connection an integration has no catalogue: a grant on it counts then. */
 function mayUseAny(

@@ -9,12 +9,6 @@ const DIGEST_LENGTH = 6
 /** What is first in the names of the tools of this service (interface: MCP gateway). No integration has it. */
 export const PLATFORM = 'platform'
 
-/** Lowercase words with hyphens. Without an underscore: the first one of a tool's name ends the integration. */
-export const SLUG = /^[a-z0-9]+(-[a-z0-9]+)*$/
-
-/** Leaves the tool 23 characters at least. */
-export const LONGEST_SLUG = 40
-
 /**
  * The name under which callers call a tool: `{integration}_{tool}` (interface: MCP gateway). A name that is too long, or has
  * characters that models' APIs refuse, is cut and ends with a digest of the whole, so that it depends on nothing else:
@@ -27,10 +21,4 @@ export function toolName(slug: string, tool: string): string {
   if (plain === whole && whole.length <= LONGEST_NAME) return whole
   const suffix = `_${sha256Hex(whole).slice(0, DIGEST_LENGTH)}`
   return plain.slice(0, LONGEST_NAME - suffix.length) + suffix
-}
-
-/** The integration in the name of a tool; null for a name without one. */
-export function slugOf(name: string): string | null {
-  const end = name.indexOf('_')
-  return end <= 0 ? null : name.slice(0, end)
 }

@@ -10,7 +10,7 @@ import {
 import type { Connection, ConnectionStatus } from '../types.ts'
 
 /** Whose connections are read. The groups are those of the caller's current rights. */
-export interface ConnectionViewer {
+interface ConnectionViewer {
   organizationId: string
   userId: string
   groupIds: readonly string[]

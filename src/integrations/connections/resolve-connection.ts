@@ -34,6 +34,7 @@ export async function resolveConnection(
  * From 3 on a stage decides only if it has one connection. Own connections that cannot be used are passed over where
  * another own one can. Connections of others are not: the call would change the account when one of them expires.
  * @param visible all that the caller may see of the integration, whatever their status.
+ * @internal Tests try the whole chain of choices.
  */
 export function chooseConnection(
   visible: readonly VisibleRow[],

@@ -10,7 +10,7 @@ import { CODES, failure, type Reply } from './json-rpc.ts'
 export type CallReply = Reply | { kind: 'refusal'; error: ApiError }
 
 /** The tool that was called. `isDelegated`: by a tool of the platform, whose form its errors have then. */
-export type CalledTool =
+type CalledTool =
   | { kind: 'platform'; tool: Pick<PlatformTool<never>, 'name' | 'hints'> }
   | { kind: 'integration'; name: string; isDelegated: boolean }
 

@@ -14,7 +14,7 @@ import { mcpAccessError } from './mcp-access.ts'
 import { isInScope, platformTarget } from './visible-tools.ts'
 
 /** A call that was made, or refused with a record. */
-export interface GovernedReply {
+interface GovernedReply {
   reply: CallReply
   /** For the caller to settle; null for a refused call. */
   closing: { call: GovernedCall; outcome: CallOutcome } | null

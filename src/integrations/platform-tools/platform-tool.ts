@@ -6,7 +6,7 @@ import { toolSchema } from '../../lib/tool-schema.ts'
 import type { ToolDefinition } from '../types.ts'
 
 /** Why a tool of the platform could not do its work (interface: Errors, MCP gateway, Tool level). */
-export type PlatformErrorCode =
+type PlatformErrorCode =
   | 'invalid_input'
   | 'not_found'
   | 'permission_denied'
@@ -17,7 +17,7 @@ export type PlatformErrorCode =
 /** Codes after which the same call may succeed. */
 const RETRYABLE: readonly string[] = ['unavailable', 'internal']
 
-export type PlatformAnswer =
+type PlatformAnswer =
   | { kind: 'output'; output: Record<string, unknown> }
   | { kind: 'error'; code: PlatformErrorCode; message: string }
 
@@ -73,7 +73,7 @@ export interface PlatformTool<Deps> {
 }
 
 /** What a tool of the platform consists of. */
-export interface PlatformToolParts<Deps, Input extends z.ZodType> {
+interface PlatformToolParts<Deps, Input extends z.ZodType> {
   name: `platform_${string}`
   title: string
   description: string
@@ -118,7 +118,7 @@ export function platformTool<Deps, Input extends z.ZodType>(
 }
 
 /** The key in `_meta` that marks an error of a tool of the platform (interface: Errors, MCP gateway, Tool level). */
-export const PLATFORM_ERROR_KEY = 'service.dev/platform-tool-error'
+const PLATFORM_ERROR_KEY = 'service.dev/platform-tool-error'
 
 /** The CallToolResult of an answer. */
 export function toolAnswerOf(answer: PlatformAnswer): ToolAnswer {

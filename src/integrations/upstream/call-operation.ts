@@ -3,7 +3,7 @@ import type { OperationBinding, ParameterBinding, UpstreamCredential, UpstreamTo
 import { readResult } from './operation-result.ts'
 import { upstreamFetch } from './upstream-fetch.ts'
 
-export interface OperationCall {
+interface OperationCall {
   /** The server of the API, to which the path is appended. */
   url: string
   binding: OperationBinding

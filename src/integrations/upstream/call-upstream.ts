@@ -10,7 +10,7 @@ export interface UpstreamDeps {
   waitUntil: (work: Promise<unknown>) => void
 }
 
-export interface UpstreamCall {
+interface UpstreamCall {
   tool: CatalogTool
   arguments: Record<string, unknown>
   credential: UpstreamCredential

@@ -32,7 +32,7 @@ export interface ListDeps extends UpstreamDeps {
   configuration: UpstreamDeps['configuration'] & { INTEGRATION_LIST_TIMEOUT_MS: number }
 }
 
-export interface UpstreamTools {
+interface UpstreamTools {
   /** As the upstream sent them, unchecked. */
   tools: unknown[]
   protocol: UpstreamProtocol

@@ -13,7 +13,7 @@ import { CredentialsUnavailable, type UpstreamCredential, type UpstreamProtocol 
 import { deliverAnswer } from './deliver-answer.ts'
 import { UpstreamError, upstreamFetch } from './upstream-fetch.ts'
 
-export interface McpUpstream {
+interface McpUpstream {
   url: string
   /** `host:port` exceptions (configuration EGRESS_ALLOW). */
   allow: readonly string[]

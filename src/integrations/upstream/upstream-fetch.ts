@@ -18,7 +18,7 @@ export class UpstreamError extends ApiError {
   }
 }
 
-export interface UpstreamFetchOptions {
+interface UpstreamFetchOptions {
   /** `host:port` exceptions (configuration EGRESS_ALLOW). */
   allow: readonly string[]
   credential: UpstreamCredential

@@ -41,7 +41,7 @@ export type CommitRow = AccountState & {
 }
 
 /** The row of the account. */
-export type AccountRow = AccountState & {
+type AccountRow = AccountState & {
   /** Sequence of the last record that Postgres has. */
   flushed: number
   /** The first commit that `open_calls` does not include. */

@@ -31,7 +31,7 @@ export interface ClosingEntry {
   size: number
 }
 
-export type Checks = Pick<CallToAdmit, 'learned' | 'limits'> & {
+type Checks = Pick<CallToAdmit, 'learned' | 'limits'> & {
   /** Null: epochs are not checked. */
   epochs: CallToAdmit['epochs'] | null
 }

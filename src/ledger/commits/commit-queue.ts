@@ -29,7 +29,7 @@ export interface CommitSender {
 type Send = (batch: CommitBatch) => Promise<CommitAnswer>
 
 /** The result of an entry; null: it was admitted and is not counted, or is settled. */
-export type EntryVerdict = Admission | InvalidEntry | null
+type EntryVerdict = Admission | InvalidEntry | null
 
 /** One waiting entry. Plain data and a plain promise, because requests share it. */
 class WaitingEntry {

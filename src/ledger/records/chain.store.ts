@@ -5,7 +5,10 @@ import type { ChainHead, ChainIdentity } from './chain.ts'
 import { exactInstant } from './exact-instant.store.ts'
 import type { StoredRecord } from './record-body.ts'
 
-/** Rows of one chain after a sequence, in order, for `verifyLinks`. */
+/**
+ * Rows of one chain after a sequence, in order, for `verifyLinks`.
+ * @internal Campaigns and tests read a chain whole.
+ */
 export async function readChain(
   database: Database,
   { organizationId, shard }: ChainIdentity,

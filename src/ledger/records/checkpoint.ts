@@ -27,7 +27,7 @@ interface CheckpointWriter extends CheckpointDeps {
   ledgerOf: LedgerOf
 }
 
-export interface CheckpointFault {
+interface CheckpointFault {
   checkpointId: string
   reason: 'unknown_key' | 'forged' | 'chain_differs'
   detail: string
@@ -100,7 +100,7 @@ export interface Attested<Statement> {
 }
 
 /** A checkpoint, reduced to the chains of one organization. `fault` is what verifying the checkpoint itself found. */
-export interface CheckpointStatement {
+interface CheckpointStatement {
   organizationId: string
   checkpointId: string
   at: string

@@ -13,9 +13,9 @@ interface Rows {
 }
 
 /** A row under the names of its columns, as an export has it. */
-export type ExportedRow = Record<string, unknown>
+type ExportedRow = Record<string, unknown>
 
-export interface ExportedRecord {
+interface ExportedRecord {
   record: ExportedRow
   usage: ExportedRow | null
   credits: ExportedRow[]

@@ -74,7 +74,7 @@ export type UnrecordedRow =
   | { table: 'credit_entries'; organizationId: string; name: string; row: CreditRow }
 
 /** A page of them: `rows` of those that were read, and the last one that was read; null at the end of the table. */
-export interface UnrecordedPage<Position> {
+interface UnrecordedPage<Position> {
   rows: UnrecordedRow[]
   next: Position | null
 }
@@ -128,7 +128,7 @@ export async function findUnrecordedUsage(
 }
 
 /** Where a row of credits stands in the order of the primary key. */
-export type CreditPosition = Record<'organizationId' | 'kind' | 'id', string>
+type CreditPosition = Record<'organizationId' | 'kind' | 'id', string>
 
 /** Records that may have moved credits at the same instant, of which the one that did is searched. */
 const MOST_CANDIDATES = 20

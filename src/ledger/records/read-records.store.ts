@@ -17,9 +17,9 @@ import {
 export type AuditRecordRow = typeof auditRecords.$inferSelect
 export type CreditEntryRow = typeof creditEntries.$inferSelect
 export type UsageEventRow = typeof usageEvents.$inferSelect
-export type Period = Pick<AuditQuery, 'from' | 'to'>
+type Period = Pick<AuditQuery, 'from' | 'to'>
 export type AuditFilter = Omit<AuditQuery, 'limit' | 'cursor'>
-export type UsageDimension = UsageQuery['group_by']
+type UsageDimension = UsageQuery['group_by']
 
 /** Records that one page of a search examines. An index for each filter would be written with every call. */
 const MOST_EXAMINED = 1_000

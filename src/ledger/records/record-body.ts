@@ -23,7 +23,7 @@ export type RecordBody = (CallContent | ChangeContent) & { id: string; sequence:
 export type StoredRecord = typeof auditRecords.$inferSelect
 
 /** The columns of a row that are copies of its body. */
-export type CopiedColumns = Omit<StoredRecord, 'body' | 'previousHash' | 'hash'>
+type CopiedColumns = Omit<StoredRecord, 'body' | 'previousHash' | 'hash'>
 
 /** Longest text that a caller chooses, such as a model's name: these are copied into indexed columns. */
 const TEXT_LIMIT = 500

@@ -21,7 +21,7 @@ interface BrokenRecord {
  * How a chain is broken: a record is not in its place (deleted, inserted or moved), does not follow the one before it, or
  * has a changed body or changed columns.
  */
-export type BrokenLink = 'missing' | 'unlinked' | 'altered' | 'columns_differ'
+type BrokenLink = 'missing' | 'unlinked' | 'altered' | 'columns_differ'
 
 /** How the row of usage or credits differs from the record that it was taken from. `added`: the record has no such row. */
 type BrokenRow = `${'usage' | 'credit'}_${'missing' | 'added' | 'differs'}`
@@ -40,6 +40,7 @@ export interface RecordFault {
  * Verifies a page of one chain's rows, in order of sequence.
  * @param previous the head of the page before, or `GENESIS`.
  * @returns the head to continue from, or the first broken record and why.
+ * @internal Campaigns and tests verify a chain without the rows taken from it.
  */
 export function verifyLinks(rows: readonly StoredRecord[], previous: ChainHead): Verification {
   let head = previous

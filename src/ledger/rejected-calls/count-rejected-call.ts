@@ -18,7 +18,10 @@ interface Gathered {
 /** Of this isolate, and plain data: requests share numbers here, and each does its own waiting and sending. */
 const gathered = new BoundedMap<string, Gathered>(10_000)
 
-/** Name of the object that counts the rejected calls of an address. */
+/**
+ * Name of the object that counts the rejected calls of an address.
+ * @internal Tests address the object by its name.
+ */
 export function rejectedCallsName(ip: string): string {
   return `unauthenticated:${Number.parseInt(sha256Hex(ip).slice(0, 8), 16) % REJECTED_CALL_OBJECTS}`
 }

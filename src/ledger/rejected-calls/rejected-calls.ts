@@ -23,7 +23,7 @@ const BATCH_ROWS = 500
 /** Rows that one audit record states. */
 const STATED_ROWS = 200
 
-export interface RejectedCallsOptions {
+interface RejectedCallsOptions {
   /** Of the object: each has a row of its own for what overflows. */
   name: string
   clock: Clock

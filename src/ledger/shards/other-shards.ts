@@ -15,7 +15,7 @@ const COVER_MS = 2_000
 const MOST_SUMS = 5
 
 /** The objects of an organization's ledger. */
-export interface ShardObjects {
+interface ShardObjects {
   namespace: DurableObjectNamespace
   organizationId: string
 }

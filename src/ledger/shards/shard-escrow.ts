@@ -24,7 +24,7 @@ export interface EscrowState {
 export interface ShardBalance extends CreditBalance, EscrowState {}
 
 /** Which shard this is, and how it reaches the home shard. */
-export interface ShardPlace {
+interface ShardPlace {
   namespace: DurableObjectNamespace
   organizationId: string
   shard: number

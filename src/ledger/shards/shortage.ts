@@ -14,7 +14,7 @@ const MOST_DRAWS = 5
 const LONGEST_WAIT_MS = 4_000
 
 /** How a ledger gets credits for calls that it has too few for. */
-export interface Shortage {
+interface Shortage {
   /** Micro-credits that are not reserved. */
   available(): number
   /** Brings credits of other shards here. @returns whether some came; it never rejects. */

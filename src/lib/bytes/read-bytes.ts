@@ -28,7 +28,7 @@ export class BrokenStreamError extends Error {
   }
 }
 
-export interface PartLimits {
+interface PartLimits {
   /** Bytes of all parts together. */
   longest?: number
   /** Milliseconds that the next part may take, after `length` bytes. */

@@ -3,7 +3,7 @@ import { withinTime } from '../time-limit.ts'
 /** The runtime copies each slice that is written, so slices limit the memory for copies. */
 const SLICE_BYTES = 256 * 1024
 
-export interface WriteOptions {
+interface WriteOptions {
   /** The first slices are shorter; `written` is called when all of them were accepted. */
   beginning?: { slices: number; bytes: number; written: () => void }
   /** Milliseconds that a slice may wait until it is accepted. */
@@ -45,7 +45,10 @@ export async function writeBytes(
   }
 }
 
-/** Slices of pieces; the first ones as short as `beginning` requires. */
+/**
+ * Slices of pieces; the first ones as short as `beginning` requires.
+ * @internal Tests count its steps.
+ */
 export function* slicesOf(
   pieces: readonly Uint8Array[],
   beginning?: Pick<NonNullable<WriteOptions['beginning']>, 'slices' | 'bytes'>,

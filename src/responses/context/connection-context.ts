@@ -14,7 +14,7 @@ import { loadUnlockedContext, MOST_CONTEXT_BYTES, previousNotFound, storedIdOf }
 import type { ResponseRequest } from './load-request.ts'
 
 /** The context of a response, and what of it was there before its request. */
-export interface LoadedContext {
+interface LoadedContext {
   context: ResponseContext
   historyIds: string[]
   /** Whether `input` has the whole context. Then nothing but the object has to be read for a further turn. */

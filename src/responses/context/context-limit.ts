@@ -52,7 +52,7 @@ export function contextRoom(
 }
 
 /** Items that are kept or dropped together: reasoning with the item after it, a call with its output. */
-export interface Unit {
+interface Unit {
   /** Indexes, in order. */
   items: number[]
   stays: boolean

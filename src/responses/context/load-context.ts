@@ -125,6 +125,7 @@ export async function findModel(
  * @param store replaced by unit tests.
  * @throws ApiError not_found for what does not exist or is another owner's; invalid_request for `conversation` together
  * with `previous_response_id`, and for a context that is too long.
+ * @internal Tests load a context from a store of their own.
  */
 export async function loadContext(
   deps: Pick<ResponseDeps, 'database'> & { contentStore: Pick<ContentStore, 'get'> },

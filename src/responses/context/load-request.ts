@@ -29,7 +29,7 @@ export interface ResponseRequest {
 }
 
 /** What a body has to be. */
-export interface BodyForm {
+interface BodyForm {
   /** Whether a request that continues a conversation needs a member `input`; true by default. */
   needsInput?: boolean
   /** Whether it is a message of a WebSocket. */
@@ -97,6 +97,7 @@ async function collected(stream: ReadableStream<Uint8Array>, room: Room): Promis
  * the bytes that were sent.
  * @param body up to 50 MB. May be freed afterwards. @param form see `loadRequest`.
  * @throws ApiError invalid_request `invalid_body` that names the member.
+ * @internal Tests read requests without an object.
  */
 export function* readResponseRequest(
   body: Uint8Array,

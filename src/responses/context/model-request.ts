@@ -14,7 +14,7 @@ import type { ToolRules } from '../tools/tool-rules.ts'
 import { pairedItems } from './call-pairs.ts'
 import { decidedApprovals } from './decided-approvals.ts'
 
-export interface ModelRequestOptions {
+interface ModelRequestOptions {
   /** For the owner of the response. */
   open: SealOpener
   /** Number of the items, from the first on, that were stored before this response. None by default. */

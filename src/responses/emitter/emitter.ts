@@ -30,7 +30,7 @@ export interface EmitterOptions
 }
 
 /** A call that a response makes by itself. */
-export interface AddedCall {
+interface AddedCall {
   callId: string
   itemType: string
   /** Of its item, such as `name`. */

@@ -5,7 +5,7 @@ import { OpenItem } from './open-item.ts'
 type StoredEvent = Record<string, unknown> & { type: string }
 
 /** A response as its stored events describe it. */
-export interface ReplayedResponse {
+interface ReplayedResponse {
   /** As in its first event. */
   response: ResponseObject
   inProgress: boolean

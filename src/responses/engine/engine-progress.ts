@@ -75,5 +75,5 @@ export class EngineProgress {
 }
 
 /** Micro-credits. */
-export const costOf = (calls: readonly UnsettledCall[]): number =>
+const costOf = (calls: readonly UnsettledCall[]): number =>
   calls.reduce((sum, { outcome }) => sum + outcome.cost, 0)

@@ -28,7 +28,7 @@ export interface ReadyTurn {
 }
 
 /** What the turns before have left. */
-export interface PastTurns {
+interface PastTurns {
   /** The items that each of them added to the context. */
   turns: ReadonlyArray<readonly ContextItem[]>
   /** Of the turns (`turnUsage`). */

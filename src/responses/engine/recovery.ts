@@ -23,6 +23,7 @@ const INTERRUPTED = {
  * @param now milliseconds since the epoch.
  * @returns the final response, the events to append, the open call with its outcome, and numbers (`StoredNumbers`).
  * @throws Error for a log without its first event, SyntaxError for a payload that is not JSON.
+ * @internal Tests end a log that was cut off at every event.
  */
 export function interruptedResponse(
   payloads: Iterable<string>,

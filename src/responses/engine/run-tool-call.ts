@@ -32,7 +32,7 @@ export interface ToolRun extends Pick<ToolCallResult, 'principal' | 'closing'> {
 export type Approval = 'none' | 'given' | 'used'
 
 /** One call to run. */
-export interface CallToRun {
+interface CallToRun {
   call: StoredToolCall
   identity: CallIdentity
   caller: ToolCaller

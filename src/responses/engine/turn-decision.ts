@@ -13,7 +13,7 @@ import { failedResult } from './run-tool-call.ts'
 /** A response ends after this many consecutive turns with refused calls only. */
 const MOST_REFUSED_TURNS = 3
 
-export interface TurnLimits {
+interface TurnLimits {
   mostTurns: number
   /** Output tokens of the whole response; null without a limit. */
   mostOutput: number | null
@@ -23,7 +23,7 @@ export interface TurnLimits {
 }
 
 /** What follows a turn. */
-export type TurnDecision =
+type TurnDecision =
   | { kind: 'end'; end: ResponseEnd }
   /** Server-side calls run first. Then the response ends, or another turn follows if `end` is null. */
   | { kind: 'run_tools'; calls: ToolCall[]; end: ResponseEnd | null }

@@ -45,7 +45,10 @@ export function* callIdIn(bytes: Uint8Array): Slices<string | null> {
   return callId
 }
 
-/** `redactedItem` in slices. */
+/**
+ * `redactedItem` in slices.
+ * @internal Tests count its slices.
+ */
 export function* redactItem(policy: CallPolicy | null, bytes: Uint8Array): Slices<Uint8Array> {
   const inspection = policy?.redactionInspection()
   if (!policy || !inspection || inspection.engine.passive) return bytes
@@ -97,7 +100,10 @@ export const redactedResponse = async (
   response: ResponseObject,
 ): Promise<ResponseObject> => inTurns(redactResponse(policy, response))
 
-/** The same for a response, in slices: its output, and what it repeats of its request. */
+/**
+ * The same for a response, in slices: its output, and what it repeats of its request.
+ * @internal Tests count its slices.
+ */
 export function* redactResponse(policy: CallPolicy | null, response: ResponseObject): Slices<ResponseObject> {
   const output = yield* redactItems(policy, response.output)
   const repeated = Object.fromEntries(

@@ -4,14 +4,23 @@ import { type EmittedEvent, eventFrame } from '../model/events.ts'
 import { EventSegments, type Frame } from './event-segments.ts'
 import { LogTail } from './log-tail.ts'
 
-/** Longest time that readers wait for a coalesced segment. */
+/**
+ * Longest time that readers wait for a coalesced segment.
+ * @internal A bound that tests reach.
+ */
 export const FLUSH_MILLISECONDS = 100
-/** A segment is written as soon as it has this many events, */
+/**
+ * A segment is written as soon as it has this many events,
+ * @internal A bound that tests reach.
+ */
 export const FLUSH_EVENTS = 16
-/** or this many bytes. */
+/**
+ * or this many bytes.
+ * @internal A bound that tests reach.
+ */
 export const FLUSH_BYTES = 32 * 1024
 
-export interface EventLogOptions {
+interface EventLogOptions {
   storage: DurableObjectStorage
   clock: Clock
   /** Time between two comments to the readers of a silent log. */

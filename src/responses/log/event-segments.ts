@@ -2,10 +2,13 @@ import { joinBytes } from '../../lib/byte-edits.ts'
 import { hasTable } from '../../lib/has-table.ts'
 import { HeldSegments, type SegmentHolder } from './held-segments.ts'
 
-/** Half of what the platform allows in a row, https://developers.cloudflare.com/durable-objects/platform/limits/. */
+/**
+ * Half of what the platform allows in a row, https://developers.cloudflare.com/durable-objects/platform/limits/.
+ * @internal A bound that tests reach.
+ */
 export const MAXIMUM_ROW_BYTES = 1024 * 1024
 /** Every reader has its own copy of segments up to this size; readers share one copy of larger ones. */
-export const SMALL_SEGMENT_BYTES = 32 * 1024
+const SMALL_SEGMENT_BYTES = 32 * 1024
 /** Most rows of one query. Where the size of segments changes suddenly, a query may read 2 MB. */
 const MOST_ROWS = 64
 /** An event larger than a row takes several rows, at most so many: their positions precede those of the next event. */
@@ -18,7 +21,7 @@ export interface Frame {
 }
 
 /** The content of a row: whole frames, or a part of a frame that is larger than a row. */
-export interface Segment {
+interface Segment {
   /** Orders the segments: ROWS_PER_EVENT times the number of the first event, plus the number of the part. */
   position: number
   first: number

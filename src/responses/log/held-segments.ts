@@ -1,4 +1,7 @@
-/** Several objects may share the 128 MB of an isolate, so that one of them is limited to a part of it. */
+/**
+ * Several objects may share the 128 MB of an isolate, so that one of them is limited to a part of it.
+ * @internal A bound that tests reach.
+ */
 export const MAXIMUM_HELD_BYTES = 32 * 1024 * 1024
 
 /** A reader that is sending a segment. */

@@ -8,7 +8,7 @@ const LINE_FEED = 0x0a
 /** `event`, `id`, `data` and the blank line. */
 const LINES_PER_FRAME = 4
 
-export interface LogTailOptions {
+interface LogTailOptions {
   segments: EventSegments
   /** Number of the last event that the client has. */
   after: number

@@ -26,7 +26,7 @@ export function isResponseId(ring: KeyRing, id: string): boolean {
 }
 
 /** A call that an owner is requested to approve. */
-export interface RequestedCall {
+interface RequestedCall {
   owner: Owner
   /** The public id of the integration. */
   server: string

@@ -7,7 +7,7 @@ export interface StreamEvent {
 }
 
 /** An event as a client gets it; null for one that it does not get. */
-export type RenderEvent = (event: StreamEvent) => StreamEvent | null
+type RenderEvent = (event: StreamEvent) => StreamEvent | null
 
 /**
  * The frames of a response's stream, each rendered.

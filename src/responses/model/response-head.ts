@@ -53,7 +53,7 @@ export interface ResponseHead {
 }
 
 /** A turn that is asked again after a restart of the object. */
-export interface RepeatedTurn {
+interface RepeatedTurn {
   /** Number of the last event before it. */
   after: number
   /** Whether a reader may have got an event of it. */

@@ -54,7 +54,7 @@ export interface AdmittedResponse extends RunningResponse {
   phase: Extract<Phase, 'generating' | 'compacting' | 'running_tools'>
 }
 
-export type ResponseAdmission =
+type ResponseAdmission =
   | ({ kind: 'admitted'; trace: StartTrace; headers: Record<string, string> } & AdmittedResponse)
   | { kind: 'refused'; trace: StartTrace; error: unknown }
   | { kind: 'agent'; trace: StartTrace; agent: AgentRequest }

@@ -8,7 +8,10 @@ const OPENING_HEADER = 'x-headgate-connection'
 /** Opens a connection for a caller. @returns the client's end; null when the user has the most connections already. */
 export type OpenSocket = (opening: ConnectionOpening) => Promise<WebSocket | null>
 
-/** The name of the object that has a user's connections. */
+/**
+ * The name of the object that has a user's connections.
+ * @internal Tests address the object by its name.
+ */
 export const socketsName = ({ organizationId, userId }: Owner): string => `${organizationId}:${userId}`
 
 /** The client of that object. A WebSocket can only be returned by its `fetch`. @throws ApiError internal */

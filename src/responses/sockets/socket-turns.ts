@@ -20,7 +20,7 @@ const BEGINNING_INTERVAL_MS = 250
 const LAST_EVENTS = new Set(['response.completed', 'response.failed', 'response.incomplete'])
 
 /** An error of a turn, and whether the ledger has a record of it. */
-export interface TurnError {
+interface TurnError {
   error: ApiError
   recorded: boolean
 }

@@ -2,6 +2,7 @@
  * Bytes that a connection may be sent from one response to the next. The runtime queues what a client does not read, without
  * a limit and without reporting it (https://github.com/cloudflare/workerd/issues/988). A client that creates a response has
  * read the one before; until then, everything that was sent counts as queued.
+ * @internal A bound that tests reach.
  */
 export const MOST_UNREAD_BYTES = 32 * 1024 * 1024
 

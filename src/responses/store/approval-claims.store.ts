@@ -7,7 +7,7 @@ import { instant, ownedBy } from './rows.store.ts'
 // Requests for approval that were used. One statement decides, so that of any number of responses one makes the call.
 
 /** The one call that an approval is used for. */
-export interface ApprovalClaim {
+interface ApprovalClaim {
   /** Id of the request for approval. */
   requestId: string
   responseId: string

@@ -20,7 +20,7 @@ import {
 // The first write of a response: its row, and the lock on its conversation. Rolling it back releases both.
 
 /** The row of a new response. */
-export interface NewResponse {
+interface NewResponse {
   id: string
   keyId: string
   model: string
@@ -66,7 +66,7 @@ export async function beginResponse(
 }
 
 /** What an earlier start of a response may have left in Postgres. */
-export interface LeftResponse {
+interface LeftResponse {
   id: string
   /** The conversation that it may have locked, besides the one of its row; null if none is known. */
   conversationId: string | null

@@ -13,7 +13,7 @@ const ROUND = 1_000
 /** Rounds of one run, so that it ends before the next one begins. */
 const MOST_ROUNDS = 100
 
-export interface ErasureDeps {
+interface ErasureDeps {
   database: Database
   contentStore: Pick<ContentStore, 'remove'>
 }

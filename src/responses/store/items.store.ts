@@ -98,7 +98,7 @@ export const conversationPlaces = (conversationId: string): SQL => sql`
   SELECT item_id, position FROM ${conversationItems} WHERE conversation_id = ${idParameter(conversationId)}`
 
 /** A slice of an ordered list of items. */
-export interface ItemSlice {
+interface ItemSlice {
   /** A query with the columns `item_id` and `position`. */
   places: SQL
   order: 'asc' | 'desc'

@@ -18,7 +18,7 @@ import { idParameter, isConversation, isResponse, ownedBy } from './rows.store.t
 
 // Reads responses, conversations and their items. Rows of another owner are treated as missing.
 
-export type ResponseRow = Omit<typeof responses.$inferSelect, 'organizationId' | 'userId'>
+type ResponseRow = Omit<typeof responses.$inferSelect, 'organizationId' | 'userId'>
 
 /** A response with its output. While it is in progress, Postgres has no items of it. */
 export async function selectResponse(
@@ -39,7 +39,7 @@ export async function selectResponse(
   return { ...row, output }
 }
 
-export interface ConversationContext {
+interface ConversationContext {
   /** The response that has locked the conversation. */
   writer: string | null
   headResponseId: string | null
@@ -67,7 +67,7 @@ export async function selectConversationContext(
 }
 
 /** The context of a previous response. */
-export interface PreviousContext {
+interface PreviousContext {
   conversationId: string | null
   /** Whether it was the last to write in its conversation. If not, a response that continues it forks the conversation. */
   isHead: boolean

@@ -1,7 +1,7 @@
 import { WORKSPACE_LIMITS } from '../limits.ts'
 import { FileError } from './file-error.ts'
 
-export type EntryType = 'file' | 'directory' | 'symlink'
+type EntryType = 'file' | 'directory' | 'symlink'
 
 /** A row of the tree. The content of a file is in rows of its own, since a row holds at most 2 MB. */
 export type Entry = {

@@ -1,5 +1,5 @@
 /** Codes of POSIX that commands of the shell expect in messages of their file system. */
-export type FileErrorCode = keyof typeof MEANINGS
+type FileErrorCode = keyof typeof MEANINGS
 
 const MEANINGS = {
   ENOENT: 'no such file or directory',

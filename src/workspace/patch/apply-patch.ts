@@ -10,7 +10,10 @@ const MOST_STEPS = 64_000_000
 /** Steps of the statements that one file takes. */
 const FILE_STEPS = 40_000
 
-/** What the work of one patch is counted in. */
+/**
+ * What the work of one patch is counted in.
+ * @internal Tests count its steps.
+ */
 export const patchSteps = (): StepBudget =>
   new StepBudget(
     MOST_STEPS,

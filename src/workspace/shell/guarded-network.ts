@@ -2,7 +2,7 @@ import { withoutTrailing } from '../../lib/without-trailing.ts'
 import type { ShellNetwork } from './run-commands.ts'
 
 /** Fetches one address after the checks of every outgoing request; redirects are returned. @throws EgressError */
-export type CheckedFetch = (address: string, init: RequestInit) => Promise<Response>
+type CheckedFetch = (address: string, init: RequestInit) => Promise<Response>
 
 const TIME_LIMIT_MS = 15_000
 const MOST_BYTES = 4 * 1024 * 1024

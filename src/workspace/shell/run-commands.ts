@@ -11,7 +11,7 @@ import { ShellFileSystem } from './shell-file-system.ts'
 /** The network of a script; commands such as curl exist with it only. It must check every address itself. */
 export type ShellNetwork = NonNullable<BashOptions['fetch']>
 
-export interface CommandLimits {
+interface CommandLimits {
   /** Milliseconds of each command. */
   timeoutMs: number
   /** UTF-8 bytes of stdout and of stderr of each command. */

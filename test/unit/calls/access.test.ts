@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { grantSetId, mayUse } from '../../../src/calls/access.ts'
 import { modelTarget } from '../../../src/calls/target.ts'
-import { integrationGrantsOf, NO_INTEGRATIONS } from '../../../src/identity/integration-rights.ts'
+import { integrationGrantsOf } from '../../../src/identity/integration-rights.ts'
 import {
   isHostAllowed,
   TOOL_FAMILIES,
@@ -14,12 +14,12 @@ import { somePrincipal } from './fixtures.ts'
 const granted = (...ids: string[]) => ({
   models: { all: false, ids: new Set(ids) },
   tools: DEFAULT_TOOL_RIGHTS,
-  integrations: NO_INTEGRATIONS,
+  integrations: { all: false, bySlug: {} },
 })
 const everything = (...ids: string[]) => ({
   models: { all: true, ids: new Set(ids) },
   tools: DEFAULT_TOOL_RIGHTS,
-  integrations: NO_INTEGRATIONS,
+  integrations: { all: false, bySlug: {} },
 })
 
 describe('mayUse', () => {

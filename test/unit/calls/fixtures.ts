@@ -9,7 +9,6 @@ import { grants } from '../../../schema/models.ts'
 import type { Deps } from '../../../src/deps.ts'
 import { parseConfiguration } from '../../../src/env.ts'
 import { createApiKey, digestApiKey } from '../../../src/identity/api-key.ts'
-import { NO_INTEGRATIONS } from '../../../src/identity/integration-rights.ts'
 import type { Principal } from '../../../src/identity/principal.ts'
 import { DEFAULT_TOOL_RIGHTS } from '../../harness/tool-rights.ts'
 import type { Forwarder } from './stand-ins.ts'
@@ -132,7 +131,7 @@ export function somePrincipal(values: Partial<Principal> = {}): Principal {
     entitlements: [],
     models: { all: false, ids: new Set() },
     tools: DEFAULT_TOOL_RIGHTS,
-    integrations: NO_INTEGRATIONS,
+    integrations: { all: false, bySlug: {} },
     organizationLimitPerMinute: 1_000,
     userLimitPerMinute: 100,
     ledgerShards: 1,

@@ -25,9 +25,9 @@ import {
 import { sessionContext } from './start-connect.ts'
 
 /** A change that the person of a session makes. */
-export type PersonsChange = (session: ConnectSession) => Administration
+type PersonsChange = (session: ConnectSession) => Administration
 
-export interface AuthorizeDeps {
+interface AuthorizeDeps {
   database: Administration['database']
   clock: Administration['clock']
   configuration: { VAULT_KEYS: Administration['vaultRing']; EGRESS_ALLOW: readonly string[] }
@@ -37,7 +37,7 @@ export interface AuthorizeDeps {
 export type EndedSession = 'unknown' | 'expired' | 'completed' | 'failed' | 'other_browser'
 
 /** How connecting an account ended. */
-export type Connected =
+type Connected =
   | { kind: 'completed'; session: ConnectSession }
   | { kind: 'failed'; failure: string }
   | { kind: 'ended'; reason: EndedSession }
@@ -68,9 +68,9 @@ function openedSession(deps: AuthorizeDeps, session: ConnectSession) {
 }
 
 /** The name of the cookie that binds a session to the browser that has begun it. */
-export const cookieName = (sessionId: string) => `headgate_connect_${sessionId.slice(0, SESSION_KEY_LENGTH)}`
+const cookieName = (sessionId: string) => `headgate_connect_${sessionId.slice(0, SESSION_KEY_LENGTH)}`
 
-export interface BegunAuthorization {
+interface BegunAuthorization {
   kind: 'begun'
   /** Of the authorization server. */
   url: string
@@ -108,7 +108,7 @@ export async function beginAuthorization(
 }
 
 /** The query of the redirect from an authorization server (RFC 6749, section 4.1.2; RFC 9207). */
-export interface AuthorizationResponse {
+interface AuthorizationResponse {
   state: string | undefined
   code: string | undefined
   error: string | undefined

@@ -2,7 +2,7 @@
  * How long the matches of a pattern in RE2 syntax can get, and a pattern for their beginnings. The syntax is parsed only
  * as far as a bound needs: anything else counts as "no bound", which is always safe.
  */
-export interface PatternExtent {
+interface PatternExtent {
   /** The most UTF-16 units of a match; null for no bound. */
   longest: number | null
   /** Whether every unbounded part is a repeated class at the pattern's very end, where a match ends itself. */

@@ -2,7 +2,10 @@ import { RE2JS } from 're2js'
 import type { Slices } from '../../../lib/slices.ts'
 import { extentOf } from './pattern-extent.ts'
 
-/** A pattern that this engine does not support; the message is for its author. */
+/**
+ * A pattern that this engine does not support; the message is for its author.
+ * @internal Tests expect it.
+ */
 export class PatternError extends Error {
   constructor(message: string) {
     super(message)
@@ -104,7 +107,7 @@ const MOST_FAR_READING_MATCHES = 32
 const MOST_READING = 4_000_000
 
 /** Where matches of a pattern begin and end. */
-export interface FoundMatch {
+interface FoundMatch {
   start: number
   end: number
 }

@@ -23,7 +23,7 @@ export function chatToMessages(request: Json, target: TargetModel): ConvertedReq
   return { ...converted, dropped: droppedMembers(request, CHAT_MEMBERS, converted.body) }
 }
 
-export interface ConversationEnd {
+interface ConversationEnd {
   /** Whether the answer is to continue the assistant's last text, if the model supports it. */
   continuesAnswer: boolean
   /** Place of the schema in the caller's request, for the error; that of chat completions by default. */

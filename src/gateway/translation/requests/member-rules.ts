@@ -5,9 +5,9 @@ import { entryOf, isPresent, type Json } from '../../protocols/json.ts'
  * Treatment of a member in a translation. `kept` unchanged; `translated` to an equivalent; `dropped` because it only
  * tunes the answer or is specific to its vendor; `refused` because its loss would change the meaning of the answer.
  */
-export type Treatment = 'kept' | 'translated' | 'dropped' | 'refused'
+type Treatment = 'kept' | 'translated' | 'dropped' | 'refused'
 
-export interface MemberRule {
+interface MemberRule {
   treatment: Treatment
   /** How or why; for a refused member the message of the error. */
   note: string

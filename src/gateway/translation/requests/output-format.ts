@@ -4,7 +4,7 @@ import { can, type TargetModel } from '../target-model.ts'
 import { constrainedSchema, fitsStrictChat, isOfObjectsAlone } from './schemas.ts'
 
 /** How a translated request requests JSON: by a member, by an instruction, or by both. */
-export interface OutputFormat {
+interface OutputFormat {
   format: Json | undefined
   /** To be added to the system prompt. */
   instruction: string | null
@@ -28,7 +28,7 @@ const OBJECT_INSTRUCTION = `Answer with exactly one JSON object. ${RAW}`
 const BESIDE_TOOLS = ' Tools may still be called before the answer.'
 
 /** Tools that the model may call beside a format. */
-export interface ToolsBeside {
+interface ToolsBeside {
   mayCallTools: boolean
   /** Whether an object is requested by an instruction also then. Responses always have tools; on chat there is none. */
   instructs: boolean

@@ -29,7 +29,7 @@ const EFFORTS: Record<string, string> = {
   max: 'max',
 }
 
-export interface ThinkingMembers {
+interface ThinkingMembers {
   thinking: Json | undefined
   effort: string | undefined
   /** Whether sampling members may stand beside it. */
@@ -37,7 +37,7 @@ export interface ThinkingMembers {
 }
 
 /** Properties of a request with which the vendor does not allow thinking. */
-export interface ThinkingObstacles {
+interface ThinkingObstacles {
   /** `tool_choice` demands a call, or the answer continues the assistant's text. */
   forced: boolean
   /** The turn has called tools before, and its thinking blocks are not there to be sent along. */

@@ -8,7 +8,7 @@ import { usableToolName } from './tool-names.ts'
 
 const NO_PARAMETERS = { type: 'object', properties: {} }
 
-export interface ToolMembers {
+interface ToolMembers {
   tools: Json[] | undefined
   tool_choice: Json | undefined
 }

@@ -25,9 +25,9 @@ import { revokeGrant } from './revoke-grant.ts'
 import { endsSoon, tokenDigest } from './token-renewal.ts'
 
 /** How long a link to connect an account can be used. */
-export const CONNECT_TIME_MS = 30 * 60_000
+const CONNECT_TIME_MS = 30 * 60_000
 
-export const CALLBACK_PATH = '/connect/callback'
+const CALLBACK_PATH = '/connect/callback'
 
 /** What the return of the browser needs: stored sealed in the connect session. */
 export const authorizationState = z.object({

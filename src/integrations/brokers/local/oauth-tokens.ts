@@ -6,7 +6,7 @@ import { type ClientInformation, type ServerMetadata, tokenErrorCode } from './a
 type Send = ReturnType<typeof brokerFetch>
 
 /** What an authorization was begun with, and its code needs. */
-export interface CodeExchange {
+interface CodeExchange {
   server: ServerMetadata
   client: ClientInformation
   resource: string | null

@@ -11,7 +11,7 @@ import { type OAuthCredential, openCredential, sealCredential } from '../../vaul
 import { BrokerError, brokerFetch } from '../broker-fetch.ts'
 import { renewTokens, TokenRefused } from './oauth-tokens.ts'
 
-export interface RenewalDeps {
+interface RenewalDeps {
   database: Database
   clock: Clock
   configuration: { VAULT_KEYS: KeyRing; EGRESS_ALLOW: readonly string[] }
@@ -42,7 +42,7 @@ interface Unsaved {
 }
 
 /** What a Durable Object gives: storage that survives it. */
-export interface RenewalStorage {
+interface RenewalStorage {
   get(): Promise<Unsaved | undefined>
   /** Resolves when it is on disk. */
   put(unsaved: Unsaved): Promise<void>
@@ -52,7 +52,7 @@ export interface RenewalStorage {
 }
 
 /** A token that ends within this time is renewed before it is used. */
-export const EARLY_MS = 5 * 60_000
+const EARLY_MS = 5 * 60_000
 /** A token that replaces a refused one, and is refused this soon itself, is not helped by another one. */
 const NEW_TOKEN_MS = 30_000
 /** After a failure the server is left alone for this time. */

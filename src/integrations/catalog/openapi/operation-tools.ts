@@ -6,12 +6,12 @@ import { isRecord, type Json, resolved } from './references.ts'
 import { documentBudget, schemaConverter } from './schema-conversion.ts'
 
 /** An operation as a tool, with the request that it becomes. */
-export interface OperationTool {
+interface OperationTool {
   tool: Json & { name: string }
   binding: OperationBinding
 }
 
-export interface DocumentTools {
+interface DocumentTools {
   operations: OperationTool[]
   /** Operations that cannot be tools, and why. */
   left: string[]

@@ -143,7 +143,7 @@ function textPartEdits(item: ItemScan, part: ItemPart, at: string, textType: Tex
 }
 
 const encoder = new TextEncoder()
-export type TextType = 'input_text' | 'output_text'
+type TextType = 'input_text' | 'output_text'
 const TEXT_TYPES = {
   input_text: encoder.encode('"input_text"'),
   output_text: encoder.encode('"output_text"'),

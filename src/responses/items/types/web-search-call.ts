@@ -80,7 +80,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
 /** One result of a `web_search_call`: of a search, or the text of a page. */
-export interface WebResult {
+interface WebResult {
   title: string
   url: string
   snippet?: string

@@ -9,7 +9,7 @@ import { readArguments } from '../arguments.ts'
 import type { ToolSearch } from '../hosted-tool.ts'
 import { offeredFrom } from './offered-tools.ts'
 
-export const TOOL_SEARCH = 'search_tools'
+const TOOL_SEARCH = 'search_tools'
 
 const searchArguments = z.strictObject({
   query: z.string().min(1).max(500),

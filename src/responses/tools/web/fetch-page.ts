@@ -27,7 +27,7 @@ export interface PageRequest {
   limits?: Partial<PageLimits>
 }
 
-export interface PageLimits {
+interface PageLimits {
   /** Bytes after decompression. A longer page is cut. */
   bytes: number
   /** Of all redirects and the body together. */
@@ -103,7 +103,7 @@ async function answerOf(address: string, request: PageRequest, redirects: number
 }
 
 /** Checks the address of a page by all rules. @throws EgressError */
-export function checkedPage(address: string, { allow, rules }: Pick<PageRequest, 'allow' | 'rules'>): URL {
+function checkedPage(address: string, { allow, rules }: Pick<PageRequest, 'allow' | 'rules'>): URL {
   const url = checkEgress(address, allow, { plainHttp: true })
   const host = plainHost(url)
   if (!isHostAllowed(rules, host))

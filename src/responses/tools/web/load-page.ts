@@ -18,7 +18,7 @@ const PRESCAN_BYTES = 1_024
 const META_CHARSET = /<meta[^>]{0,200}?charset\s*=[\s"']*([\w.:-]{1,40})/i
 
 /** Memory for pages: the budget of an isolate, and the organization that takes part in it. */
-export interface PageRoom {
+interface PageRoom {
   budget: ByteBudget
   holder: string
 }

@@ -10,7 +10,7 @@ import type { PageStore } from './page-store.ts'
 import { findInPage, listLinks, type PageWindow, pageWindow } from './page-window.ts'
 import { findArguments, linksArguments, openArguments, runWebCall } from './web-call.ts'
 
-export interface PageToolDeps extends Pick<PageRequest, 'allow' | 'publicNetwork' | 'limits'> {
+interface PageToolDeps extends Pick<PageRequest, 'allow' | 'publicNetwork' | 'limits'> {
   pages: PageStore
   budget: ByteBudget
 }

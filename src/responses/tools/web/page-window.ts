@@ -2,7 +2,7 @@ import type { Slices } from '../../../lib/slices.ts'
 import type { WebPage } from './load-page.ts'
 
 /** Characters of one window of a page. */
-export const WINDOW_CHARACTERS = 20_000
+const WINDOW_CHARACTERS = 20_000
 /** Links whose addresses follow a window, and the characters of these lines together. */
 const MOST_ADDRESSES = 100
 const ADDRESS_CHARACTERS = 8_000

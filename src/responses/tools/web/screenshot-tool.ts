@@ -12,7 +12,10 @@ export type BrowserBinding = Pick<BrowserRun, 'quickAction'>
 
 const TIME_LIMIT_MS = 70_000
 const LOAD_MS = 20_000
-/** In bytes. As base64 it is within the limit of results of tools, 1 MB. */
+/**
+ * In bytes. As base64 it is within the limit of results of tools, 1 MB.
+ * @internal A bound that tests reach.
+ */
 export const LARGEST_IMAGE = 750 * 1024
 const VIEWPORT = { width: 1280, height: 800 }
 
@@ -87,6 +90,7 @@ async function screenshot(
 /**
  * The rules for hosts as patterns of the addresses that a page in the browser may load. `*` stands for names with a domain:
  * a page has no reason to load from a bare address, which may be one of the browser's own network.
+ * @internal Tests compare it with the guarded fetch.
  */
 export function requestPatterns({ allow, deny }: EgressRules): string[] {
   const denied = deny.map((entry) => hostPattern(entry, ANY_HOST)).join('|')

@@ -4,7 +4,7 @@ import type { Workspace } from './workspace-client.ts'
 const TIME_LIMIT_MS = 15_000
 
 /** A file as its owner lists it. The path is relative to the workspace, as in the path of its download. */
-export interface ConversationFile {
+interface ConversationFile {
   object: 'conversation.file'
   path: string
   bytes: number

@@ -4,7 +4,7 @@ import type { Operation, Operations } from '../../../workspace/contract.ts'
 import type { Owner } from '../../model/types.ts'
 
 /** The binding of the script of tools. */
-export interface ToolsService {
+interface ToolsService {
   fetch(url: string, init: RequestInit): Promise<Response>
 }
 
@@ -23,7 +23,7 @@ export interface Workspace {
   download(path: string): Promise<Response | null>
 }
 
-export interface RunOptions {
+interface RunOptions {
   signal?: AbortSignal
   /** Milliseconds until the script of tools counts as dead. */
   timeLimit: number

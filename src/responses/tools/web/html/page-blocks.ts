@@ -9,7 +9,7 @@ interface Block {
   kind: BlockKind
 }
 
-export type BlockKind = 'text' | 'item' | 'row'
+type BlockKind = 'text' | 'item' | 'row'
 
 /** Characters and number of all blocks together. Longer pages are cut. */
 const MOST_CHARACTERS = 1_000_000

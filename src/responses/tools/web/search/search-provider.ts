@@ -7,7 +7,7 @@ export interface SearchResult {
   snippet: string
 }
 
-export interface SearchAnswer {
+interface SearchAnswer {
   results: SearchResult[]
   /** For the model and the caller: what was searched, where that is not the web. */
   note?: string
