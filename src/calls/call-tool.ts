@@ -39,7 +39,7 @@ import {
 } from './tool-answer.ts'
 import { failureOf, refusedByPolicy, renderFailure, type ToolFailure } from './tool-failure.ts'
 
-export type { OpaqueContent, ToolAnswer, ToolEnd } from './tool-answer.ts'
+export type { OpaqueContent, ToolAnswer } from './tool-answer.ts'
 
 export type ToolCallDeps = GovernanceDeps & PolicyDeps & RenewDeps
 
