@@ -109,15 +109,15 @@ async function bench(options: Options): Promise<void> {
   try {
     const scenarios = system.scenarios.filter(({ name }) => options.only.includes(name))
     const plan: MeasurePlan = { ...options, slot: slotOf(options) }
-    const { scenarios: figures, gatewayCalls } = await measure(system, scenarios, plan, tell)
+    const { scenarios: figures, gatewayCalls } = await measure(system, scenarios, plan, log)
     const wants = (section: string): boolean => options.only.includes(section)
-    const starts = wants(STARTS_SECTION) ? await measureStarts(system, tell) : null
-    const mcp = wants(MCP_SECTION) ? await measureMcp(system, tell) : null
-    const agents = wants(AGENTS_SECTION) ? await measureDispatch(system, options.rounds, tell) : null
-    tell('checking the ledger')
+    const starts = wants(STARTS_SECTION) ? await measureStarts(system, log) : null
+    const mcp = wants(MCP_SECTION) ? await measureMcp(system, log) : null
+    const agents = wants(AGENTS_SECTION) ? await measureDispatch(system, options.rounds, log) : null
+    log('checking the ledger')
     const ledger = await checkLedger(system, gatewayCalls)
     const ordinary = scenarios.find(({ aims }) => aims === 'whole')
-    if (ordinary) tell('counting round trips')
+    if (ordinary) log('counting round trips')
     const report: BenchReport = {
       conditions: conditionsOf(plan),
       scenarios: figures,
@@ -157,7 +157,7 @@ async function profile(options: Options): Promise<void> {
   const end = endOnSignal(system)
   try {
     for (const scenario of system.scenarios.filter(({ name }) => options.only.includes(name))) {
-      await profileScenario(system, scenario, plan, tell)
+      await profileScenario(system, scenario, plan, log)
     }
   } finally {
     await end()
@@ -176,7 +176,7 @@ function endOnSignal(system: BenchSystem): () => Promise<void> {
   }
 }
 
-function tell(line: string): void {
+function log(line: string): void {
   process.stderr.write(`bench: ${line}\n`)
 }
 

@@ -5,7 +5,7 @@ export type TargetName = 'direct' | 'bare' | 'portkey' | 'headgate'
 
 /** What one target did in one round; what a round leaves out is null. */
 export interface Sample {
-  /** With many connections. */
+  /** Calls with many connections. */
   busy: BusySample | null
   /** Milliseconds of each call with one connection. */
   calm: { totals: number[]; firstBytes: number[] } | null
@@ -25,10 +25,10 @@ export interface TargetFigures {
   cpuPerCall: number | null
   /** Milliseconds with one connection. */
   p50: number
-  /** Null with fewer calls than it takes for one to lie beyond. */
+  /** Null where the calls are too few for it. */
   p99: number | null
   firstByteP50: number
-  /** The same with many connections. */
+  /** First byte with many connections. */
   busyFirstByteP50: number
   /** Calls with one connection. */
   samples: number
@@ -41,12 +41,12 @@ export interface TargetFigures {
 export interface Comparison {
   cpuRatio: number
   throughputRatio: number
-  /** With one connection. */
+  /** Added at the median with one connection. */
   addedP50: number
-  /** Null where either has none. */
+  /** Null where either target has no p99. */
   addedP99: number | null
   addedFirstByte: number
-  /** With many connections. */
+  /** Added to the first byte with many connections. */
   addedBusyFirstByte: number
 }
 

@@ -58,7 +58,10 @@ export function targetsOf(system: BenchSystem): Target[] {
       ? []
       : [
           {
-            ...{ name: 'portkey' as const, port: portkey.port, pid: portkey.pid, defers: false },
+            name: 'portkey' as const,
+            port: portkey.port,
+            pid: portkey.pid,
+            defers: false,
             callOf: (scenario: Scenario) => portkeyCall(scenario, upstream),
           },
         ]),
@@ -69,14 +72,14 @@ export function targetsOf(system: BenchSystem): Target[] {
 /**
  * Measures every scenario: its targets are warmed up, then take turns for as many rounds as the plan has.
  *
- * @param tell called with a line on what is being done
+ * @param log called with a line on what is being done
  * @throws BenchFailure when a single call fails
  */
 export async function measure(
   system: BenchSystem,
   scenarios: Scenario[],
   plan: MeasurePlan,
-  tell: (line: string) => void,
+  log: (line: string) => void,
 ): Promise<Measurement> {
   const all = targetsOf(system)
   const meter = new Meter(plan)
@@ -87,7 +90,7 @@ export async function measure(
     const samples = new Map<TargetName, Sample[]>(targets.map(({ name }) => [name, []]))
     for (const target of targets) await meter.warmUp(target, scenario)
     for (let round = 1; round <= plan.rounds; round += 1) {
-      tell(`${scenario.title}: round ${round} of ${plan.rounds}`)
+      log(`${scenario.title}: round ${round} of ${plan.rounds}`)
       for (const target of targets) {
         samples.get(target.name)?.push(await meter.round(target, scenario, round === 1))
       }

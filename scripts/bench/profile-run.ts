@@ -16,16 +16,16 @@ export interface ProfilePlan {
   folder: string
 }
 
-type Tell = (line: string) => void
+type Log = (line: string) => void
 
 /** Records and prints the profile of one scenario. @throws BenchFailure when a call fails */
 export async function profileScenario(
   { gateway, bundle }: BenchSystem,
   scenario: Scenario,
   plan: ProfilePlan,
-  tell: Tell,
+  log: Log,
 ): Promise<void> {
-  tell(`profiling ${scenario.title}`)
+  log(`profiling ${scenario.title}`)
   const { port, pid } = gateway
   const { call } = scenario
   const connections = connectionsOf(scenario, plan.connections)
@@ -37,20 +37,20 @@ export async function profileScenario(
     calls = result.calls
     await untilIdle(pid, 1_300, 10_000)
   })
-  tellProfile(scenario, recorded, bundle, calls, plan, tell)
+  writeProfile(scenario, recorded, bundle, calls, plan, log)
 }
 
-function tellProfile(
+function writeProfile(
   { name, title }: { name: string; title: string },
   recorded: CpuProfile,
   bundle: string,
   calls: number,
   { folder }: ProfilePlan,
-  tell: Tell,
+  log: Log,
 ): void {
   const file = join(folder, `bench-${name}.cpuprofile`)
   mkdirSync(folder, { recursive: true })
   writeFileSync(file, JSON.stringify(recorded))
   console.log(`${renderProfile(title, summarize(recorded, join(bundle, 'gateway.js')), calls)}\n`)
-  tell(`wrote .headgate/bench-${name}.cpuprofile`)
+  log(`wrote .headgate/bench-${name}.cpuprofile`)
 }

@@ -59,7 +59,7 @@ async function debuggerUrl(port: number): Promise<string> {
   throw new StartError(`the inspector on port ${port} does not answer`)
 }
 
-/** As much of the inspector protocol as profiles need. */
+/** A client of the inspector protocol, with what profiles need. */
 class Inspector {
   readonly #socket: WebSocket
   readonly #waiting = new Map<

@@ -95,7 +95,7 @@ export function renderPortkey(scenarios: ScenarioFigures[]): string {
       rows,
     ),
     'Both over the bare proxy, in the same rounds and with the same connections. Ahead: less CPU and more calls a ' +
-      'second. Portkey is told by a header of each call where to send it; scenarios that it does not take are left out.',
+      'second. A header of each call gives Portkey the address; scenarios that it does not take are left out.',
   )
 }
 

@@ -13,7 +13,7 @@ export interface Call {
   ending: string
 }
 
-/** What the aims of a scenario are those of; null for one that has none. */
+/** Which aims a scenario has; null for none. */
 export type AimKind = 'whole' | 'stream' | null
 
 /** One kind of call that is measured. */
@@ -57,9 +57,9 @@ interface Plan {
   shards?: number
 }
 
-/** With its opening and closing events a streamed answer comes to about fifty events. */
+/** Text deltas of a streamed answer; with opening and closing events it has about fifty events. */
 export const DELTAS = 46
-/** As a quick model writes. */
+/** Milliseconds between two events of a quick model. */
 const PACE_MS = 2
 const SMALL_BYTES = 1024
 const MEDIUM_BYTES = 100 * 1024
@@ -162,7 +162,9 @@ function callOf(protocol: Protocol, plan: Plan, key: string): Call {
   const { upstream, stream = false, usage, bodyBytes = SMALL_BYTES } = plan
   const limit = protocol === 'responses' ? { max_output_tokens: 1024, store: false } : { max_tokens: 1024 }
   const members = {
-    ...{ model: MODELS[upstream], ...limit, temperature: 1 },
+    model: MODELS[upstream],
+    ...limit,
+    temperature: 1,
     ...(stream && { stream }),
     ...(usage && { stream_options: { include_usage: true } }),
   }

@@ -2,44 +2,39 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseConfiguration } from '../../src/env.ts'
+import { type StartedGateway, startGateway, WRANGLER_FILE } from '../../test/harness/start-gateway.ts'
 import { type Bundle, buildScripts, TOOLS_CONFIGURATION, toolsBundle } from '../build.ts'
 import { openDatabase } from '../database.ts'
-import { wantedProviders } from '../demo-catalogue.ts'
 import { organizationId } from '../demo-organizations.ts'
 import { Children } from '../local/children.ts'
 import { freePorts } from '../local/ports.ts'
-import { type StackPlan, type StandInName, stackCommands, stackUrls } from '../local/stack.ts'
-import { type RunningTools, startTools, TOOLS_RUNTIME } from '../local/tools.ts'
+import { TOOLS_RUNTIME } from '../local/tools.ts'
 import { type RunningWorkerd, startWorkerd, type WorkerdOptions } from '../local/workerd.ts'
 import { readRuntimeSettings } from '../local/wrangler-settings.ts'
-import { createLocalSecrets, type LocalSecrets } from '../local-secrets.ts'
-import { migrateDatabase } from '../migrate.ts'
-import { seedDatabase } from '../seed.ts'
-import { workerVariables } from '../worker-variables.ts'
 import { expectSuccess, prepareAnswers } from './answers.ts'
 import { type RunningPortkey, startPortkey } from './portkey.ts'
 import { allScenarios, type Scenario } from './scenarios.ts'
 import { prepareShards } from './shards.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
-
 /** No call of a bench may be refused: the limits are checked as always, only their numbers are out of reach. */
 const RATE_LIMIT = String(1_000_000_000)
 const CREDITS = 1_000_000_000_000
-/** A busy machine must not make the gateway go on without Redis, which would refuse calls and cost nothing. */
-const LIMITS_TIMEOUT_MS = String(10_000)
+const VARIABLES = {
+  ORGANIZATION_RATE_LIMIT: RATE_LIMIT,
+  USER_RATE_LIMIT: RATE_LIMIT,
+  // A busy machine must not make the gateway go on without Redis, which would refuse calls and cost nothing.
+  LIMITS_TIMEOUT_MS: String(10_000),
+}
 
 export interface BenchSystem {
   gateway: RunningWorkerd
   bare: RunningWorkerd
-  /** The script of tools. */
-  tools: RunningTools
   /** Null where it is not installed. */
   portkey: RunningPortkey | null
   /** Folder of the bundle that the gateway runs, source map included. */
   bundle: string
   scripts: { gateway: Bundle; tools: Bundle }
-  /** How each script is started, for starting it again elsewhere. */
+  /** How each script is started, for starting it once more beside the others. */
   runtimes: Record<'bare' | 'gateway' | 'tools', WorkerdOptions>
   /** URL of the model upstream, `http://127.0.0.1:<port>`. */
   upstream: string
@@ -68,68 +63,63 @@ export interface SystemOptions {
 export const STORAGE = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 
 /**
- * Builds the Worker and starts all that is measured: the stand-ins and both Workers, each a process of its own.
+ * Builds the Worker and starts all that is measured: the local system of the tests, a bare proxy, and Portkey on request,
+ * each a process of its own.
  *
  * @throws StartError when any of it does not start; nothing is left running then
  */
 export async function startSystem(options: SystemOptions): Promise<BenchSystem> {
-  const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-'))
-  const storage = mkdtempSync(join(STORAGE, 'headgate-bench-'))
-  const children = new Children(join(folder, 'logs'), (message) => {
-    console.error(`bench: ${message}`)
-  })
-  const workers: Stoppable[] = []
+  const folder = mkdtempSync(join(STORAGE, 'headgate-bench-'))
+  const cleanUps: Array<() => Promise<void>> = []
   const stop = async (): Promise<void> => {
-    await Promise.all(workers.splice(0).map((worker) => worker.stop()))
-    await children.stop()
-    for (const directory of [folder, storage]) rmSync(directory, { recursive: true, force: true })
+    await Promise.all(cleanUps.splice(0).map((cleanUp) => cleanUp()))
+    rmSync(folder, { recursive: true, force: true })
   }
   try {
-    const started = await start(folder, storage, children, workers, options)
-    return { ...started, stop }
+    return { ...(await start(folder, cleanUps, options)), stop }
   } catch (error) {
     await stop()
     throw error
   }
 }
 
-interface Stoppable {
-  stop(): Promise<void>
-}
-
 async function start(
   folder: string,
-  storage: string,
-  children: Children,
-  workers: Stoppable[],
+  cleanUps: Array<() => Promise<void>>,
   { inspectorPort, portkey: server }: SystemOptions,
 ): Promise<Omit<BenchSystem, 'stop'>> {
-  const secrets = createLocalSecrets()
-  const standIns = await startStandIns(children, secrets, join(storage, 'content'))
   const bundle = join(folder, 'bundle')
   const scripts = await buildScripts(bundle, inspectorPort === undefined ? {} : { minify: false })
-  const port = await freePort()
-  const variables = workerVariables(
-    { ORGANIZATION_RATE_LIMIT: RATE_LIMIT, USER_RATE_LIMIT: RATE_LIMIT, LIMITS_TIMEOUT_MS },
-    secrets,
-    { baseUrl: `http://127.0.0.1:${port}`, ...standIns },
-  )
-  const shardKeys = await fillDatabase(variables, secrets, standIns.modelUpstream)
-  const settings = readRuntimeSettings(join(ROOT, 'wrangler.toml'))
-  const own = <Server extends Stoppable>(server: Server): Server => {
-    workers.push(server)
-    return server
+  const measured = { storage: folder, ...(inspectorPort !== undefined && { inspectorPort }) }
+  const system = await startGateway({ bundleDirectory: bundle, variables: VARIABLES, measured })
+  cleanUps.push(system.stop)
+  const runtimes = runtimesOf(system, bundle)
+  const bare = await startWorkerd(runtimes.bare)
+  cleanUps.push(bare.stop)
+  const portkey = server === null ? null : await startOther(server, folder, cleanUps)
+  const shardKeys = await addShards(system.variables)
+  for (const slug of ['acme', 'other'] as const) await grantCredits(system, slug)
+  const { modelUpstream: upstream, redis, postgres } = system.standIns
+  return {
+    gateway: system.workerd,
+    bare,
+    portkey,
+    bundle,
+    scripts,
+    runtimes,
+    upstream,
+    redis,
+    postgres,
+    postgresPid: system.pids.postgres,
+    scenarios: await prepareAnswers(upstream, allScenarios(system.keys, shardKeys)),
+    variables: system.variables,
   }
-  const toolsSettings = { ...readRuntimeSettings(TOOLS_CONFIGURATION), bundleDirectory: bundle }
-  const tools = own(
-    await startTools({
-      ...toolsSettings,
-      port: await freePort(),
-      storageDirectory: join(storage, 'tools'),
-      logFile: join(folder, 'logs/tools.log'),
-    }),
-  )
-  const runtimes: BenchSystem['runtimes'] = {
+}
+
+function runtimesOf(system: StartedGateway, bundle: string): BenchSystem['runtimes'] {
+  const { variables, standIns, toolsUrl } = system
+  const settings = readRuntimeSettings(WRANGLER_FILE)
+  return {
     bare: {
       ...settings,
       bundleDirectory: join(import.meta.dirname, 'workers'),
@@ -143,86 +133,36 @@ async function start(
       bundleDirectory: bundle,
       bindings: variables,
       buckets: { CONTENT: standIns.contentStore },
-      services: { TOOLS: tools.url },
+      services: { TOOLS: toolsUrl },
     },
-    tools: { ...toolsSettings, ...TOOLS_RUNTIME, bundleDirectory: toolsBundle(bundle) },
+    tools: {
+      ...readRuntimeSettings(TOOLS_CONFIGURATION),
+      ...TOOLS_RUNTIME,
+      bundleDirectory: toolsBundle(bundle),
+    },
   }
-  const gateway = own(
-    await startWorkerd({
-      ...runtimes.gateway,
-      port,
-      storageDirectory: join(storage, 'objects'),
-      logFile: join(folder, 'logs/gateway.log'),
-      ...(inspectorPort !== undefined && { inspectorPort }),
-    }),
-  )
-  const bare = own(await startWorkerd({ ...runtimes.bare, logFile: join(folder, 'logs/bare-proxy.log') }))
-  const portkey = server === null ? null : await startPortkey(children, server, await freePort())
-  for (const slug of ['acme', 'other'] as const) await grantCredits(gateway.url, secrets.adminToken, slug)
-  const scenarios = await prepareAnswers(standIns.modelUpstream, allScenarios(secrets.keys, shardKeys))
-  const { modelUpstream: upstream, redis, postgres, postgresPid } = standIns
-  const running = { gateway, bare, tools, portkey, bundle, scripts, runtimes }
-  return { ...running, upstream, redis, postgres, postgresPid, scenarios, variables }
 }
 
-async function startStandIns(children: Children, secrets: LocalSecrets, content: string) {
-  const [postgres = 0, redis = 0, qstash = 0, modelUpstream = 0, contentStore = 0] = await freePorts(5)
-  const plan: StackPlan = {
-    postgres: { folder: 'memory' },
-    redis: { token: secrets.redisToken },
-    qstash: {
-      token: secrets.qstashToken,
-      currentSigningKey: secrets.qstashCurrentSigningKey,
-      nextSigningKey: secrets.qstashNextSigningKey,
-    },
-    // Recording and logging each call would be work that no real provider does on this machine.
-    modelUpstream: { record: false },
-    contentStore: { folder: content },
-    control: false,
-  }
-  const ports = { postgres, redis, qstash, modelUpstream, contentStore }
-  const commands = stackCommands(plan, ports)
-  // Everything is waited for, also after a failure, so that nothing starts behind the clean-up's back.
-  const outcomes = await Promise.allSettled(
-    Object.values(commands).map((command) => children.startStandIn(command)),
-  )
-  let postgresPid = 0
-  for (const outcome of outcomes) {
-    if (outcome.status === 'rejected') throw outcome.reason
-    if (outcome.value.child.name === commands.postgres?.name) postgresPid = outcome.value.child.pid
-  }
-  return { ...(stackUrls(plan, ports) as Record<StandInName, string>), postgresPid }
+async function startOther(
+  server: string,
+  folder: string,
+  cleanUps: Array<() => Promise<void>>,
+): Promise<RunningPortkey> {
+  const children = new Children(join(folder, 'logs'), (message) => console.error(`bench: ${message}`))
+  cleanUps.push(() => children.stop())
+  const [port = 0] = await freePorts(1)
+  return startPortkey(children, server, port)
 }
 
 /** @returns keys of many users by ledger shards */
-async function fillDatabase(
-  variables: Record<string, string>,
-  secrets: LocalSecrets,
-  upstream: string,
-): Promise<ReadonlyMap<number, string[]>> {
-  const configuration = parseConfiguration(variables)
-  const { DATABASE_URL, DATABASE_FETCH_ENDPOINT } = configuration
-  await migrateDatabase({ DATABASE_URL, DATABASE_FETCH_ENDPOINT })
-  await seedDatabase({
-    DATABASE_URL,
-    DATABASE_FETCH_ENDPOINT,
-    keyPeppers: configuration.KEY_PEPPERS,
-    vaultKeys: configuration.VAULT_KEYS,
-    keys: secrets.keys,
-    providers: wantedProviders({}, upstream),
-    disableOthers: true,
-  })
+async function addShards(variables: Record<string, string>): Promise<ReadonlyMap<number, string[]>> {
+  const { DATABASE_URL, DATABASE_FETCH_ENDPOINT, KEY_PEPPERS } = parseConfiguration(variables)
   const { database, close } = await openDatabase({ DATABASE_URL, DATABASE_FETCH_ENDPOINT })
-  return prepareShards(database, configuration.KEY_PEPPERS).finally(close)
+  return prepareShards(database, KEY_PEPPERS).finally(close)
 }
 
-async function freePort(): Promise<number> {
-  const [port = 0] = await freePorts(1)
-  return port
-}
-
-async function grantCredits(gateway: string, adminToken: string, slug: 'acme' | 'other'): Promise<void> {
-  const response = await fetch(`${gateway}/api/organizations/${organizationId(slug)}/credits`, {
+async function grantCredits({ baseUrl, adminToken }: StartedGateway, slug: 'acme' | 'other'): Promise<void> {
+  const response = await fetch(`${baseUrl}/api/organizations/${organizationId(slug)}/credits`, {
     method: 'POST',
     headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
     body: JSON.stringify({ amount: CREDITS, reason: 'bench' }),

@@ -25,7 +25,7 @@ function launchersOf(pid: number): number[] {
   return parent === undefined ? [pid] : [pid, ...launchersOf(parent)]
 }
 
-/** From proc(5) environ; false where there is no /proc. */
+/** Whether npm started a process, by its environment in proc(5); false where there is no /proc. */
 function hasVariableOfNpm(pid: number): boolean {
   try {
     const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')
@@ -35,7 +35,7 @@ function hasVariableOfNpm(pid: number): boolean {
   }
 }
 
-/** Field 4 of proc(5) stat; undefined where there is no /proc. */
+/** The parent's process id, field 4 of proc(5) stat; undefined where there is no /proc. */
 function parentOf(pid: number): number | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')

@@ -81,7 +81,7 @@ const SCHEDULE_WORKER = `(name = "schedule", worker = (
       bindings = [(name = "MAIN", service = "main")],
     )),`
 
-/** For pages, and for commands of the shell: a network that connects to no private address, whatever a name resolves to. */
+/** Binds the network for pages and commands of the shell: it connects to no private address, whatever a name resolves to. */
 const PUBLIC_WEB = '(name = "PUBLIC_WEB", service = "public-web")'
 
 /** The module of the bundle that holds the Worker. */

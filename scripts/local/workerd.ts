@@ -166,7 +166,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
 interface Launched {
   process: ChildProcess
   port: number
-  /** Of the Worker that calls the handler of scheduled events. */
+  /** Port of the Worker that calls the handler of scheduled events; null without such a Worker. */
   schedulePort: number | null
 }
 

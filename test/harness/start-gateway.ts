@@ -31,6 +31,11 @@ export interface GatewayOptions {
   postgresUrl?: string
   /** Another Worker than the gateway in the same system. */
   worker?: Pick<WorkerdOptions, 'entry' | 'durableObjects'>
+  /**
+   * For the bench: nothing is recorded, clocks cannot be moved and there are no triggers by time, which would be work.
+   * `storage`: folder for the data of objects. `inspectorPort`: as `WorkerdOptions` has it.
+   */
+  measured?: { storage: string; inspectorPort?: number }
 }
 
 /** What a test needs to know of a gateway; plain data, so that it can be handed to test processes. */
@@ -101,6 +106,7 @@ async function start(
   cleanUps: Array<() => Promise<void>>,
   stop: () => Promise<void>,
 ): Promise<StartedGateway> {
+  const { measured } = options
   const secrets = createLocalSecrets()
   const template = await migratedDatabase()
   const [
@@ -123,9 +129,9 @@ async function start(
       currentSigningKey: secrets.qstashCurrentSigningKey,
       nextSigningKey: secrets.qstashNextSigningKey,
     },
-    modelUpstream: { record: true },
-    contentStore: { folder: join(folder, 'content') },
-    control: true,
+    modelUpstream: { record: measured === undefined },
+    contentStore: { folder: join(measured?.storage ?? folder, 'content') },
+    control: measured === undefined,
   }
   const ports = { postgres, redis, qstash, modelUpstream, contentStore }
   const urls = stackUrls(plan, ports)
@@ -156,7 +162,9 @@ async function start(
     buckets: { CONTENT: urls.contentStore },
     services: { TOOLS: `http://127.0.0.1:${toolsPort}` },
     logFile: join(folder, 'logs/workerd.log'),
-    scheduled: options.worker === undefined,
+    scheduled: options.worker === undefined && measured === undefined,
+    ...(measured && { storageDirectory: join(measured.storage, 'objects') }),
+    ...(measured?.inspectorPort !== undefined && { inspectorPort: measured.inspectorPort }),
     ...readRuntimeSettings(WRANGLER_FILE),
     ...options.worker,
   })
@@ -165,6 +173,7 @@ async function start(
       bundleDirectory: options.bundleDirectory,
       port: toolsPort,
       logFile: join(folder, 'logs/tools.log'),
+      ...(measured && { storageDirectory: join(measured.storage, 'tools') }),
       ...readRuntimeSettings(TOOLS_WRANGLER_FILE),
     })
   const tools = options.worker ? Promise.resolve(null) : startOwnTools()

@@ -3,13 +3,13 @@ import { median } from '../statistics.ts'
 import type { BenchSystem } from '../system.ts'
 import { AgentWorld } from './world.ts'
 
-/** The same turns in one way. */
+/** Figures of turns that were made in one way. */
 export interface TurnFigures {
   /** Milliseconds of one turn among those of a sequence, one sequence at a time; median over sequences. */
   alone: number
-  /** With several sequences at a time. */
+  /** Turns of several sequences at a time, in a second. */
   turnsPerSecond: number
-  /** Of the processes for one turn, with several sequences at a time, in milliseconds. */
+  /** Processor time for one turn, with several sequences at a time, in milliseconds. */
   gatewayCpu: number
   postgresCpu: number
 }
@@ -18,9 +18,9 @@ export interface TurnFigures {
 export const AGENTS_SECTION = 'agents'
 
 export interface DispatchFigures {
-  /** As calls of `POST /v1/responses` by a client. */
+  /** Turns as calls of `POST /v1/responses` by a client. */
   direct: TurnFigures
-  /** As steps of runs. */
+  /** Turns as steps of runs. */
   runs: TurnFigures
   turnsOfRun: number
   sequences: number
@@ -43,9 +43,9 @@ const LIMIT_MS = 300_000
 export function measureDispatch(
   system: BenchSystem,
   rounds: number,
-  tell: (line: string) => void,
+  log: (line: string) => void,
 ): Promise<DispatchFigures> {
-  tell('agents: turns')
+  log('agents: turns')
   return AgentWorld.open(system, (world) => measureWays(system, world, rounds))
 }
 

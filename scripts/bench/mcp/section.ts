@@ -13,7 +13,7 @@ export interface McpRow {
   /** Milliseconds. */
   p50: number
   p99: number
-  /** Of the gateway for one request, in microseconds; null for requests that do not meet it. */
+  /** CPU of the gateway for one request, in microseconds; null for requests that do not meet it. */
   cpu: number | null
   bytes: number
   requests: number
@@ -34,15 +34,15 @@ const QUIET_MS = 1_300
 const IDLE_LIMIT_MS = 10_000
 
 /** Measures lists and calls of the MCP gateway, each beside the same request to its upstream. It takes about half a minute. */
-export async function measureMcp(system: BenchSystem, tell: (line: string) => void): Promise<McpFigures> {
+export async function measureMcp(system: BenchSystem, log: (line: string) => void): Promise<McpFigures> {
   const world = await prepareMcp(system, TOOLS)
-  tell('mcp: lists')
+  log('mcp: lists')
   const list = [
     await rowOf(system, 'upstream itself, whole list', false, LISTS, () => world.direct('tools/list')),
     await rowOf(system, 'gateway, first page of 200', true, LISTS, () => world.gateway('tools/list')),
     await rowOf(system, 'gateway, all pages', true, LISTS / 6, () => allPages(world)),
   ]
-  tell('mcp: calls')
+  log('mcp: calls')
   const input = { text: 'hello' }
   const call = [
     await rowOf(system, 'upstream itself', false, CALLS, () =>

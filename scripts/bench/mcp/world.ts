@@ -5,7 +5,7 @@ import type { BenchSystem } from '../system.ts'
 export interface McpWorld {
   /** Sends a request of the modern era to the server itself. @returns the answer. */
   direct(method: string, params?: object): Promise<string>
-  /** The same through the gateway. */
+  /** Sends the same request through the gateway. */
   gateway(method: string, params?: object): Promise<string>
   toolName(tool: string): string
 }

@@ -9,7 +9,7 @@ import { execute } from './workspace-call.ts'
 /** The name of this section for `--only`. */
 export const STARTS_SECTION = 'starts'
 
-/** From the start of the runtime's process to the first answer of a script. */
+/** Time and CPU from the start of the runtime's process to the first answer of a script. */
 export interface ColdStart {
   /** Median, in milliseconds. */
   milliseconds: number
@@ -36,9 +36,9 @@ const STARTS = 7
  */
 export async function measureStarts(
   { runtimes, scripts }: Pick<BenchSystem, 'runtimes' | 'scripts'>,
-  tell: (line: string) => void,
+  log: (line: string) => void,
 ): Promise<StartFigures> {
-  tell('starts of the scripts')
+  log('starts of the scripts')
   const health: FirstCall = (url) => get(`${url}/health`)
   const kinds: Record<keyof ColdStarts, { runtime: WorkerdOptions; first: FirstCall }> = {
     bare: { runtime: runtimes.bare, first: (url) => get(`${url}/v1/models`) },

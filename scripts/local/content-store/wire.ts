@@ -47,7 +47,7 @@ const UNSUPPORTED = [
   'ssec',
 ]
 
-/** As much as the keys of the largest delete have. */
+/** Bytes of an operation: the keys of the largest delete fit. */
 const METADATA_LIMIT = 4 * 1024 * 1024
 
 const KEY_LIMIT = 1_024

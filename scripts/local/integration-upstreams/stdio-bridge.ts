@@ -20,7 +20,7 @@ export class StdioBridge {
   readonly #command: readonly string[]
   readonly #environment: NodeJS.ProcessEnv
   #child: ChildProcessWithoutNullStreams | null = null
-  /** By the id that the server sees: clients choose the same ones. */
+  /** Waiting calls by the id that the server gets: clients choose equal ids. */
   readonly #waiting = new Map<number, (answer: Message) => void>()
   #next = 1
 

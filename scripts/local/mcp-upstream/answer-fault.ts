@@ -10,7 +10,7 @@ const EVENTS = {
 }
 
 /**
- * Answers as a fault says.
+ * Answers with a fault.
  * @param id of the request, in place of `$ID` in a body. @returns false where the server then answers as it should.
  */
 export async function answerFault(

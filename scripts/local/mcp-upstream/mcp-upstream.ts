@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { sendJson } from '../loopback-server.ts'
 import { answerFault } from './answer-fault.ts'
 import { type ScriptedServer, type ServerRequest, scriptedServer } from './scripted-server.ts'
 
@@ -159,13 +160,4 @@ function sendMessage(script: ScriptedServer, response: ServerResponse, status: n
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   response.end(`event: message\ndata: ${JSON.stringify(message)}\n\n`)
-}
-
-function sendJson(response: ServerResponse, status: number, body: unknown): void {
-  const text = JSON.stringify(body)
-  response.writeHead(status, {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(text),
-  })
-  response.end(text)
 }

@@ -41,7 +41,7 @@ export const scriptedServer = z.strictObject({
   results: z.record(z.string(), z.unknown()).default({}),
   /** A header that requests must have, else 401. */
   requires: z.strictObject({ header: z.string(), value: z.string() }).optional(),
-  /** By method, such as `tools/list`; `*` for every one. */
+  /** Faults by the method that they answer, such as `tools/list`; `*` stands for every method. */
   faults: z.record(z.string(), fault).default({}),
 })
 

@@ -13,7 +13,7 @@ export interface OfferedTool {
 export type ToolChoice = { mode: 'auto' | 'none' | 'required' } | { mode: 'named'; name: string }
 
 /** What the answer depends on, in neither vendor's words. */
-export interface Turn {
+export interface PlanRequest {
   /** Text of the last message when a user wrote it, else empty. */
   userText: string
   /** Text of the last message of the user that has one: what a tool result belongs to. */
@@ -50,13 +50,13 @@ const echoLimit = 400
  * - else lines from the tool result, if the user's text instructs them ("one line for each of `tickets`: `title`"), or a
  *   sentence that quotes the tool result or the user
  */
-export function planAnswer(turn: Turn): AnswerPlan {
+export function planAnswer(turn: PlanRequest): AnswerPlan {
   const calls = planCalls(turn)
   if (calls.length > 0) return { text: '', calls }
   return { text: planText(turn), calls: [] }
 }
 
-function planCalls(turn: Turn): PlannedCall[] {
+function planCalls(turn: PlanRequest): PlannedCall[] {
   const { choice } = turn
   const first = turn.tools[0]
   if (first === undefined || choice.mode === 'none') return []
@@ -101,7 +101,7 @@ function callOf(tool: OfferedTool): PlannedCall {
   return { name: tool.name, kind: tool.kind, input }
 }
 
-function planText(turn: Turn): string {
+function planText(turn: PlanRequest): string {
   if (turn.format.type === 'json_schema') {
     return JSON.stringify(scriptedVerdict(turn.userText) ?? exampleFromSchema(turn.format.schema))
   }

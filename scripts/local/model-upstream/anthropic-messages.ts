@@ -1,4 +1,4 @@
-import { fitText, planAnswer, splitIntoPieces, type Turn } from './answer-plan.ts'
+import { fitText, type PlanRequest, planAnswer, splitIntoPieces } from './answer-plan.ts'
 import {
   type AnswerBlock,
   type BuiltMessage,
@@ -46,7 +46,7 @@ export function countMessageTokens(body: JsonRecord): Reply {
   return jsonReply('messages', 200, `{"input_tokens":${measureMessagesInput(body, false).input}}`)
 }
 
-function readTurn(body: JsonRecord): Turn {
+function readTurn(body: JsonRecord): PlanRequest {
   const messages = toList(body.messages).map(toRecord)
   const last = toRecord(messages.findLast(({ role }) => role !== 'system'))
   const texts = messages.filter(({ role }) => role === 'user').map(({ content }) => lastText(content))
@@ -71,18 +71,18 @@ function lastText(content: unknown): string {
 }
 
 /** Only client tools: server tools such as `web_search_20250305` have no schema and run upstream. */
-function readTool(tool: unknown): Turn['tools'] {
+function readTool(tool: unknown): PlanRequest['tools'] {
   const { name, input_schema: schema } = toRecord(tool)
   return typeof name === 'string' && schema !== undefined ? [{ name, kind: 'function', schema }] : []
 }
 
-function readChoice({ type, name }: JsonRecord): Turn['choice'] {
+function readChoice({ type, name }: JsonRecord): PlanRequest['choice'] {
   if (type === 'none') return { mode: 'none' }
   if (type === 'any') return { mode: 'required' }
   return type === 'tool' ? { mode: 'named', name: toText(name) } : { mode: 'auto' }
 }
 
-function readFormat(format: JsonRecord, system: unknown): Turn['format'] {
+function readFormat(format: JsonRecord, system: unknown): PlanRequest['format'] {
   if (format.type === 'json_schema') return { type: 'json_schema', schema: format.schema }
   return instructedFormat(system)
 }

@@ -1,4 +1,4 @@
-import type { Turn } from './answer-plan.ts'
+import type { PlanRequest } from './answer-plan.ts'
 import { isRecord, type JsonRecord, toList, toRecord, toText } from './json-value.ts'
 
 /** A sentence that requests JSON. Prompts that only mention JSON, such as those of coding agents, request nothing. */
@@ -10,7 +10,7 @@ const requestsJson =
  * defines it.
  * @param system a text or a list of texts and blocks of text
  */
-export function instructedFormat(system: unknown): Turn['format'] {
+export function instructedFormat(system: unknown): PlanRequest['format'] {
   const text = typeof system === 'string' ? system : toList(system).map(textOf).join('\n')
   if (!requestsJson.test(text)) return { type: 'text' }
   const schema = schemaAtTheEnd(text)

@@ -2,9 +2,9 @@ import {
   type AnswerPlan,
   fitText,
   type PlannedCall,
+  type PlanRequest,
   planAnswer,
   splitIntoPieces,
-  type Turn,
 } from './answer-plan.ts'
 import { type ChatUsage, chatUsageJson, createChatFrames, roleDelta, streamEnd } from './chat-frames.ts'
 import { nextIdentifier, nowInSeconds } from './identifiers.ts'
@@ -31,7 +31,7 @@ const reasoningTokensOfEffort: Record<string, number> = {
   xhigh: 128,
 }
 
-interface ChatAnswer {
+interface PlannedAnswer {
   pieces: string[]
   calls: (PlannedCall & { id: string })[]
   finishReason: string
@@ -51,7 +51,7 @@ export function answerChat(body: JsonRecord, traits: ModelTraits): Reply {
   return body.stream === true ? streamAnswer(body, answer) : wholeAnswer(body, answer)
 }
 
-function readTurn(body: JsonRecord): Turn {
+function readTurn(body: JsonRecord): PlanRequest {
   const messages = toList(body.messages).map(toRecord)
   const last = toRecord(messages.at(-1))
   const instructions = messages.filter(({ role }) => role === 'system' || role === 'developer')
@@ -66,7 +66,7 @@ function readTurn(body: JsonRecord): Turn {
   }
 }
 
-function readTool(tool: unknown): Turn['tools'] {
+function readTool(tool: unknown): PlanRequest['tools'] {
   const record = toRecord(tool)
   const kind = record.type === 'custom' ? 'custom' : 'function'
   const definition = toRecord(record[kind])
@@ -74,7 +74,7 @@ function readTool(tool: unknown): Turn['tools'] {
   return [{ name: definition.name, kind, schema: definition.parameters }]
 }
 
-function readChoice(choice: unknown): Turn['choice'] {
+function readChoice(choice: unknown): PlanRequest['choice'] {
   if (choice === 'none' || choice === 'required') return { mode: choice }
   const record = toRecord(choice)
   if (record.type === 'allowed_tools') {
@@ -84,7 +84,7 @@ function readChoice(choice: unknown): Turn['choice'] {
   return typeof named === 'string' ? { mode: 'named', name: named } : { mode: 'auto' }
 }
 
-function readFormat(format: JsonRecord, instructions: JsonRecord[]): Turn['format'] {
+function readFormat(format: JsonRecord, instructions: JsonRecord[]): PlanRequest['format'] {
   if (format.type === 'json_schema') {
     return { type: 'json_schema', schema: toRecord(format.json_schema).schema }
   }
@@ -92,7 +92,12 @@ function readFormat(format: JsonRecord, instructions: JsonRecord[]): Turn['forma
   return instructedFormat(instructions.map(({ content }) => contentText(content)))
 }
 
-function finishAnswer(body: JsonRecord, plan: AnswerPlan, turn: Turn, traits: ModelTraits): ChatAnswer {
+function finishAnswer(
+  body: JsonRecord,
+  plan: AnswerPlan,
+  turn: PlanRequest,
+  traits: ModelTraits,
+): PlannedAnswer {
   const effort = toText(body.reasoning_effort, traits.reasoning ? 'medium' : 'none')
   const reasoning = reasoningTokensOfEffort[effort] ?? 0
   const maximum =
@@ -118,14 +123,14 @@ function finishAnswer(body: JsonRecord, plan: AnswerPlan, turn: Turn, traits: Mo
   }
 }
 
-function finishReason(plan: AnswerPlan, turn: Turn, end: string): string {
+function finishReason(plan: AnswerPlan, turn: PlanRequest, end: string): string {
   if (plan.calls.length === 0) return end === 'length' ? 'length' : 'stop'
   // A call forced by name ends with `stop`, not `tool_calls`.
   // https://platform.openai.com/docs/guides/structured-outputs (handling edge cases)
   return turn.choice.mode === 'named' ? 'stop' : 'tool_calls'
 }
 
-function wholeAnswer(body: JsonRecord, answer: ChatAnswer): Reply {
+function wholeAnswer(body: JsonRecord, answer: PlannedAnswer): Reply {
   const choices = Array.from({ length: answer.choices }, (_, index) => ({
     index,
     message: {
@@ -145,13 +150,13 @@ function wholeAnswer(body: JsonRecord, answer: ChatAnswer): Reply {
   return jsonReply('chat', 200, json)
 }
 
-function wholeCall(call: ChatAnswer['calls'][number]): JsonRecord {
+function wholeCall(call: PlannedAnswer['calls'][number]): JsonRecord {
   if (call.kind === 'custom')
     return { id: call.id, type: 'custom', custom: { name: call.name, input: call.input } }
   return { id: call.id, type: 'function', function: { name: call.name, arguments: call.input } }
 }
 
-function streamAnswer(body: JsonRecord, answer: ChatAnswer): Reply {
+function streamAnswer(body: JsonRecord, answer: PlannedAnswer): Reply {
   const includeUsage = toRecord(body.stream_options).include_usage === true
   const frames = createChatFrames(toText(body.model), includeUsage)
   const output: string[] = []
@@ -177,7 +182,7 @@ function streamAnswer(body: JsonRecord, answer: ChatAnswer): Reply {
 }
 
 /** The first fragment carries identity with empty input; the later ones only input and the call's index. */
-function callDeltas(call: ChatAnswer['calls'][number], index: number): string[] {
+function callDeltas(call: PlannedAnswer['calls'][number], index: number): string[] {
   const member = call.kind === 'custom' ? 'custom' : 'function'
   const input = call.kind === 'custom' ? 'input' : 'arguments'
   const first = { index, id: call.id, type: call.kind, [member]: { name: call.name, [input]: '' } }

@@ -18,8 +18,14 @@ const countedMembers = ['input', 'instructions', 'tools', 'text'] as const
 /** https://platform.openai.com/docs/api-reference/responses/input-tokens */
 const knownMembers = new Set([
   ...countedMembers,
-  ...['model', 'conversation', 'previous_response_id', 'parallel_tool_calls', 'personality'],
-  ...['reasoning', 'tool_choice', 'truncation'],
+  'model',
+  'conversation',
+  'previous_response_id',
+  'parallel_tool_calls',
+  'personality',
+  'reasoning',
+  'tool_choice',
+  'truncation',
 ])
 
 const itemTypes = [

@@ -8,7 +8,7 @@ await runAsProcess(
   { data: { type: 'string' }, template: { type: 'string' }, 'database-url': { type: 'string' } },
   (values, port) => {
     const { data, template } = values
-    // By environment it stands on no command line, which every process of the machine can read.
+    // The environment hides it from other processes, which can read every command line.
     const databaseUrl = values['database-url'] ?? process.env.REAL_DATABASE_URL
     if (typeof data === 'string' && typeof databaseUrl === 'string') {
       throw new OptionError('--data and --database-url exclude each other')

@@ -160,7 +160,7 @@ export class Broker {
 
   #forgetOldDeduplication(now: number): void {
     for (const [id, { until }] of this.#deduplication.entries()) {
-      // In order of age, so the first that still holds ends the search.
+      // Entries are ordered by age: the first valid one ends the search.
       if (until > now) return
       this.#deduplication.delete(id)
     }

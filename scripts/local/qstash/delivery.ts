@@ -26,7 +26,7 @@ const HOP_HEADERS = new Set([
 ])
 
 /**
- * Sends a message to its destination once. Not `fetch`: it follows redirects unless told otherwise and gives up
+ * Sends a message to its destination once. Not `fetch`: it follows redirects by default and gives up
  * on headers after five minutes, and QStash does neither.
  *
  * @param message what to send; its timeout covers the whole answer

@@ -2,7 +2,7 @@ import { splitIntoPieces } from '../answer-plan.ts'
 import type { ScriptRequest } from '../script-request.ts'
 import type { Step } from '../script-steps.ts'
 import { type ChatAnswer, chatAnswer, textDeltas } from './chat-answer.ts'
-import { deliver } from './delivery.ts'
+import { sendAnswer } from './delivery.ts'
 import { type MessageAnswer, messageAnswer, textBlock } from './message-answer.ts'
 
 export type AnswerScript = (request: ScriptRequest) => Iterable<Step>
@@ -16,12 +16,12 @@ export function answerScript(
   messages: (request: ScriptRequest) => MessageAnswer,
 ): AnswerScript {
   return (request) => {
-    if (request.dialect === 'messages') return deliver(request, messageAnswer(request, messages(request)))
-    return deliver(request, chatAnswer(request, chat(request)))
+    if (request.dialect === 'messages') return sendAnswer(request, messageAnswer(request, messages(request)))
+    return sendAnswer(request, chatAnswer(request, chat(request)))
   }
 }
 
-/** As `answerScript`, but a conversation that ends with tool results is answered in text that quotes them. */
+/** Makes a script like `answerScript` does; a conversation that ends with tool results is answered in text that quotes them. */
 export function toolScript(
   chat: (request: ScriptRequest) => ChatAnswer,
   messages: (request: ScriptRequest) => MessageAnswer,

@@ -2,7 +2,7 @@ import { type ChatUsage, chatUsageJson, createChatFrames, streamEnd } from '../c
 import { nowInSeconds } from '../identifiers.ts'
 import type { JsonRecord } from '../json-value.ts'
 import type { ScriptRequest } from '../script-request.ts'
-import type { RichAnswer } from './delivery.ts'
+import type { AnswerForms } from './delivery.ts'
 
 export interface ChatAnswer {
   /** The deltas after the one that carries the role. */
@@ -25,7 +25,7 @@ export interface ChatAnswer {
 }
 
 /** Builds an answer of chat completions, streamed and whole, under one id. */
-export function chatAnswer(request: ScriptRequest, answer: ChatAnswer): RichAnswer {
+export function chatAnswer(request: ScriptRequest, answer: ChatAnswer): AnswerForms {
   const {
     finish = 'stop',
     choiceMembers = {},

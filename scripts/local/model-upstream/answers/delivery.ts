@@ -3,7 +3,7 @@ import type { ScriptRequest } from '../script-request.ts'
 import type { Step } from '../script-steps.ts'
 
 /** One answer in both forms. */
-export interface RichAnswer {
+export interface AnswerForms {
   /** The frames of the stream; the last one is its end. */
   frames: string[]
   /** JSON text of the whole answer. */
@@ -11,7 +11,7 @@ export interface RichAnswer {
 }
 
 /** Sends an answer in the requested form, whole or streamed. */
-export function* deliver(request: ScriptRequest, answer: RichAnswer): Iterable<Step> {
+export function* sendAnswer(request: ScriptRequest, answer: AnswerForms): Iterable<Step> {
   if (request.stream) {
     yield { status: 200, headers: streamHeaders(request.dialect) }
     yield { sse: answer.frames }

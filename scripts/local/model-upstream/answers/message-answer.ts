@@ -14,7 +14,7 @@ import {
 } from '../message-frames.ts'
 import type { ScriptRequest } from '../script-request.ts'
 import { issueSignature } from '../signatures.ts'
-import type { RichAnswer } from './delivery.ts'
+import type { AnswerForms } from './delivery.ts'
 
 /** A block of an answer: as it stands in a whole message, and as it begins and grows in a stream. */
 export interface AnswerBlock {
@@ -35,14 +35,14 @@ export interface MessageAnswer {
 type CountedAnswer = MessageAnswer & { usage: MessagesUsage }
 
 /** An answer of the messages protocol under one id, in both forms. */
-export interface BuiltMessage extends RichAnswer {
+export interface BuiltMessage extends AnswerForms {
   id: string
   /** The blocks as they stand in the whole message. */
   content: JsonRecord[]
 }
 
 /** The answer of a script, with the thinking that the request needs. */
-export function messageAnswer(request: ScriptRequest, answer: MessageAnswer): RichAnswer {
+export function messageAnswer(request: ScriptRequest, answer: MessageAnswer): AnswerForms {
   const content = withThinking(request, answer.content)
   return buildMessage(request.model, { ...answer, content, usage: usageOf(request, answer) })
 }

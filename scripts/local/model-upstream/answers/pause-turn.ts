@@ -7,7 +7,7 @@ import { issueSignature } from '../signatures.ts'
 import { badRequest } from '../vendor-errors.ts'
 import { sayText } from './answer-script.ts'
 import { citedClaim, searchResultBlock } from './citation-answers.ts'
-import { deliver } from './delivery.ts'
+import { sendAnswer } from './delivery.ts'
 import {
   type AnswerBlock,
   messageAnswer,
@@ -50,7 +50,7 @@ function partAnswer(request: ScriptRequest, parts: AnswerBlock[][], done: number
     stopReason: last ? 'end_turn' : 'pause_turn',
     usage: { searches: last ? 0 : 1 },
   })
-  return deliver(request, answer)
+  return sendAnswer(request, answer)
 }
 
 /** Each part but the last ends with a search whose result begins the next one. */

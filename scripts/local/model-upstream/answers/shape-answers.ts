@@ -3,7 +3,7 @@ import type { ScriptRequest } from '../script-request.ts'
 import type { Step } from '../script-steps.ts'
 import { type AnswerScript, answerScript } from './answer-script.ts'
 import { type ChatAnswer, chatAnswer, textDeltas } from './chat-answer.ts'
-import { deliver } from './delivery.ts'
+import { sendAnswer } from './delivery.ts'
 import { messageAnswer, textBlock, wholeBlock } from './message-answer.ts'
 
 const text = 'This answer has an unusual shape.'
@@ -35,7 +35,7 @@ function unknownParts(request: ScriptRequest): Iterable<Step> {
   if (request.dialect !== 'messages') {
     const delta = { content: null, vendor_part: { kind: 'unknown' } }
     const answer = { deltas: [delta, ...textDeltas(pieces)], message: { content: text, vendor_part: {} } }
-    return deliver(request, chatAnswer(request, answer))
+    return sendAnswer(request, chatAnswer(request, answer))
   }
   const first = textBlock(text)
   const deltas = [{ type: 'vendor_delta', value: 1 }, ...first.deltas]
@@ -46,7 +46,7 @@ function unknownParts(request: ScriptRequest): Iterable<Step> {
   const answer = messageAnswer(request, { content: [block, { ...first, deltas }] })
   const [start = '', ...rest] = answer.frames
   const event = 'event: vendor_event\ndata: {"type":"vendor_event","index":0}\n\n'
-  return deliver(request, { ...answer, frames: [start, event, ...rest] })
+  return sendAnswer(request, { ...answer, frames: [start, event, ...rest] })
 }
 
 /** Scripts about the form of chunks, by name. What exists in chat completions alone is a plain answer on messages. */

@@ -3,7 +3,7 @@ import type { ScriptRequest } from '../script-request.ts'
 import type { Step } from '../script-steps.ts'
 import { type AnswerScript, answerScript } from './answer-script.ts'
 import { type ChatAnswer, chatAnswer, textDeltas } from './chat-answer.ts'
-import { deliver } from './delivery.ts'
+import { sendAnswer } from './delivery.ts'
 import { type MessageAnswer, messageAnswer, textBlock } from './message-answer.ts'
 
 const text = 'Every token of this answer is counted.'
@@ -11,7 +11,7 @@ const text = 'Every token of this answer is counted.'
 const textAnswer: ChatAnswer = { deltas: textDeltas(splitIntoPieces(text)), message: { content: text } }
 const spoke: MessageAnswer = { content: [textBlock(text)] }
 
-/** The same usage in both protocols: 550 tokens in, of which 400 were read from the cache and 50 written to it. */
+/** One usage in the terms of both protocols: 550 tokens in, of which 400 were read from the cache and 50 written to it. */
 const full = {
   messages: { input: 100, created5m: 20, created1h: 30, read: 400, output: 50, thinking: 15 },
   chat: { prompt: 550, cached: 400, cacheWrite: 50, completion: 50, reasoning: 15 },
@@ -20,10 +20,10 @@ const full = {
 /** A script of messages whose usage is changed wherever it stands; chat has its own answer. */
 function changed(chat: ChatAnswer, change: (text: string, type: string) => string): AnswerScript {
   return (request: ScriptRequest): Iterable<Step> => {
-    if (request.dialect !== 'messages') return deliver(request, chatAnswer(request, chat))
+    if (request.dialect !== 'messages') return sendAnswer(request, chatAnswer(request, chat))
     const { frames, body } = messageAnswer(request, { ...spoke, usage: full.messages })
     const typeOf = (frame: string) => /^event: (\w+)/.exec(frame)?.[1] ?? ''
-    return deliver(request, {
+    return sendAnswer(request, {
       frames: frames.map((frame) => change(frame, typeOf(frame))),
       body: change(body, 'message'),
     })

@@ -2,7 +2,7 @@ import { type JsonRecord, toList, toNumber, toRecord, toText } from '../json-val
 import type { ModelTraits } from '../model-traits.ts'
 import { isIssued, isIssuedRedactedData } from '../signatures.ts'
 import { type Fault, firstFault } from './fault.ts'
-import { type PlacedBlock, placeOf, type Turn, turnsOf } from './messages-turns.ts'
+import { type MessageTurn, type PlacedBlock, placeOf, turnsOf } from './messages-turns.ts'
 
 const guide = 'https://docs.claude.com/en/docs/build-with-claude/extended-thinking'
 
@@ -66,7 +66,7 @@ function exclusionFault(body: JsonRecord): Fault | undefined {
 
 const isThought = ({ type }: PlacedBlock): boolean => type === 'thinking' || type === 'redacted_thinking'
 
-function blocksFault(turn: Turn): Fault | undefined {
+function blocksFault(turn: MessageTurn): Fault | undefined {
   const [first] = turn.blocks
   const last = turn.blocks.at(-1)
   if (first !== undefined && !isThought(first) && turn.blocks.some(isThought)) {

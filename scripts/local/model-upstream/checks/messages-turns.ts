@@ -11,7 +11,7 @@ export interface PlacedBlock {
 }
 
 /** Consecutive messages of one role are one turn; instructions of role `system` are none. */
-export interface Turn {
+export interface MessageTurn {
   role: string
   blocks: PlacedBlock[]
   /** Number of the first message. */
@@ -19,8 +19,8 @@ export interface Turn {
 }
 
 /** The turns of a message list; a text is one block. */
-export function turnsOf(messages: unknown[]): Turn[] {
-  const turns: Turn[] = []
+export function turnsOf(messages: unknown[]): MessageTurn[] {
+  const turns: MessageTurn[] = []
   for (const [message, value] of messages.entries()) {
     const { role, content } = toRecord(value)
     if (role === 'system') continue
@@ -93,7 +93,7 @@ function roleFault(role: string, { type, message }: PlacedBlock): Fault | undefi
   return undefined
 }
 
-function repeatedUseFault(turns: Turn[]): Fault | undefined {
+function repeatedUseFault(turns: MessageTurn[]): Fault | undefined {
   const seen = new Set<unknown>()
   return firstFault(
     turns.flatMap((turn) => turn.blocks),
@@ -107,7 +107,7 @@ function repeatedUseFault(turns: Turn[]): Fault | undefined {
 }
 
 /** Every call is answered once, by results that begin the next turn, and there is no result without a call. */
-function resultsFault(previous: Turn | undefined, turn: Turn): Fault | undefined {
+function resultsFault(previous: MessageTurn | undefined, turn: MessageTurn): Fault | undefined {
   const calls = idsOf(previous?.blocks ?? [], 'tool_use', 'id')
   const results = turn.blocks.filter((placed) => placed.type === 'tool_result')
   const stray = results.find(({ block }) => !calls.includes(toText(block.tool_use_id)))
@@ -137,7 +137,7 @@ function unansweredFault(message: number, ids: string[]): Fault {
   }
 }
 
-function lastTurnFault(turns: Turn[]): Fault | undefined {
+function lastTurnFault(turns: MessageTurn[]): Fault | undefined {
   const last = turns.at(-1)
   if (last === undefined || last.role !== 'assistant') return undefined
   const calls = idsOf(last.blocks, 'tool_use', 'id')
@@ -145,7 +145,7 @@ function lastTurnFault(turns: Turn[]): Fault | undefined {
 }
 
 /** A server's tool has its result behind it in the same turn, unless the turn has been paused in between. */
-function serverToolFault(turn: Turn, isLast: boolean): Fault | undefined {
+function serverToolFault(turn: MessageTurn, isLast: boolean): Fault | undefined {
   const open = new Map<string, PlacedBlock>()
   for (const placed of turn.blocks) {
     const { type, block } = placed

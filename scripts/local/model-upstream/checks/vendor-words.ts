@@ -32,7 +32,7 @@ function wordIssue(issue: Issue, body: unknown): WordedIssue[] {
   return [{ path, extra: undefined, message: `${place}: ${reasonOf(issue, valueAt(path, body))}` }]
 }
 
-/** Of a union the issue of the alternative that was meant, below the place of the union. */
+/** Replaces the issue of a union by that of the alternative that was meant, at its place below the union. */
 function narrow(issue: Issue, body: unknown): Issue {
   if (issue.code !== 'invalid_union' || issue.errors.length === 0) return issue
   const meant = valueAt([...issue.path, 'type'], body)
