@@ -3,6 +3,8 @@ import type * as z from 'zod'
 import { ApiError, invalidRequest, notFound } from '../lib/api-error.ts'
 import { redactEncoded } from '../lib/log.ts'
 import { issueReason, type SchemaIssue } from '../lib/schema-issues.ts'
+import { isConnectionId } from '../wire/connections.ts'
+import type { AppContext } from './context.ts'
 
 /** Checks a JSON body. @throws ApiError `invalid_request` naming every member that does not fit, and why. */
 export const jsonBody = <Schema extends z.ZodType>(schema: Schema) =>
@@ -22,6 +24,13 @@ export const query = <Schema extends z.ZodType>(schema: Schema) =>
 
 /** The error for an unknown id. Redacted, because the text can be a key that was pasted in the wrong place. */
 export const unknownId = (entity: string, text: string) => notFound(entity, redactEncoded(text.slice(0, 100)))
+
+/** The id of a connection in a path. @throws ApiError not_found for a text that is none. */
+export function connectionId(context: AppContext): string {
+  const text = context.req.param('connectionId') ?? ''
+  if (!isConnectionId(text)) throw unknownId('Connection', text)
+  return text
+}
 
 /** The error for a part of a request that does not fit, naming every member and why. */
 export function explain(issues: readonly SchemaIssue[], sent: unknown, whole: string): ApiError {

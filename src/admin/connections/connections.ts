@@ -7,6 +7,7 @@ import { hintOf, type StoredCredential, sealCredential } from '../../integration
 import { type Administration, changeRights, conflict } from '../../ledger/changes/audited-change.ts'
 import { ApiError, invalidRequest, notFound } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
+import { redactEncoded } from '../../lib/log.ts'
 import type { StaticCredential } from '../../wire/connections.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { readGroup } from '../groups.ts'
@@ -20,12 +21,12 @@ import {
   deleteShare,
   insertConnection,
   type Permission,
-  selectConnection,
   selectConnections,
   selectIntegration,
   updateConnection,
   upsertShare,
 } from './connections.store.ts'
+import { administrator, type Manager, managedConnection } from './manager.ts'
 
 export type { ConnectionRow } from './connections.store.ts'
 
@@ -74,11 +75,8 @@ export const listConnections = (
 ): Promise<Page<ConnectionRow>> => selectConnections(administration, filter, page)
 
 /** @throws ApiError not_found for a connection of another organization, too. */
-export async function readConnection(administration: Administration, id: string): Promise<ConnectionRow> {
-  const row = await selectConnection(administration, id)
-  if (row === null) throw notFound('Connection', id)
-  return row
-}
+export const readConnection = (administration: Administration, id: string): Promise<ConnectionRow> =>
+  managedConnection(administrator(administration), id)
 
 interface GivenChanges {
   displayName?: string | undefined
@@ -128,15 +126,12 @@ export async function changeConnection(
 }
 
 /**
- * Deletes a connection with its credential, shares and preferences, at its broker first.
- * @throws ApiError not_found; upstream while the broker does not answer: nothing is deleted then.
+ * Deletes a connection with its credential, shares and preferences, for everybody and at its broker first.
+ * @throws ApiError as `managedConnection`; upstream while the broker does not answer: nothing is deleted then.
  */
-export async function removeConnection(
-  administration: Administration,
-  deps: BrokerDeps,
-  id: string,
-): Promise<void> {
-  const before = await readConnection(administration, id)
+export async function removeConnection(manager: Manager, deps: BrokerDeps, id: string): Promise<void> {
+  const { administration } = manager
+  const before = await managedConnection(manager, id)
   const { slug, ownerUserId } = before
   const connection = await brokeredConnection(administration, before)
   if (connection) await asApiError(() => BROKERS[connection.row.broker].revoke(deps, connection))
@@ -158,14 +153,21 @@ async function brokeredConnection(
   return row && integration && { organizationId, id, integration, row }
 }
 
-/** Shares a connection with a group, or changes the permission. @throws ApiError not_found for either. */
+/**
+ * Shares a connection with a group, or changes the permission. A member shares with groups of its own.
+ * @throws ApiError as `managedConnection`; not_found for the group.
+ */
 export async function shareConnection(
-  administration: Administration,
+  manager: Manager,
   id: string,
   groupId: string,
   permission: Permission,
 ): Promise<ConnectionRow> {
-  await readConnection(administration, id)
+  const { administration, member } = manager
+  await managedConnection(manager, id)
+  if (member !== null && !member.groupIds.includes(groupId)) {
+    throw notFound('Group', redactEncoded(groupId.slice(0, 100)))
+  }
   await readGroup(administration, groupId)
   const detail = { group_id: groupId, permission }
   await changeRights(
@@ -176,13 +178,14 @@ export async function shareConnection(
   return readConnection(administration, id)
 }
 
-/** Ends a share. Repeating it changes nothing. @throws ApiError not_found for either. */
+/** Ends a share with any group. Repeating it changes nothing. @throws ApiError as `shareConnection`. */
 export async function unshareConnection(
-  administration: Administration,
+  manager: Manager,
   id: string,
   groupId: string,
 ): Promise<ConnectionRow> {
-  await readConnection(administration, id)
+  const { administration } = manager
+  await managedConnection(manager, id)
   await readGroup(administration, groupId)
   const detail = { group_id: groupId }
   await changeRights(

@@ -1,23 +1,19 @@
 import { Hono } from 'hono'
+import { startConnect } from '../../admin/connections/connect/start-connect.ts'
+import { removeConnection, shareConnection, unshareConnection } from '../../admin/connections/connections.ts'
 import { setDefaultConnection } from '../../admin/connections/default-connection.ts'
-import {
-  disconnect,
-  endShare,
-  type Managing,
-  reconnect,
-  shareWithOwnGroup,
-} from '../../admin/connections/own-connections.ts'
+import type { Manager } from '../../admin/connections/manager.ts'
 import {
   type PreferredConnection,
   visibleConnections,
 } from '../../integrations/connections/visible-connections.ts'
-import { defaultSetting, isConnectionId, shareReplacement } from '../../wire/connections.ts'
+import { defaultSetting, shareReplacement } from '../../wire/connections.ts'
 import { isUuid } from '../../wire/management-fields.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { readJson } from '../json-request.ts'
 import { ownChange } from '../own-change.ts'
 import { ownOrigin } from '../own-origin.ts'
-import { unknownId } from '../validated-request.ts'
+import { connectionId, unknownId } from '../validated-request.ts'
 
 const CONNECTIONS = '/v1/integrations/connections'
 const SHARE = `${CONNECTIONS}/:connectionId/shares/:groupId` as const
@@ -43,35 +39,40 @@ export const connectionRoutes = new Hono<AppEnv>()
     return context.json({ data: connections.map(presentConnection) })
   })
   .post(`${CONNECTIONS}/:integrationId/default`, async (context) => {
-    const { connection_id: connectionId } = await readJson(context, defaultSetting)
+    const { connection_id: chosen } = await readJson(context, defaultSetting)
     const { principal } = context.var.rights
     const slug = context.req.param('integrationId')
-    return context.json(await setDefaultConnection(ownChange(context), principal, slug, connectionId))
+    return context.json(await setDefaultConnection(ownChange(context), principal, slug, chosen))
   })
   .post(`${CONNECTIONS}/:connectionId/connect`, async (context) => {
-    const { url, expiresAt } = await reconnect(managing(context), context.var.deps, ownOrigin(context))
+    const id = connectionId(context)
+    const { url, expiresAt } = await startConnect(ownManager(context), context.var.deps, id, {
+      origin: ownOrigin(context),
+    })
     context.header('cache-control', 'no-store')
     return context.json({ url, expires_at: expiresAt }, 201)
   })
   .delete(`${CONNECTIONS}/:connectionId`, async (context) => {
-    await disconnect(managing(context), context.var.deps)
-    return context.json({ id: context.req.param('connectionId'), deleted: true })
+    const id = connectionId(context)
+    await removeConnection(ownManager(context), context.var.deps, id)
+    return context.json({ id, deleted: true })
   })
   .put(SHARE, async (context) => {
     const { permission } = await readJson(context, shareReplacement)
-    const groupId = context.req.param('groupId').toLowerCase()
-    return context.json(presentShares(await shareWithOwnGroup(managing(context), groupId, permission)))
+    const [id, groupId] = [connectionId(context), context.req.param('groupId').toLowerCase()]
+    return context.json(presentShares(await shareConnection(ownManager(context), id, groupId, permission)))
   })
   .delete(SHARE, async (context) => {
     const groupId = context.req.param('groupId').toLowerCase()
     if (!isUuid(groupId)) throw unknownId('Group', groupId)
-    return context.json(presentShares(await endShare(managing(context), groupId)))
+    const id = connectionId(context)
+    return context.json(presentShares(await unshareConnection(ownManager(context), id, groupId)))
   })
 
 const presentShares = ({ id, shares }: { id: string; shares: unknown }) => ({ id, shares })
 
-function managing(context: AppContext): Managing {
-  const connectionId = context.req.param('connectionId') ?? ''
-  if (!isConnectionId(connectionId)) throw unknownId('Connection', connectionId)
-  return { administration: ownChange(context), principal: context.var.rights.principal, connectionId }
-}
+/** The caller, which manages what is its own or shared with it to be managed. */
+const ownManager = (context: AppContext): Manager => ({
+  administration: ownChange(context),
+  member: context.var.rights.principal,
+})

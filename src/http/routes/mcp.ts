@@ -144,8 +144,11 @@ function mcpDeps(context: AppContext): McpDeps {
     ...deps,
     usableModels: (principal) => usableModels(deps, principal),
     setDefaultConnection: (...choice) => setDefaultConnection(change(), ...choice),
-    connectAccount: (principal, integration) =>
-      connectOwnAccount(change(), deps, { principal, integration, origin: ownOrigin(context) }),
+    connectAccount: (member, integration) =>
+      connectOwnAccount({ administration: change(), member }, deps, {
+        integration,
+        origin: ownOrigin(context),
+      }),
     agents: agentOperations(deps, change),
   }
 }

@@ -8,13 +8,10 @@ import {
 import { exchangeCode, TokenRefused } from '../../../integrations/brokers/local/oauth-tokens.ts'
 import { sealCredential } from '../../../integrations/vault/stored-credential.ts'
 import type { Administration } from '../../../ledger/changes/audited-change.ts'
-import { changeRights, conflict } from '../../../ledger/changes/audited-change.ts'
 import { ApiError } from '../../../lib/api-error.ts'
 import { seal, secretsEqual, sha256Hex, unseal } from '../../../lib/crypto.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
-import { readMember } from '../../members.ts'
-import { selectConnection, updateConnection } from '../connections.store.ts'
-import { isManagedBy } from '../managed-by.ts'
+import { completeConnect } from './complete-connect.ts'
 import {
   type ConnectSession,
   endSession,
@@ -189,29 +186,15 @@ function isExpectedIssuer({ server }: AuthorizationState, iss: string | undefine
   return iss === server.issuer
 }
 
-/** Stores the credential, unless the connection was changed meanwhile. */
-async function storeConnected(
+/** Stores the credential. @throws ApiError as `completeConnect`. */
+function storeConnected(
   administration: Administration,
-  { connectionId, userId, slug }: ConnectSession,
+  session: ConnectSession,
   credential: Parameters<typeof sealCredential>[2],
 ): Promise<void> {
   const { organizationId, vaultRing } = administration
-  const before = await selectConnection(administration, connectionId)
-  if (before === null) throw conflict('The connection was removed meanwhile.')
-  if (before.ownerUserId !== null && !isManagedBy(before, await readMember(administration, userId))) {
-    throw conflict('The connection is no longer managed by this user.')
-  }
+  const { connectionId } = session
   const { sealed, vaultKeyId } = sealCredential(vaultRing, { organizationId, connectionId }, credential)
   const columns = { sealedCredential: sealed, vaultKeyId, hint: null }
-  const detail = { user_id: userId, integration: slug }
-  await changeRights(
-    administration,
-    { action: 'connection.connected', resource: `connections/${connectionId}`, detail },
-    async () => {
-      const changes = { status: 'active' as const, credential: columns }
-      const updated = await updateConnection(administration, connectionId, before, changes)
-      if (updated.result.length === 0) throw conflict('The connection was changed meanwhile.')
-      return updated
-    },
-  )
+  return completeConnect(administration, session, { credential: columns })
 }

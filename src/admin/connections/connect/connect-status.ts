@@ -1,8 +1,9 @@
 import type { BrokerDeps } from '../../../integrations/brokers/broker.ts'
 import { BROKERS } from '../../../integrations/brokers/brokers.ts'
-import { type Administration, changeRights, conflict } from '../../../ledger/changes/audited-change.ts'
-import { type ConnectionRow, selectConnection, updateConnection } from '../connections.store.ts'
+import type { Administration } from '../../../ledger/changes/audited-change.ts'
+import type { ConnectionRow } from '../connections.store.ts'
 import { asApiError } from '../connections.ts'
+import { completeConnect, mayComplete } from './complete-connect.ts'
 import { type ConnectSession, endSession, selectLastSession } from './connect-sessions.store.ts'
 
 /** The last attempt to connect the account of a connection, as it can be polled. */
@@ -26,37 +27,26 @@ export async function connectStatus(
   const { database, organizationId, clock } = administration
   const session = await selectLastSession(database, organizationId, connection.id)
   if (session === null) return null
-  if (session.status === 'pending' && (await completeAtBroker(administration, deps, connection, session))) {
-    return { status: 'completed', failure: null, expiresAt: session.expiresAt }
+  const { expiresAt } = session
+  if (session.status === 'pending') {
+    const ended = await endAtBroker(administration, deps, connection, session)
+    if (ended !== null) return { ...ended, expiresAt }
   }
-  const isOver = session.status === 'pending' && session.expiresAt.getTime() <= clock()
-  return {
-    status: isOver ? 'expired' : session.status,
-    failure: session.failure,
-    expiresAt: session.expiresAt,
-  }
+  const isOver = session.status === 'pending' && expiresAt.getTime() <= clock()
+  return { status: isOver ? 'expired' : session.status, failure: session.failure, expiresAt }
 }
 
-async function completeAtBroker(
+/** Ends a session that the person has finished at the broker; null for one that is not finished. */
+async function endAtBroker(
   administration: Administration,
   deps: BrokerDeps,
-  { id, broker }: ConnectionRow,
+  { broker }: ConnectionRow,
   session: ConnectSession,
-): Promise<boolean> {
+): Promise<Pick<ConnectStatus, 'status' | 'failure'> | null> {
   const finished = await asApiError(() => BROKERS[broker].finishedConnect(deps, session.id, session.slug))
-  if (finished === null) return false
-  const detail = { user_id: session.userId, integration: session.slug }
-  await changeRights(
-    administration,
-    { action: 'connection.connected', resource: `connections/${id}`, detail },
-    async () => {
-      const before = await selectConnection(administration, id)
-      const changes = { status: 'active' as const, ...finished }
-      const updated = before && (await updateConnection(administration, id, before, changes))
-      if (!updated || updated.result.length === 0) throw conflict('The connection was changed meanwhile.')
-      return updated
-    },
-  )
-  await endSession(administration.database, session, null)
-  return true
+  if (finished === null) return null
+  const failure = (await mayComplete(administration, session)) ? null : 'not_stored'
+  if (failure === null) await completeConnect(administration, session, finished)
+  await endSession(administration.database, session, failure)
+  return { status: failure === null ? 'completed' : 'failed', failure }
 }

@@ -7,8 +7,8 @@ import { seal, sha256Hex } from '../../../lib/crypto.ts'
 import { randomBase62 } from '../../../lib/ids.ts'
 import { readMember } from '../../members.ts'
 import { type ConnectionRow, selectClientSecret, selectIntegration } from '../connections.store.ts'
-import { asApiError, readConnection } from '../connections.ts'
-import { isManagedBy } from '../managed-by.ts'
+import { asApiError } from '../connections.ts'
+import { type Manager, managedConnection, mayConnect } from '../manager.ts'
 import { insertSession } from './connect-sessions.store.ts'
 
 /** Binds the state of a session to it. */
@@ -17,19 +17,24 @@ export const sessionContext = (organizationId: string, sessionId: string) =>
 
 /**
  * Begins to connect the account of a connection: a link for the person whose account it is. A new link ends the one before.
- * @param userId that may finish it: for a connection of a user its owner, whom null stands for, or somebody that manages it.
- * @param origin of this gateway, as browsers reach it.
- * @throws ApiError not_found; invalid_request for a user that may not, or none; unprocessable for an integration whose
- * accounts cannot be connected so; upstream while a server does not answer.
+ * Members connect accounts of their own.
+ * @param userId that may finish the link of an administrator: for a connection of a user its owner, whom null stands for, or a
+ *   member that manages it. @param origin of this gateway, as browsers reach it.
+ * @throws ApiError as `managedConnection`; invalid_request for a user that may not, or none; unprocessable for an integration
+ *   whose accounts cannot be connected so, and to a member for a revoked connection; upstream while a server does not answer.
  */
 export async function startConnect(
-  administration: Administration,
+  manager: Manager,
   deps: BrokerDeps,
   connectionId: string,
-  { userId, origin }: { userId: string | null; origin: string },
+  { userId = null, origin }: { userId?: string | null; origin: string },
 ): Promise<{ url: string; expiresAt: Date }> {
-  const connection = await readConnection(administration, connectionId)
-  const person = await personOf(administration, connection, userId)
+  const { administration, member } = manager
+  const connection = await managedConnection(manager, connectionId)
+  if (member !== null && connection.status === 'revoked') {
+    throw conflict('An administrator has revoked the connection.')
+  }
+  const person = await personOf(administration, connection, member?.userId ?? userId)
   const integration = await selectIntegration(administration, connection.slug)
   if (integration === null) throw conflict('The integration of the connection was removed.')
   const secret = randomBase62(43)
@@ -69,13 +74,13 @@ async function personOf(
       'user_id: is required for a connection of the organization: who connects the account.',
     )
   }
-  const member = await readMember(administration, person)
-  if (ownerUserId !== null && !isManagedBy(connection, member)) {
+  const { disabledAt } = await readMember(administration, person)
+  if (!(await mayConnect(administration, connection, person))) {
     throw invalidRequest(
       'user_id: only its owner, or a member of a group that manages it, connects its account.',
     )
   }
-  if (member.disabledAt !== null) throw conflict('The user is disabled, and cannot connect an account.')
+  if (disabledAt !== null) throw conflict('The user is disabled, and cannot connect an account.')
   return person
 }
 

@@ -11,19 +11,19 @@ import {
   shareConnection,
   unshareConnection,
 } from '../../../admin/connections/connections.ts'
+import { administrator } from '../../../admin/connections/manager.ts'
 import {
   connectionCreation,
   connectionListQuery,
   connectionUpdate,
   connectStart,
-  isConnectionId,
   shareReplacement,
 } from '../../../wire/connections.ts'
 import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppContext, AppEnv } from '../../context.ts'
+import type { AppEnv } from '../../context.ts'
 import { ownOrigin } from '../../own-origin.ts'
-import { jsonBody, query, unknownId } from '../../validated-request.ts'
+import { connectionId, jsonBody, query } from '../../validated-request.ts'
 import { administrationOf, pageRequest, pathId } from './request.ts'
 
 const CONNECTIONS = '/organizations/:organizationId/connections'
@@ -66,7 +66,7 @@ export const connectionManagementRoutes = new Hono<AppEnv>()
   })
   .get(CONNECTION, query(noQuery), async (context) => {
     const administration = administrationOf(context)
-    const id = connectionParameter(context)
+    const id = connectionId(context)
     const connect = await connectStatus(
       administration,
       context.var.deps,
@@ -81,16 +81,16 @@ export const connectionManagementRoutes = new Hono<AppEnv>()
   .post(CONNECT, query(noQuery), jsonBody(connectStart), async (context) => {
     const { user_id: userId = null } = context.req.valid('json')
     const { url, expiresAt } = await startConnect(
-      administrationOf(context),
+      administrator(administrationOf(context)),
       context.var.deps,
-      connectionParameter(context),
+      connectionId(context),
       { userId, origin: ownOrigin(context) },
     )
     context.header('cache-control', 'no-store')
     return context.json({ url, expires_at: expiresAt }, 201)
   })
   .put(CONNECTION, query(noQuery), jsonBody(connectionUpdate), async (context) => {
-    const id = connectionParameter(context)
+    const id = connectionId(context)
     const given = context.req.valid('json')
     const { display_name: displayName, user_id: ownerUserId, credential, status } = given
     const changes = { displayName, ownerUserId, credential, status }
@@ -99,22 +99,20 @@ export const connectionManagementRoutes = new Hono<AppEnv>()
     )
   })
   .delete(CONNECTION, query(noQuery), async (context) => {
-    const id = connectionParameter(context)
-    await removeConnection(administrationOf(context), context.var.deps, id)
+    const id = connectionId(context)
+    await removeConnection(administrator(administrationOf(context)), context.var.deps, id)
     return context.json({ id, deleted: true })
   })
   .put(SHARE, query(noQuery), jsonBody(shareReplacement), async (context) => {
-    const [id, groupId] = [connectionParameter(context), pathId(context, 'Group')]
+    const [id, groupId] = [connectionId(context), pathId(context, 'Group')]
     const { permission } = context.req.valid('json')
-    return context.json(present(await shareConnection(administrationOf(context), id, groupId, permission)))
+    return context.json(
+      present(await shareConnection(administrator(administrationOf(context)), id, groupId, permission)),
+    )
   })
   .delete(SHARE, query(noQuery), async (context) => {
-    const [id, groupId] = [connectionParameter(context), pathId(context, 'Group')]
-    return context.json(present(await unshareConnection(administrationOf(context), id, groupId)))
+    const [id, groupId] = [connectionId(context), pathId(context, 'Group')]
+    return context.json(
+      present(await unshareConnection(administrator(administrationOf(context)), id, groupId)),
+    )
   })
-
-function connectionParameter(context: AppContext): string {
-  const text = context.req.param('connectionId') ?? ''
-  if (!isConnectionId(text)) throw unknownId('Connection', text)
-  return text
-}
