@@ -5,12 +5,20 @@
 
 import type { Principal } from '../identity/principal.ts'
 import { type CallOpening, type CallOutcome, outcomeOf } from '../ledger/audit-record.ts'
-import type { Admission, CallProgress, CallToAdmit, LedgerOf, RateLimit } from '../ledger/contract.ts'
+import {
+  type Admission,
+  type CallProgress,
+  type CallToAdmit,
+  type LedgerOf,
+  type RateLimit,
+  SETTLED_CALL,
+} from '../ledger/contract.ts'
 import type { LearnedEpochs } from '../ledger/epochs/known-epochs.ts'
 import { shardOf } from '../ledger/shards/shards.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { Clock } from '../lib/clock.ts'
 import { counted } from '../lib/counted.ts'
+import { newId } from '../lib/ids.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { type CallTarget, modelIdOf, toolOf } from './target.ts'
 
@@ -70,10 +78,13 @@ const NO_CREDITS_RETRY_SECONDS = 60
 export async function admit(deps: GovernanceDeps, request: CallRequest): Promise<Opened | Refused | Stale> {
   const { rights, reserve, leaseMilliseconds, estimate, creditsLeft = reserve } = request
   if (reserve > creditsLeft) return refuse(deps, request, taskLimitReached(request, creditsLeft), request)
-  const opening = openingOf(request.identity, rights.principal, request.target)
-  const admission = await deps
-    .ledgerOf(opening.organizationId, opening.shard)
-    .admit({ opening, reserve, leaseMilliseconds, estimate, ...countedOf(rights, request.counted) })
+  const { opening, admission } = await openCall(deps, {
+    opening: openingOf(request.identity, rights.principal, request.target),
+    reserve,
+    leaseMilliseconds,
+    estimate,
+    ...countedOf(rights, request.counted),
+  })
   if (admission.kind === 'admitted') return { ...admission, call: { opening, reserve } }
   if (admission.kind === 'stale') return admission
   const refused: Refused =
@@ -82,6 +93,25 @@ export async function admit(deps: GovernanceDeps, request: CallRequest): Promise
       : { kind: 'refused', error: notEnoughCredits(admission, request.advice) }
   await recordRefusal(deps, opening, refusalOutcome(opening, deps.clock(), refused.error))
   return refused
+}
+
+/**
+ * Opens a call in the ledger. Its holder may have opened it before it died, and come back after the lease, when the ledger has
+ * settled it: then this is another call, with an id of its own.
+ */
+async function openCall(
+  { ledgerOf }: GovernanceDeps,
+  call: CallToAdmit,
+): Promise<{ opening: CallOpening; admission: Admission }> {
+  const { opening } = call
+  const ledger = ledgerOf(opening.organizationId, opening.shard)
+  try {
+    return { opening, admission: await ledger.admit(call) }
+  } catch (error) {
+    if (!(error instanceof Error) || error.message !== SETTLED_CALL) throw error
+    const another = { ...opening, callId: newId('call') }
+    return { opening: another, admission: await ledger.admit({ ...call, opening: another }) }
+  }
 }
 
 /**

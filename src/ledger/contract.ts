@@ -9,7 +9,7 @@ import type { LedgerChain } from './records/chain.ts'
 export interface LedgerClient {
   /**
    * Opens the call, or refuses it, in a commit with other calls of the isolate.
-   * @throws if it cannot be stored, or a call with this id was settled: refuse the call.
+   * @throws if it cannot be stored: refuse the call; `SETTLED_CALL` for one with the id of a call that was settled.
    */
   admit(call: CallToAdmit): Promise<Admission>
   /** Whether a call would pass the epochs and the limits now. Counts nothing and opens nothing. */
@@ -103,7 +103,10 @@ export interface CreditGrant {
   change: AuditedChange
 }
 
-/** Message of the RangeError for a repeated grant with another amount: an error from an object keeps only its message. */
+/** Message of the RangeError for a settled call that is opened again: an error from an object keeps only its message. */
+export const SETTLED_CALL = 'a call with this id was settled'
+
+/** Message of the RangeError for a repeated grant with another amount. */
 export const OTHER_GRANT = 'this grant was made with another amount'
 
 /** Micro-credits. `available` = `balance` - `reserved`. */

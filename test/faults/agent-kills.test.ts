@@ -23,7 +23,7 @@ import { expectSeenIn, type Reading, read, replay } from './support/response-rea
 
 // The whole runtime is killed while runs are in every phase of a turn. Nothing helps them but QStash, which repeats its message.
 
-const KILLS = Number(process.env.AGENT_KILL_RUNS || 20)
+const KILLS = Number(process.env.AGENT_KILL_RUNS || 40)
 const SEED = Number(process.env.AGENT_SEED || Date.now() % 1_000_000)
 /** The model answers at last. Longer than a test waits, so that only a repeated request gets an answer. */
 const NEVER_MS = 300_000

@@ -17,6 +17,7 @@ import {
   type CreditGrant,
   OTHER_GRANT,
   type Refusal,
+  SETTLED_CALL,
 } from '../contract.ts'
 import type { KnownEpochs, LearnedEpochs } from '../epochs/known-epochs.ts'
 import type { ChainIdentity } from '../records/chain.ts'
@@ -206,7 +207,7 @@ export class LedgerAccount {
     const { recent, open, epochs, windows } = this.log.memory
     const id = calls.ids[index] as string
     const outcome = calls.outcomes[index] ?? null
-    if (recent.has(id) && outcome === null) throw new RangeError('a call with this id was settled')
+    if (recent.has(id) && outcome === null) throw new RangeError(SETTLED_CALL)
     if (recent.has(id)) return null
     const cost = calls.costs[index] as number
     const known = open.find(id)

@@ -112,6 +112,8 @@ export interface CallRecord {
   modelId: string | null
   tool?: string
   cost: number
+  /** Micro-credits. */
+  reserved: number
   provenance: string | null
   flags: string[]
 }
@@ -156,7 +158,12 @@ export async function expectPaidOnce(
     const executed = steps.flatMap(({ effects }) => effects.filter((effect) => added.includes(effect))).length
     expect(tools.length, about).toBeGreaterThanOrEqual(executed)
     for (const { cost } of tools) expect([0, TOOL_PRICE], about).toContain(cost)
-    const paid = own.reduce((sum, { cost }) => sum + cost, 0)
+    // A call that its lease has settled costs what the ledger knew then. A response that comes back later counts what it had
+    // emitted by its end, which is within the reservation.
+    const paid = own.reduce(
+      (sum, { cost, flags, reserved }) => sum + (flags.includes('settled_by_alarm') ? reserved : cost),
+      0,
+    )
     expect(
       rows.reduce((sum, row) => sum + row.cost + (row.verdict_cost ?? 0), 0),
       about,

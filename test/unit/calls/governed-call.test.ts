@@ -65,6 +65,17 @@ describe('admit', () => {
     ])
   })
 
+  it.each(['its lease', 'its holder'])('opens another call for one that %s has settled', async (by) => {
+    await admit(deps, asking())
+    if (by === 'its lease') ledger.lapse(identity.callId)
+    else await ledger.close(identity.callId, outcomeOf(identity, 0, { status: 200 }))
+    const again = await admit(deps, asking())
+    const callId = expect.stringMatching(/^call_/)
+    expect(again).toMatchObject({ kind: 'admitted', call: { opening: { ...identity, callId } } })
+    expect(ledger.opened.map(({ opening }) => opening.callId)).toEqual([identity.callId, callId])
+    expect(ledger.opened[1]?.opening.callId).not.toBe(identity.callId)
+  })
+
   it('names no model for a target that is none, and for none', async () => {
     const integration = { kind: 'integration', id: 'i_t', slug: 'i', tool: 't', connectionId: null } as const
     await admit(deps, called('a', { target: integration }))

@@ -1,11 +1,12 @@
 import type { GovernedCall } from '../../../src/calls/governed-call.ts'
 import type { CallOpening, CallOutcome } from '../../../src/ledger/audit-record.ts'
-import type {
-  Admission,
-  CallProgress,
-  CallToAdmit,
-  LedgerClient,
-  LedgerOf,
+import {
+  type Admission,
+  type CallProgress,
+  type CallToAdmit,
+  type LedgerClient,
+  type LedgerOf,
+  SETTLED_CALL,
 } from '../../../src/ledger/contract.ts'
 
 type Counted = Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'>
@@ -33,6 +34,7 @@ export class MemoryLedger implements Pick<LedgerClient, 'admit' | 'check' | 'clo
   readonly closed: Array<{ callId: string; outcome: CallOutcome }> = []
   readonly recorded: Array<{ opening: CallOpening; outcome: CallOutcome }> = []
   readonly extended: Array<{ callId: string; leaseMilliseconds: number; progress: CallProgress | null }> = []
+  readonly #settled = new Set<string>()
   readonly #open = new Map<string, CallToAdmit>()
   readonly #counts = new Map<string, number>()
 
@@ -41,6 +43,7 @@ export class MemoryLedger implements Pick<LedgerClient, 'admit' | 'check' | 'clo
   async admit(call: CallToAdmit): Promise<Admission> {
     this.#reach()
     const { callId } = call.opening
+    if (this.#settled.has(callId)) throw new RangeError(SETTLED_CALL)
     if (this.#isKnown(callId)) return { kind: 'admitted' }
     const refusal = this.#staleOf(call) ?? this.#limitedOf(call)
     if (refusal) return refusal
@@ -74,6 +77,7 @@ export class MemoryLedger implements Pick<LedgerClient, 'admit' | 'check' | 'clo
     const call = this.#open.get(callId)
     if (!call) return
     this.#open.delete(callId)
+    this.#settled.add(callId)
     this.available += call.reserve - outcome.cost
     this.closed.push({ callId, outcome })
   }
@@ -90,6 +94,7 @@ export class MemoryLedger implements Pick<LedgerClient, 'admit' | 'check' | 'clo
 
   /** Settles an open call as the alarm does when its lease runs out. */
   lapse(callId: string): void {
+    this.#settled.add(callId)
     this.#open.delete(callId)
   }
 
