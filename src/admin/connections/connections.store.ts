@@ -201,7 +201,7 @@ const joinActiveSet = (
     )
     .onConflictDoNothing()
 
-interface ConnectionChanges {
+export interface ConnectionChanges {
   displayName?: string | undefined
   ownerUserId?: string | null | undefined
   status?: ConnectionStatus | undefined
