@@ -15,10 +15,10 @@ import {
   variantsTable,
   weakKindsTable,
 } from './bench-dlp/quality.ts'
-import { adversarialTable, requestTable, throughputTable } from './bench-dlp/speed.ts'
+import { requestTable, throughputTable } from './bench-dlp/speed.ts'
 import { findLeaks, holdBackTable, type LeakReport, leakLines, spelledSamples } from './bench-dlp/streams.ts'
 
-const SECTIONS = ['quality', 'faker', 'variants', 'speed', 'streams', 'adversarial'] as const
+const SECTIONS = ['quality', 'faker', 'variants', 'speed', 'streams'] as const
 type Section = (typeof SECTIONS)[number]
 
 const USAGE = `npm run bench:dlp -- [options]
@@ -86,7 +86,7 @@ function quality({ size, lookAlikes, seed, examples: most }: Options): void {
   show('Taken for something else', mistakenTable(measured, corpus))
   if (most > 0) show('Examples', examples(measured, most))
   const after = measureQuality(detector, namedAfterSamples(size, seed))
-  show('Values that only a name tells, which follows them', qualityTable(after))
+  show('Values that only a name identifies, which follows them', qualityTable(after))
 }
 
 function faker({ size, lookAlikes, seed, examples: most }: Options): void {
@@ -128,14 +128,7 @@ function showLeaks(title: string, report: LeakReport, most: number): void {
 
 const detector = detectorOf(fullProfile())
 
-const RUN: Record<Section, (options: Options) => void> = {
-  quality,
-  faker,
-  variants,
-  speed,
-  streams,
-  adversarial: () => show('Adversarial texts', adversarialTable()),
-}
+const RUN: Record<Section, (options: Options) => void> = { quality, faker, variants, speed, streams }
 
 function main(): void {
   const options = readOptions()

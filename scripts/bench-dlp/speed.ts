@@ -1,13 +1,11 @@
-import { ADVERSARIAL_TEXTS } from '../../test/dlp/adversarial-texts.ts'
 import { valuesOf } from '../../test/dlp/corpus/corpus.ts'
 import { SeededRandom } from '../../test/dlp/corpus/seeded-random.ts'
 import { LABEL_TYPES } from '../../test/dlp/corpus/values.ts'
 import type { BoundDetector } from '../../test/dlp/engine-under-test.ts'
-import { detectorOf, fullProfile } from '../../test/dlp/engine-under-test.ts'
 import { ORDINARY_TEXTS } from '../../test/dlp/ordinary-texts.ts'
 import { evenLengths, passThrough } from '../../test/dlp/stream-measures.ts'
 import { leastTime } from '../../test/dlp/timing.ts'
-import { milliseconds, table } from './table.ts'
+import { table } from './table.ts'
 
 /** How fast texts are looked through, in megabytes (10^6 bytes) of UTF-8 and milliseconds of one processor's time. */
 
@@ -72,40 +70,4 @@ function timesOf(detector: BoundDetector, texts: readonly string[]): string[] {
     sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0
   const mean = times.reduce((sum, time) => sum + time, 0) / times.length
   return [mean, at(0.5), at(0.99), at(1)].map((time) => time.toFixed(3))
-}
-
-const ADVERSARIAL_UNITS = 20_000
-const STREAMED_UNITS = 4_000
-/** A time that grows fourfold with the input is linear; this leaves room for noise. */
-const MOST_GROWTH = 7
-/** Times below this are too short to show growth. */
-const LEAST_TIME = 4
-
-/** Times at n, 2n and 4n units; what grows faster than the input is marked. */
-export function adversarialTable(): string {
-  const rows = ADVERSARIAL_TEXTS.map(({ name, write, custom }) => {
-    const detector = detectorOf(fullProfile(custom ? [custom] : []))
-    detector.detect(write(1_000))
-    const whole = [1, 2, 4].map((factor) => {
-      const text = write(ADVERSARIAL_UNITS * factor)
-      return leastTime(3, () => detector.detect(text))
-    })
-    const streamed = [1, 2, 4].map((factor) => {
-      const text = write(STREAMED_UNITS * factor)
-      return leastTime(1, () => passThrough(detector, text, evenLengths(64)))
-    })
-    return [name, ...whole.map(milliseconds), mark(whole), ...streamed.map(milliseconds), mark(streamed)]
-  })
-  const heads = [ADVERSARIAL_UNITS, STREAMED_UNITS].flatMap((units) => [
-    `${units / 1_000}k ms`,
-    `${(units * 2) / 1_000}k`,
-    `${(units * 4) / 1_000}k`,
-    '',
-  ])
-  return `whole (left) and as a stream of pieces of 64 (right); ! grows faster than the input\n${table(['adversarial', ...heads], rows)}`
-}
-
-function mark(times: readonly number[]): string {
-  const [first = 0, , last = 0] = times
-  return last > LEAST_TIME && last > first * MOST_GROWTH ? `! ${(last / first).toFixed(0)}x` : ''
 }

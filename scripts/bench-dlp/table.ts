@@ -14,5 +14,3 @@ export function table(head: readonly string[], rows: readonly (readonly (string 
 }
 
 export const share = (part: number): string => part.toFixed(3)
-
-export const milliseconds = (time: number): string => (time < 10 ? time.toFixed(2) : time.toFixed(0))
