@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createBusyTenant } from '../harness/contention.ts'
 import {
@@ -6,7 +5,6 @@ import {
   answered,
   callRouted,
   createRoutedModel,
-  failed,
   inTurn,
   type RoutedModel,
   recordedCall,
@@ -58,10 +56,10 @@ const modelAt = (...urls: Array<string | undefined>) =>
     urls,
   )
 
-async function call(model: RoutedModel, script: string, more: object = {}, headers = {}) {
+async function call(model: RoutedModel, script: string, more: object = {}) {
   const { gateway } = faulty
   const startedAt = Date.now()
-  const answer = await callRouted(gateway, tenant, routedRequest('chat', model, script, more), headers)
+  const answer = await callRouted(gateway, tenant, routedRequest('chat', model, script, more))
   const milliseconds = Date.now() - startedAt
   return { answer, milliseconds, ...(await recordedCall(gateway, tenant, model, answer)) }
 }
@@ -174,25 +172,5 @@ describe('an upstream that has begun to answer', () => {
     expect(answer.text).not.toContain('here')
     expect(attempts).toEqual(['0 200'])
     expect(record.flags).toContain('stream_timeout')
-  })
-})
-
-describe.each([
-  ['is away', 'refuse'],
-  ['does not answer', 'hang'],
-] as const)('while Redis %s', (_, mode) => {
-  it('conversations stay where this isolate knows them to be, and no call waits for it', async () => {
-    const model = await modelAt(undefined, undefined)
-    const known = { 'x-session-id': randomUUID() }
-    const script = await inTurn(faulty.gateway, failed(500), answered('chat', 'here', false))
-    expect((await call(model, script, {}, known)).attempts).toEqual(['0 500', '1 200'])
-    await faulty.redis.become(mode)
-    const during = await call(model, await good(false), {}, known)
-    expect(during.attempts).toEqual(['1 200'])
-    expect(during.milliseconds).toBeLessThan(5_000)
-    const other = await call(model, await good(false), {}, { 'x-session-id': randomUUID() })
-    expect(other.attempts).toEqual(['0 200'])
-    const moved = await inTurn(faulty.gateway, failed(500), answered('chat', 'here', false))
-    expect((await call(model, moved, {}, known)).attempts).toEqual(['1 500', '0 200'])
   })
 })

@@ -16,7 +16,6 @@ import type { Route } from '../catalog/call-routes.ts'
 import { OPERATIONS } from '../protocols/operations.ts'
 import type { StartedStream } from '../relay/stream-answer.ts'
 import { isRefusalStatus, refusesGateway } from '../translation/upstream-errors.ts'
-import { Affinity } from './affinity.ts'
 import {
   type Attempted,
   attemptRoute,
@@ -88,7 +87,6 @@ class Failover {
   readonly #planned: PlannedCall
   readonly #call: GovernedCall
   readonly #options: SendOptions
-  readonly #affinity: Affinity
   /** In the order in which they were made. */
   readonly #attempts: Attempted[] = []
   /** Error answers that wait for the other routes: the latest of each route, in the order of the attempts. */
@@ -105,7 +103,6 @@ class Failover {
     this.#planned = planned
     this.#call = call
     this.#options = options
-    this.#affinity = new Affinity(planned, deps.clock)
     this.#firstRequest = planned.firstRequest
   }
 
@@ -122,7 +119,7 @@ class Failover {
   }
 
   async #tryAll(): Promise<Decided | null> {
-    for (const route of inOrder(this.#planned.routes, this.#affinity.route, this.#deps.clock())) {
+    for (const route of inOrder(this.#planned.routes, this.#deps.clock())) {
       this.#options.signal.throwIfAborted()
       const decided = this.#isSkipped(route) ? null : await this.#try(route)
       if (decided) return decided
@@ -189,7 +186,6 @@ class Failover {
       noteErrorAnswer(this.#deps, request.route, answer.response.status, answer.body)
       return { answer: this.#errorAnswer(answer.response, answer.body), attempted }
     }
-    this.#affinity.noteAnswer(request.route)
     noteServed(this.#deps, request.route.provider)
     return { answer, attempted }
   }

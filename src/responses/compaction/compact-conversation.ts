@@ -95,11 +95,7 @@ class ConversationCompaction {
     const items = compactedItems(deps, owner, context)
     const countTokens = model ? await estimateFor(model, items) : () => 0
     const plan = forcedPlan({ items }, settings, model ?? NO_MODEL, countTokens)
-    const request = {
-      settings,
-      headers: this.#start.headers,
-      historyIds: context.history.map(({ id }) => id),
-    }
+    const request = { settings, historyIds: context.history.map(({ id }) => id) }
     if (!isWorthwhile({ items }, plan, countTokens)) {
       await this.#admitWithoutCall(request, plan)
       return this.#render(items, null, plan, [])
@@ -162,12 +158,13 @@ class ConversationCompaction {
     isSent: boolean,
   ) {
     const { identity, principal: first } = this.#start
+    const headers = new Headers(this.#start.headers)
     const owner = ownerOf(this.#start)
     const principal = await currentPrincipal(this.#deps, owner, first, first)
     const isFirst = part.index === 0
     const callId = isFirst ? identity.callId : newId('call')
     const at = isFirst ? identity.at : this.#deps.clock()
-    const call = { identity: { ...identity, callId, at }, principal, counted: isFirst, isSent }
+    const call = { identity: { ...identity, callId, at }, principal, headers, counted: isFirst, isSent }
     const { request: turn, body } = summaryRequest(this.#deps, owner, call, request, plan, part)
     const admitted = await admitTurn(this.#deps, turn)
     if (isFirst) this.trace = { recorded: true, rateLimit: admitted.rateLimit }

@@ -30,8 +30,8 @@ export interface SummaryPart {
 export function summaryRequest(
   deps: { configuration: { VAULT_KEYS: KeyRing } },
   owner: Owner,
-  call: Omit<TurnRequest, 'body' | 'headers'>,
-  { settings, headers, historyIds }: Pick<StoredRequest, 'settings' | 'headers' | 'historyIds'>,
+  call: Omit<TurnRequest, 'body'>,
+  { settings, historyIds }: Pick<StoredRequest, 'settings' | 'historyIds'>,
   { parts, outputTokens }: CompactionPlan,
   { index, summary }: SummaryPart,
 ): { request: TurnRequest; body: OwnedBytes } {
@@ -54,7 +54,7 @@ export function summaryRequest(
   }
   const before = summary === null ? 0 : 1
   const body = modelRequest(summarySettings, all, { open, stored: stored === 0 ? 0 : stored + before })
-  return { request: { ...call, body: body.bytes, headers: new Headers(headers) }, body }
+  return { request: { ...call, body: body.bytes }, body }
 }
 
 const message = (text: string): ContextItem => userMessage(encoder.encode(JSON.stringify(text).slice(1, -1)))

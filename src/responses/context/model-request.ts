@@ -51,15 +51,15 @@ const MODEL_SETTINGS = [
 
 /**
  * The request of one turn.
- * @param call members of the request besides body and headers.
+ * @param call members of the request besides its body.
  * @returns with its body, for the caller to release.
  * @throws ApiError invalid_request for a call without an output, or an output without a call.
  */
 export function turnRequest(
   deps: { configuration: { VAULT_KEYS: KeyRing } },
   owner: Owner,
-  call: Omit<TurnRequest, 'body' | 'headers'>,
-  { settings, headers, historyIds }: Pick<StoredRequest, 'settings' | 'headers' | 'historyIds'>,
+  call: Omit<TurnRequest, 'body'>,
+  { settings, historyIds }: Pick<StoredRequest, 'settings' | 'historyIds'>,
   { hosted }: ToolRules,
   items: readonly ContextItem[],
   transfersItems = false,
@@ -70,7 +70,7 @@ export function turnRequest(
     open: sealOpener(deps, owner),
     stored: items.filter(({ id }) => history.has(id)).length,
   })
-  return { request: { ...call, body: body.bytes, headers: new Headers(headers) }, body }
+  return { request: { ...call, body: body.bytes }, body }
 }
 
 /** The settings that a model gets: with the definitions of the tools of this service. */

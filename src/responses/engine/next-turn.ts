@@ -84,12 +84,21 @@ async function admit(
     ? null
     : await neededCompaction(deps, principal, withHosted(settings, tools.hosted), { items, lastTurn }, false)
   signal.throwIfAborted()
-  const call = { identity, principal, counted: false, creditsLeft: creditsLeft(request, state.known) }
+  const call = laterCall(identity, principal, creditsLeft(request, state.known))
   const next = plan
     ? summaryRequest(deps, owner, call, request, plan, { index: 0, summary: null })
     : turnRequest(deps, owner, call, { ...request, settings }, tools, items)
   return admitted(deps, next, plan)
 }
+
+/** The first call counts for the limits of requests. Headers are not stored, since they may have secrets: it alone has them. */
+const laterCall = (identity: CallIdentity, principal: Principal, left: number | undefined) => ({
+  identity,
+  principal,
+  headers: new Headers(),
+  counted: false,
+  creditsLeft: left,
+})
 
 /** Admits the call of a further part of a compaction, as `admitNextTurn` does. */
 export async function admitNextPart(
@@ -103,7 +112,7 @@ export async function admitNextPart(
   const { owner, request, state } = run
   const admitting = async () => {
     const principal = await currentPrincipal(deps, owner, request, known)
-    const call = { identity, principal, counted: false, creditsLeft: creditsLeft(request, state.known) }
+    const call = laterCall(identity, principal, creditsLeft(request, state.known))
     return admitted(deps, summaryRequest(deps, owner, call, request, plan, part), plan)
   }
   return orRecorded(deps, run, identity, admitting())

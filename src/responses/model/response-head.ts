@@ -97,7 +97,6 @@ export interface StoredRequest {
   identity: CallIdentity
   /** The caller's credential, for reading its rights again after a restart. */
   credential: CallerCredential
-  headers: Array<[name: string, value: string]>
   /** Names of the server-side tools that are offered to the model. */
   hostedTools: string[]
   /** Tools of integrations; absent if the request names no integration. */

@@ -1,6 +1,5 @@
 import { settle } from '../../calls/governed-call.ts'
 import { unsentOutcome } from '../../gateway/call-outcome.ts'
-import { SESSION_HEADERS } from '../../gateway/calls/conversation-key.ts'
 import { loadCatalog } from '../../gateway/catalog/catalog.ts'
 import { type AdmittedTurn, admitTurn } from '../../gateway/model-turn.ts'
 import { droppedHeaders } from '../../gateway/relay/answer-headers.ts'
@@ -139,10 +138,9 @@ function firstRequest(
   { identity, principal, headers, creditLimit: creditsLeft }: StartRequest,
   { owner, tools, items, isLarge, plan, request }: FirstTurn,
 ) {
-  const call = { identity, principal, counted: true, creditsLeft }
-  const sent = { ...request, headers }
-  if (plan) return summaryRequest(deps, owner, call, sent, plan, { index: 0, summary: null })
-  return turnRequest(deps, owner, call, sent, tools, items, isLarge)
+  const call = { identity, principal, headers: new Headers(headers), counted: true, creditsLeft }
+  if (plan) return summaryRequest(deps, owner, call, request, plan, { index: 0, summary: null })
+  return turnRequest(deps, owner, call, request, tools, items, isLarge)
 }
 
 /** Members that the model is not sent, by the translation for the route that is tried first. */
@@ -226,8 +224,6 @@ async function loadFirstTurn(
     settings: isWhole ? { ...settings, conversation: null, previous_response_id: null } : settings,
     identity: start.identity,
     credential: start.principal.credential,
-    // Those that route a conversation. Others may have secrets, which must not be stored.
-    headers: start.headers.filter(([name]) => SESSION_HEADERS.includes(name)),
     hostedTools: hosted.map(({ definition }) => definition.name).filter(tools.hosted.has, tools.hosted),
     ...(integrations && { integrations }),
     historyIds,

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import type { Route } from '../../../src/gateway/catalog/call-routes.ts'
-import { routeKey } from '../../../src/gateway/catalog/catalog.ts'
 import {
   backoffOf,
   beginTrial,
@@ -150,22 +149,18 @@ it('a provider counts as reachable for a moment after it answered', () => {
 })
 
 describe('the order of routes', () => {
-  const order = (routes: Route[], current: Route | null) =>
-    inOrder(routes, current && routeKey(current), NOW).map((each) => routes.indexOf(each))
+  const order = (routes: Route[]) => inOrder(routes, NOW).map((each) => routes.indexOf(each))
 
-  it("is that of the catalogue, with the conversation's current route first", () => {
-    const routes = [someRoute(), someRoute(), someRoute()]
-    expect(order(routes, null)).toEqual([0, 1, 2])
-    expect(order(routes, routes[2] ?? null)).toEqual([2, 0, 1])
-    expect(order(routes, someRoute())).toEqual([0, 1, 2])
+  it('is that of the catalogue', () => {
+    expect(order([someRoute(), someRoute(), someRoute()])).toEqual([0, 1, 2])
   })
 
-  it('has those that rest at its end, the shortest wait first, the current one as well', () => {
+  it('has those that rest at its end, the shortest wait first', () => {
     const routes = [someRoute(), someRoute(), someRoute(), someRoute(), someRoute(), someRoute()] as const
     noteRefused(routes[5], NOW)
     noteAnswer(routes[0], answer(429, { 'retry-after': '9' }), NOW)
     noteAnswer(routes[1], answer(429, { 'retry-after': '3' }), NOW)
     noteUnreachable(routes[2], NOW)
-    expect(order([...routes], routes[0])).toEqual([3, 4, 2, 1, 0, 5])
+    expect(order([...routes])).toEqual([3, 4, 2, 1, 0, 5])
   })
 })
