@@ -7,7 +7,16 @@ import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 import { marker, registerScript, seenRequest } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
-import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
+import {
+  endOf,
+  failureFrames,
+  heartbeatOf,
+  NATIVE_PAIRS,
+  named,
+  PAIRS,
+  streamedText,
+  type TranslatedPair,
+} from './support/translated-pairs.ts'
 
 /** Milliseconds, short enough to wait for, far enough apart to be told from each other. */
 const TIMES = {
@@ -30,54 +39,68 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => address?.stop())
 
-const bodyOf = (route: ModelRoute, text: string, more = {}) => JSON.stringify(route.request(text, more))
-const open = (route: ModelRoute, text: string) =>
-  openStream(address.baseUrl + route.path, bearer(tenant.key), bodyOf(route, text, { stream: true }))
-const call = (route: ModelRoute, text: string, more = {}) =>
-  send(address.baseUrl + route.path, {
+const bodyOf = (pair: TranslatedPair, text: string, more = {}) => JSON.stringify(pair.request(text, more))
+const open = (pair: TranslatedPair, text: string) =>
+  openStream(address.baseUrl + pair.route.path, bearer(tenant.key), bodyOf(pair, text, { stream: true }))
+const call = (pair: TranslatedPair, text: string, more = {}) =>
+  send(address.baseUrl + pair.route.path, {
     method: 'POST',
     headers: bearer(tenant.key),
-    body: bodyOf(route, text, more),
+    body: bodyOf(pair, text, more),
   })
 
-const HEARTBEAT = {
-  chat_completions: ': heartbeat\n\n',
-  messages: 'event: ping\ndata: {"type":"ping"}\n\n',
-}
-const FAILED = {
-  chat_completions:
-    'event: error\ndata: {"error":{"message":"The upstream stopped sending.","type":"server_error","code":"stream_error"}}\n\ndata: [DONE]\n\n',
-  messages:
-    'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"The upstream stopped sending."}}\n\n',
-}
-const beats = (text: string, route: ModelRoute) => text.split(HEARTBEAT[route.surface]).length - 1
-const noAnswer = (route: ModelRoute, message: string) =>
+const beats = (text: string, { route }: TranslatedPair) => text.split(heartbeatOf(route)).length - 1
+const withoutBeats = (text: string, { route }: TranslatedPair) => text.replaceAll(heartbeatOf(route), '')
+const stopped = ({ route }: TranslatedPair) => failureFrames(route, 'The upstream stopped sending.')
+const noAnswer = ({ route }: TranslatedPair, message: string) =>
   refusalBody(route.surface, { status: 502, code: 'upstream_empty_body', message })
 
 // Legacy completions stream through the same code as chat completions.
-const routes = MODEL_ROUTES.filter(({ name }) => name === 'chat completions' || name === 'messages')
-const generating = routes.map((route) => [route.name, route] as const)
+const pairs = named([...NATIVE_PAIRS, ...PAIRS])
 
-describe.each(generating)('%s', (_, route) => {
-  it.concurrent('begins after a while without an event, and keeps the connection open until there is one', async () => {
+describe.concurrent.each(pairs)('%s', (_, pair) => {
+  const { route, upstream } = pair
+  it('begins after a while without an event, and keeps the connection open until there is one', async () => {
     const signal = uniqueName('signal')
+    const script = await registerScript(address, [
+      { status: 200, headers: { 'content-type': 'text/event-stream' } },
+      { waitForSignal: signal },
+      { sse: [...upstream.opening, upstream.text('one '), ...upstream.ending] },
+    ])
     const startedAt = Date.now()
-    const stream = await open(route, `script:silent-stream signal=${signal}`)
+    const stream = await open(pair, script)
     expect(stream.status).toBe(200)
     expect(Date.now() - startedAt).toBeGreaterThanOrEqual(390)
     expect(stream.headers['content-type']).toMatch(/^text\/event-stream/)
-    await stream.until((text) => beats(text, route) >= 3)
+    await stream.until((text) => beats(text, pair) >= 3)
+    expect(withoutBeats(stream.text(), pair)).toBe('')
     await upstreamControl(address).release(signal)
-    // What the script sends then is no whole answer: it ends as one that was cut off.
-    expect(await stream.end()).toContain('event: error')
+    const all = await stream.end()
+    expect(streamedText(all)).toBe('one ')
+    expect(all.endsWith(endOf(route))).toBe(true)
   })
 
-  it.concurrent('gives up an upstream that sends no first event', async () => {
+  it('sends in the stream what fails after it began without an event', async () => {
+    const signal = uniqueName('signal')
+    const script = await registerScript(address, [
+      { status: 200, headers: { 'content-type': 'text/event-stream' } },
+      { waitForSignal: signal },
+      { sse: [upstream.error('Overloaded')] },
+    ])
+    const stream = await open(pair, script)
+    await upstreamControl(address).release(signal)
+    const sent = withoutBeats(await stream.end(), pair)
+    // An upstream of the same protocol has its own error forwarded.
+    if (PAIRS.includes(pair)) expect(sent).toBe(failureFrames(route, 'Overloaded'))
+    else expect(sent).toMatch(/^(event: error\n)?data: .*"Overloaded"/)
+  })
+
+  it('gives up an upstream that sends no first event', async () => {
     const text = marker()
-    const stream = await open(route, `${text} script:silent-stream`)
+    const stream = await open(pair, `${text} script:silent-stream`)
     const all = await stream.end()
-    expect(all.replaceAll(HEARTBEAT[route.surface], '')).toBe(FAILED[route.surface])
-    expect(beats(all, route)).toBeGreaterThanOrEqual(3)
+    expect(withoutBeats(all, pair)).toBe(stopped(pair))
+    expect(beats(all, pair)).toBeGreaterThanOrEqual(3)
     await seenRequest(address, text, ({ clientClosedAt }) => clientClosedAt !== null)
     const entry = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
     expect(entry.record).toMatchObject({ status: 200, errorCode: 'stream_error', provenance: 'estimated' })
@@ -86,57 +109,62 @@ describe.each(generating)('%s', (_, route) => {
     expect(entry.credits_settled).toBeGreaterThan(0)
   })
 
-  it.concurrent('gives up an upstream that stops in the middle', async () => {
+  it('gives up an upstream that stops in the middle', async () => {
     const text = marker()
-    const stream = await open(route, `${text} script:stall`)
+    const stream = await open(pair, `${text} script:stall`)
     await stream.until((received) => received.includes('scripted'))
     const pausedAt = stream.lastReceivedAt()
     const all = await stream.end()
-    expect(all.endsWith(FAILED[route.surface])).toBe(true)
-    expect(beats(all, route)).toBeGreaterThanOrEqual(3)
+    expect(all.endsWith(stopped(pair))).toBe(true)
+    expect(beats(all, pair)).toBeGreaterThanOrEqual(3)
     expect(Date.now() - pausedAt).toBeGreaterThanOrEqual(900)
     await seenRequest(address, text, ({ clientClosedAt }) => clientClosedAt !== null)
   })
 
-  it.concurrent('goes on with a stream that stops for less than that', async () => {
+  it('goes on with a stream that stops for less than that', async () => {
     const signal = uniqueName('signal')
-    const stream = await open(route, `script:stall signal=${signal}`)
-    await stream.until((text) => beats(text, route) >= 2)
+    const stream = await open(pair, `script:stall signal=${signal}`)
+    await stream.until((text) => beats(text, pair) >= 2)
     await upstreamControl(address).release(signal)
     const all = await stream.end()
     expect(all).toContain('🦉')
     expect(all).not.toContain('error')
-    expect(all.trimEnd()).toMatch(route.surface === 'messages' ? /message_stop"}$/ : /\[DONE\]$/)
+    expect(all.endsWith(endOf(route))).toBe(true)
   })
 
-  it.concurrent('does not take heartbeats of the upstream for progress', async () => {
-    const stream = await open(route, 'script:ping-only')
-    expect((await stream.end()).endsWith(FAILED[route.surface])).toBe(true)
+  it('does not take heartbeats of the upstream for progress', async () => {
+    const stream = await open(pair, 'script:ping-only')
+    const all = await stream.end()
+    expect(all.endsWith(stopped(pair))).toBe(true)
+    // Heartbeats have the form of the caller's protocol.
+    expect(all.includes('ping')).toBe(route.surface === 'messages')
   })
 
-  it.concurrent('keeps a slow but steady stream open for longer than any of these times', async () => {
-    const stream = await open(route, 'script:long-stream tokens=12 delay=300')
+  it('keeps a slow but steady stream open for longer than any of these times', async () => {
+    const stream = await open(pair, 'script:long-stream tokens=12 delay=300')
     const all = await stream.end()
     expect(all.match(/ word/g)).toHaveLength(12)
-    expect(beats(all, route)).toBeGreaterThanOrEqual(3)
+    expect(beats(all, pair)).toBeGreaterThanOrEqual(3)
     const { record } = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
     expect(record).toMatchObject({ status: 200, errorCode: null, provenance: 'reported' })
   })
 
-  it.concurrent('ends an answer that is complete though the upstream keeps the connection open', async () => {
-    const sse = completeStream(route)
+  it('ends an answer that is complete though the upstream keeps the connection open', async () => {
+    const sse = [...upstream.opening, upstream.text('one '), ...upstream.ending]
     const script = await registerScript(address, [{ sse }, { waitForSignal: uniqueName('never') }])
-    const stream = await open(route, script)
-    expect(await stream.end()).toBe(sse.filter((frame) => !frame.includes('"choices":[]')).join(''))
+    const stream = await open(pair, script)
+    const all = await stream.end()
+    expect(streamedText(all)).toBe('one ')
+    expect(all.endsWith(endOf(route))).toBe(true)
     const { record } = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
     expect(record).toMatchObject({ status: 200, errorCode: null, provenance: 'reported' })
   })
 
-  it.concurrent('answers 502 where the upstream does not answer a whole request in time', async () => {
+  it('answers 502 where the upstream does not answer a whole request in time', async () => {
     const waits = `${marker()} script:slow-headers signal=${uniqueName('never')}`
     const startedAt = Date.now()
-    const answer = await call(route, waits)
-    expect(jsonOf(answer)).toEqual(noAnswer(route, 'The upstream did not answer in time.'))
+    const answer = await call(pair, waits)
+    expect(jsonOf(answer)).toEqual(noAnswer(pair, 'The upstream did not answer in time.'))
     expect(answer.status).toBe(502)
     expect(Date.now() - startedAt).toBeGreaterThanOrEqual(1_000)
     expect(Date.now() - startedAt).toBeLessThan(4_000)
@@ -146,60 +174,55 @@ describe.each(generating)('%s', (_, route) => {
     expect(entry.record.attempts).toMatchObject([{ status: null, failure: 'timeout' }])
   })
 
-  it.concurrent('keeps a connection open whose upstream sends no headers, until they come', async () => {
+  it('keeps a connection open whose upstream sends no headers, until they come', async () => {
     const signal = uniqueName('signal')
     const startedAt = Date.now()
-    const stream = await open(route, `script:slow-headers signal=${signal}`)
+    const stream = await open(pair, `script:slow-headers signal=${signal}`)
     expect(stream.status).toBe(200)
     expect(Date.now() - startedAt).toBeGreaterThanOrEqual(390)
     expect(stream.headers['content-type']).toMatch(/^text\/event-stream/)
     expect(stream.headers['cache-control']).toBe('no-cache, no-transform')
-    await stream.until((text) => beats(text, route) >= 3)
+    await stream.until((text) => beats(text, pair) >= 3)
     await upstreamControl(address).release(signal)
     const all = await stream.end()
     expect(all).toContain('🦉')
     expect(all).not.toContain('error')
-    expect(all.trimEnd()).toMatch(route.surface === 'messages' ? /message_stop"}$/ : /\[DONE\]$/)
+    expect(all.endsWith(endOf(route))).toBe(true)
     const { record } = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
     expect(record).toMatchObject({ status: 200, errorCode: null, provenance: 'reported' })
   })
 
-  it.concurrent('ends a stream in band whose upstream never sends headers', async () => {
+  it('ends a stream in band whose upstream never sends headers', async () => {
     const waits = `${marker()} script:slow-headers signal=${uniqueName('never')}`
-    const stream = await open(route, waits)
+    const stream = await open(pair, waits)
     const all = await stream.end()
-    const failed = FAILED[route.surface].replace(
-      'The upstream stopped sending.',
-      'The upstream did not answer in time.',
-    )
-    expect(all.replaceAll(HEARTBEAT[route.surface], '')).toBe(failed)
-    expect(beats(all, route)).toBeGreaterThanOrEqual(3)
+    const failed = failureFrames(route, 'The upstream did not answer in time.')
+    expect(withoutBeats(all, pair)).toBe(failed)
+    expect(beats(all, pair)).toBeGreaterThanOrEqual(3)
     await seenRequest(address, waits, ({ clientClosedAt }) => clientClosedAt !== null)
     const { record } = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
     expect(record).toMatchObject({ status: 200, errorCode: 'stream_error', provenance: 'estimated' })
     expect(record.attempts).toMatchObject([{ status: null, failure: 'timeout' }])
   })
 
-  it.concurrent("sends an upstream's late refusal in band", async () => {
+  it("sends an upstream's late refusal in band", async () => {
     const signal = uniqueName('signal')
     const body = JSON.stringify({ type: 'error', error: { type: 'overloaded_error', message: 'Too late.' } })
     const headers = { 'content-type': 'application/json' }
     const script = await registerScript(address, [{ waitForSignal: signal }, { status: 503, headers, body }])
-    const stream = await open(route, script)
+    const stream = await open(pair, script)
     await upstreamControl(address).release(signal)
-    const failed = FAILED[route.surface]
-      .replace('The upstream stopped sending.', 'Too late.')
-      .replace('api_error', 'overloaded_error')
-    expect((await stream.end()).replaceAll(HEARTBEAT[route.surface], '')).toBe(failed)
+    const failed = failureFrames(route, 'Too late.').replace('api_error', 'overloaded_error')
+    expect(withoutBeats(await stream.end(), pair)).toBe(failed)
     const entry = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
     expect(entry.record).toMatchObject({ status: 200, errorCode: 'stream_error' })
     expect(entry.credits_settled).toBe(0)
   })
 
-  it.concurrent('stops an upstream without headers when the caller leaves', async () => {
+  it('stops an upstream without headers when the caller leaves', async () => {
     const waits = `${marker()} script:slow-headers signal=${uniqueName('never')}`
-    const stream = await open(route, waits)
-    await stream.until((text) => beats(text, route) >= 1)
+    const stream = await open(pair, waits)
+    await stream.until((text) => beats(text, pair) >= 1)
     stream.leave()
     const leftAt = Date.now()
     const seen = await seenRequest(address, waits, ({ clientClosedAt }) => clientClosedAt !== null)
@@ -208,26 +231,12 @@ describe.each(generating)('%s', (_, route) => {
     expect(record).toMatchObject({ status: 499, errorCode: 'client_left' })
   })
 
-  it.concurrent('answers 502 where a whole answer stops in the middle', async () => {
-    const answer = await call(route, 'script:stall')
-    expect(jsonOf(answer)).toEqual(noAnswer(route, 'The upstream did not answer in time.'))
+  it('answers 502 where a whole answer stops in the middle', async () => {
+    const answer = await call(pair, 'script:stall')
+    expect(jsonOf(answer)).toEqual(noAnswer(pair, 'The upstream did not answer in time.'))
     expect(answer.status).toBe(502)
   })
 })
-
-/** All events of a stream with its end; on chat completions the usage that nobody asked for among them. */
-const completeStream = (route: ModelRoute): string[] =>
-  route.surface === 'messages'
-    ? [
-        'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":3}}}\n\n',
-        'event: message_delta\ndata: {"type":"message_delta","usage":{"output_tokens":5}}\n\n',
-        'event: message_stop\ndata: {"type":"message_stop"}\n\n',
-      ]
-    : [
-        'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\n',
-        'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":5}}\n\n',
-        'data: [DONE]\n\n',
-      ]
 
 describe('a first event that is late', () => {
   let patient: StartedWorker
@@ -238,10 +247,11 @@ describe('a first event that is late', () => {
 
   it('is told as 502 when nothing was sent to the caller yet', async () => {
     const { key } = await createTenant(patient)
-    for (const [, route] of generating) {
-      const body = bodyOf(route, 'script:silent-stream', { stream: true })
+    for (const [, pair] of pairs) {
+      const { route } = pair
+      const body = bodyOf(pair, 'script:silent-stream', { stream: true })
       const answer = await send(patient.baseUrl + route.path, { method: 'POST', headers: bearer(key), body })
-      expect(jsonOf(answer)).toEqual(noAnswer(route, 'The upstream stopped sending.'))
+      expect(jsonOf(answer)).toEqual(noAnswer(pair, 'The upstream stopped sending.'))
       expect(answer.status).toBe(502)
     }
   })

@@ -109,6 +109,11 @@ export const CHAT_ON_MESSAGES = pair('chat completions', 'scripted-messages', ME
 export const MESSAGES_ON_CHAT = pair('messages', 'scripted-chat', CHAT)
 /** The two directions. */
 export const PAIRS: readonly TranslatedPair[] = [CHAT_ON_MESSAGES, MESSAGES_ON_CHAT]
+/** Each protocol on a model of the same protocol. */
+export const NATIVE_PAIRS: readonly TranslatedPair[] = [
+  pair('chat completions', 'scripted-chat', CHAT),
+  pair('messages', 'scripted-messages', MESSAGES),
+]
 /** Legacy completions, where the model does not have them itself. */
 export const COMPLETION_PAIRS: readonly TranslatedPair[] = [
   pair('completions', 'scripted-messages', MESSAGES),
