@@ -1,22 +1,14 @@
 import type { ScriptRequest } from '../../../scripts/local/model-upstream/script-request.ts'
-import { Inspection, passAllEngine } from '../../../src/dlp/inspection.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
-import type {
-  CallerProtocol,
-  Meter,
-  Protocol,
-  UpstreamProtocol,
-} from '../../../src/gateway/protocols/protocol.ts'
+import type { CallerProtocol, Protocol, UpstreamProtocol } from '../../../src/gateway/protocols/protocol.ts'
 import { responses } from '../../../src/gateway/protocols/responses.ts'
 import type { FrameConverter } from '../../../src/gateway/relay/stream-pipeline.ts'
-import type { RelayEnd } from '../../../src/gateway/relay/stream-relay.ts'
 import { callerEncoder } from '../../../src/gateway/translation/caller-encoder.ts'
 import type { EventEncoder, ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import { TranslatedCall, type TranslationOptions } from '../../../src/gateway/translation/translated-call.ts'
 import { joinBytes } from '../../../src/lib/byte-edits.ts'
 import { encodeFrame, parseFrame } from '../../../src/lib/sse.ts'
-import { relayToHttp, streamOf } from './http-relay.ts'
 
 export type Json = Record<string, unknown>
 
@@ -116,32 +108,6 @@ export const resultOf = (options: CallOptions, answer: Json): Json =>
   JSON.parse(
     JSON.stringify(encoderOf(options.caller).answer(wholeEvents(translatedCall(options), answer))),
   ) as Json
-
-export interface Relayed {
-  text: string
-  end: RelayEnd
-  inspection: Inspection
-  meter: Meter
-}
-
-/** What a caller gets of an upstream that sends these chunks. */
-export async function relayed(options: CallOptions, chunks: readonly Uint8Array[]): Promise<Relayed> {
-  const call = translatedCall(options)
-  const inspection = new Inspection(passAllEngine)
-  const meter = PROTOCOLS[options.upstream].streamReader({ inspection, modelId: null, usageRequested: true })
-  const { body, start } = relayToHttp({
-    upstream: streamOf(chunks),
-    reader: meter,
-    inspection,
-    dialect: PROTOCOLS[options.caller].dialect,
-    converter: converterOf(call, options.caller),
-    times: { commit: 15_000, heartbeat: 15_000, firstEvent: 15_000, betweenEvents: 15_000 },
-  })
-  const started = await start
-  if (!started.started) return { text: '', end: started.end, inspection, meter }
-  const text = await new Response(body).text()
-  return { text, end: await started.ended, inspection, meter }
-}
 
 export function converterOf(call: TranslatedCall, caller: CallerProtocol): FrameConverter<Uint8Array> {
   const encoding = encoderOf(caller)

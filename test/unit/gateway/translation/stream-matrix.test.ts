@@ -123,10 +123,8 @@ describe.each(pairs)('$caller on $upstream', (pair) => {
   const fixtures = fixturesOf(pair.upstream).map((fixture) => [fixture.name, fixture] as const)
   const ended = fixtures.filter(([name, { broken }]) => !broken && hasWhole(pair, name))
   const broken = fixtures.filter(([, fixture]) => fixture.broken)
-  // Between different protocols those that end well are cut in the tests of TranslatedCall.
-  const cut = pair.caller === pair.upstream ? fixtures : broken
 
-  it.each(cut)('sends the same for %s wherever its bytes are split', async (_name, { text }) => {
+  it.each(fixtures)('sends the same for %s wherever its bytes are split', async (_name, { text }) => {
     const atOnce = await answerStreamed(pair, [encoder.encode(text)])
     for (const [name, chunks] of chunkings(text)) {
       expect(settled(await answerStreamed(pair, chunks)), name).toBe(settled(atOnce))
