@@ -1,3 +1,5 @@
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
 import {
@@ -10,7 +12,7 @@ import {
 import { uniqueName } from '../harness/tenant.ts'
 import { type Bench, setUpBench } from './support/client-bench.ts'
 import { installLibrary } from './support/client-install.ts'
-import { CLIENT_TEST_LIMIT_MS } from './support/client-run.ts'
+import { CLIENT_TEST_LIMIT_MS, runClient } from './support/client-run.ts'
 import { bodyOf, modelCalls, upstreamCalls } from './support/governed-calls.ts'
 import { runLibrary } from './support/library-run.ts'
 import { NOTE_MODELS } from './support/note-task.ts'
@@ -98,6 +100,34 @@ describe.skipIf('missing' in library)('OpenAI Agents SDK 0.20', { timeout: CLIEN
     const [last] = modelCalls(bench).slice(-1)
     const input = last && (bodyOf(last).input as unknown[])
     expect(input?.length).toBe(run.before ? 1 : run.form === 'headgate' ? 3 : 8)
+  })
+
+  it('has its call approved as docs/clients.md shows it', async () => {
+    const page = readFileSync(join(import.meta.dirname, '../../docs/clients.md'), 'utf8')
+    const [, program = ''] = /```js\n(import \{ Agent[\s\S]+?)```/.exec(page) ?? []
+    const [run] = RUNS
+    if (!run || 'missing' in library) throw new Error('nothing to run')
+    const { task } = await prepare({ ...run, form: 'headgate' }, true, 'Bob was added.')
+    const shown = {
+      "'scripted-chat'": task.model,
+      "'memory'": crm.slug,
+      "'Read what you remember.'": task.prompt,
+    }
+    const own = Object.entries(shown).reduce((text, [example, value]) => {
+      expect(text.split(example)).toHaveLength(2)
+      return text.replace(example, () => JSON.stringify(value))
+    }, program)
+    const path = join(bench.folder, 'example.mjs')
+    writeFileSync(path, own)
+    symlinkSync(library.modules, join(bench.folder, 'node_modules'))
+    const { stdout } = await runClient({
+      program: process.execPath,
+      arguments: [path],
+      environment: { ...bench.environment, BASE: bench.proxy.url, KEY: bench.tenant.key },
+      folder: bench.folder,
+    })
+    expect(stdout.trim()).toBe('Bob was added.')
+    expect(await server.calls('add')).toBe(1)
   })
 
   it.each(RUNS.filter(({ asks, form }) => (asks === 'callback') === (form === 'headgate')))(

@@ -13,7 +13,7 @@ import { NangoStandIn } from '../harness/nango.ts'
 import { jsonOf, send } from '../harness/send.ts'
 import { serve } from '../harness/serve.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
-import { addMember, administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { addMember, administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 
 type Json = Record<string, unknown>
 
@@ -475,6 +475,25 @@ describe('a connection at Nango', () => {
     })
     expect(await world.ask('DELETE', world.path)).toMatchObject({ deleted: true })
     expect(nango.requests.at(-1)).toBe(`DELETE /connections/${id}?provider_config_key=${world.slug}`)
+  })
+
+  it('stays pending where the person has lost the connection before the broker was asked', async () => {
+    const tenant = await createOwner()
+    const { ask } = administrator(worker)
+    const other = await ask<{ id: string }>('POST', `${tenant.base}/users`, {
+      ...{ email: `${uniqueName('other')}@example.com`, name: 'Other' },
+    })
+    const group = await ask<{ id: string }>('POST', `${tenant.base}/groups`, { name: uniqueName('team') })
+    await ask('PUT', `${tenant.base}/groups/${group.id}/members/${other.id}`)
+    const world = await createWorld({}, {}, { broker: 'nango' }, tenant)
+    const share = `${world.path}/shares/${group.id}`
+    await ask('PUT', share, { permission: 'manage' })
+    await ask('POST', `${world.path}/connect`, { user_id: other.id })
+    await ask('DELETE', share)
+    nango.finish({ type: 'OAUTH2', access_token: 'nango-access', raw: {} })
+    const lost = { status: 'pending', connect: { status: 'failed', failure: 'not_stored' } }
+    expect(await read(world)).toMatchObject(lost)
+    expect(await read(world)).toMatchObject(lost)
   })
 
   it('has its token renewed once when the upstream refuses it, and then the account connected again', async () => {

@@ -1,5 +1,5 @@
 import type OpenAI from 'openai'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { gateway, query } from '../harness/gateway.ts'
 import {
   createIntegration,
@@ -15,7 +15,7 @@ import { jsonOf } from '../harness/send.ts'
 import { addKey, administrator, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequests } from '../harness/upstream.ts'
 import { callTool, say } from './support/dlp-answers.ts'
-import type { Json, ToldResponse } from './support/response-calls.ts'
+import { ask, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
 import {
   bodyOf,
   CORNER_WAYS,
@@ -305,6 +305,31 @@ describe('an approval', () => {
     })
     expect(await world.server.calls('add')).toBe(before + 1)
     socket.close()
+  })
+
+  it('is used once by responses in the background', async () => {
+    const asked = await pending(way)
+    const before = await world.server.calls('add')
+    const body = {
+      ...{ model: way.model, tools: asked.tools, previous_response_id: asked.first.id, background: true },
+      input: [decision(asked)],
+    }
+    const begun = await Promise.all([1, 2, 3].map(() => postResponse(world.tenant.key, body)))
+    const ended = await Promise.all(
+      begun
+        .filter(({ status }) => status === 200)
+        .map((answer) =>
+          vi.waitFor(async () => {
+            const path = `/v1/responses/${String(jsonOf(answer).id)}`
+            const read = expectJson<ToldResponse>(await ask(world.tenant.key, 'GET', path))
+            expect(read.status).not.toMatch(/^(queued|in_progress)$/)
+            return JSON.stringify(read)
+          }),
+        ),
+    )
+    expect(ended.filter((text) => text.includes('"output":"added"'))).toHaveLength(1)
+    expect(await refusal(body)).toMatchObject({ status: 400, code: 'approval_used' })
+    expect(await world.server.calls('add')).toBe(before + 1)
   })
 
   it('is for the call, the caller and the tools that it was requested with', async () => {

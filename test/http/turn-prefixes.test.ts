@@ -79,13 +79,18 @@ function sentBack({ key }: Tenant, { model, stream }: ResponseWay, tools: Json[]
 const WRITE = callTool('write_file', { path: 'a.txt', content: 'one' })
 const LIST = callTool('list_files', {})
 const WEATHER = callTool('weather', {})
+const SHELL = callTool('shell', { commands: ['echo one'], timeout_ms: null, max_output_length: null })
+const SEARCH = callTool('web_search', { query: 'bees' })
 
 function turnsOf(slug: string): Array<readonly Part[]> {
   const [find, add] = [callTool(`${slug}_find`, { text: 'Ada' }), callTool(`${slug}_add`, {})]
   return [
     [LIST],
     [WRITE],
+    [SHELL],
+    [SEARCH],
     [find, LIST],
+    [SHELL, SEARCH],
     [add],
     [callTool('unknown_one', {}), LIST, callTool('unknown_two', {})],
     [LIST, say('And the weather.'), WEATHER, find],
@@ -118,11 +123,11 @@ describe.each(CORNER_WAYS)('a model reads its turns as it made them (%s)', (_, w
 
     const seen = await seenRequests(gateway(), mark)
     expect(seen).toHaveLength(turns.length + 1)
-    const all = callsIn(bodyOf(seen[5] as never))
-    expect(all).toEqual(namesOf(turns.slice(0, 5)).map(refusedLast))
-    expectGrowing(seen.slice(0, 6))
+    const all = callsIn(bodyOf(seen[8] as never))
+    expect(all).toEqual(namesOf(turns.slice(0, 8)).map(refusedLast))
+    expectGrowing(seen.slice(0, 9))
     // Refused calls are known to the turns of their response only.
-    expectGrowing(seen.slice(6))
+    expectGrowing(seen.slice(9))
     const known = namesOf(turns).map((names) => names.filter((name) => !isRefused(name)))
     expect(callsIn(bodyOf(seen.at(-1) as never))).toEqual(known)
   })
