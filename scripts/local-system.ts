@@ -17,6 +17,7 @@ import { migrateDatabase } from './migrate.ts'
 import { loadDotEnv } from './script-environment.ts'
 import { type SeedReport, seedDatabase } from './seed.ts'
 import type { DemoUpstreams } from './seed-integrations.ts'
+import { dropShellEnvironment, shellEnvironment } from './shell-environment.ts'
 import { workerVariables } from './worker-variables.ts'
 
 export interface LocalSystemOptions {
@@ -91,13 +92,14 @@ async function start(
   const begun = performance.now()
   const { folder, command } = options
   const fresh = readFresh(command)
+  dropShellEnvironment(process.env)
   loadDotEnv()
   const port = readPort(process.env)
   options.check?.()
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   cleanUps.push(claimFolder(folder, command))
   await checkPorts(options.takesPort ? [port, port + 1] : [port + 1])
-  const files = [join(folder, 'dev.json'), join(folder, 'worker.json')] as const
+  const files = ['dev.json', 'env.sh', 'worker.json'].map((name) => join(folder, name))
   removeFiles(files)
   if (fresh) removeData(options)
   cleanUps.push(() => removeFiles(files))
@@ -105,7 +107,8 @@ async function start(
   const system: LocalSystem = { ...settings, cleanUps, fail }
   const report = await startAll(system, commands, options)
   await options.checkGateway?.(system)
-  writeDevFile(files[0], system, report)
+  writeDevFile(join(folder, 'dev.json'), system, report)
+  writePrivateFile(join(folder, 'env.sh'), shellEnvironment(baseUrlOf(system), system.secrets.keys.owner))
   const seconds = ((performance.now() - begun) / 1000).toFixed(1)
   console.log(announcementOf(options, system, report, seconds))
 }
@@ -269,6 +272,7 @@ function announcementOf(
   API key   ${key}
   Models    ${report.models.slice(0, 6).join(', ')}${report.models.length > 6 ? ', …' : ''}
   Agents    ${Object.keys(report.agents).join(', ')} (GET /v1/agents/list)
+  Shell     source ${shownPath(system, 'env.sh')} (for curl and the official SDKs)
   More      ${shownPath(system, 'dev.json')} (admin token, keys of other callers, ids of agents), ${shownPath(system, 'logs')}
 
   ${firstCall(baseUrl, key, first)}

@@ -2,6 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import { type RenewalRequest, TokenRenewal } from '../src/integrations/brokers/local/token-renewal.ts'
+import { logFailuresOf } from '../src/lib/logged-methods.ts'
 
 const UNSAVED = 'unsaved'
 
@@ -31,3 +32,5 @@ export class ConnectionCredentials extends DurableObject<Bindings> {
     await this.#renewal.saveLater()
   }
 }
+
+logFailuresOf(ConnectionCredentials, 'ConnectionCredentials')

@@ -7,6 +7,7 @@ import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import { refreshDue } from '../src/integrations/catalog/refresh-catalogues.ts'
 import { writeCheckpoint } from '../src/ledger/records/checkpoint.ts'
+import { logFailure } from '../src/lib/log.ts'
 import { settleAll } from '../src/lib/settle-all.ts'
 import { eraseLeftContent } from '../src/responses/store/content-garbage.ts'
 import { releaseLeftResponses } from '../src/responses/store/left-responses.ts'
@@ -19,14 +20,32 @@ export { ResponseStream } from './response-stream.ts'
 /** The trigger in wrangler.toml for what must not wait an hour; the other one does everything. */
 const FREQUENT = '*/5 * * * *'
 
+/** By name: the names of functions are not kept in the built script. */
+const HOURLY_JOBS = { writeCheckpoint, eraseLeftContent, pruneRuns }
+const FREQUENT_JOBS = {
+  refreshDue,
+  releaseLeftResponses,
+  republishOverdue,
+  republishVerdicts,
+  publishTriggers,
+}
+
+/** Logs the failure of a job: the run of all jobs fails with that of one of them. */
+async function runJob(name: string, work: Promise<unknown>): Promise<void> {
+  try {
+    await work
+  } catch (error) {
+    logFailure('job_failed', { request_id: null, surface: 'scheduled', route: name }, error)
+    throw error
+  }
+}
+
 export default {
   fetch: entry.fetch,
   async scheduled(event, environment, context) {
     const deps = createDeps(environment, context)
+    const jobs = event.cron === FREQUENT ? FREQUENT_JOBS : { ...HOURLY_JOBS, ...FREQUENT_JOBS }
     // None keeps the others from running; the run fails when one of them does.
-    const hourly =
-      event.cron === FREQUENT ? [] : [writeCheckpoint(deps), eraseLeftContent(deps), pruneRuns(deps)]
-    const messages = [republishOverdue(deps), republishVerdicts(deps), publishTriggers(deps)]
-    await settleAll([...hourly, refreshDue(deps), releaseLeftResponses(deps), ...messages])
+    await settleAll(Object.entries(jobs).map(([name, job]) => runJob(name, job(deps))))
   },
 } satisfies ExportedHandler<Bindings>

@@ -14,6 +14,7 @@ import { writeRejectedCounts } from '../src/ledger/rejected-calls/rejected-calls
 import { RejectedCalls, type RejectedCount } from '../src/ledger/rejected-calls/rejected-calls.ts'
 import { stateCounts } from '../src/ledger/rejected-calls/state-counts.ts'
 import { earliest, systemClock } from '../src/lib/clock.ts'
+import { logFailuresOf } from '../src/lib/logged-methods.ts'
 import { settleAll } from '../src/lib/settle-all.ts'
 
 interface CountedCalls {
@@ -197,3 +198,5 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     void this.ctx.storage.setAlarm(next)
   }
 }
+
+logFailuresOf(Ledger, 'Ledger')

@@ -2,6 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import { unsharedLedgers } from '../src/ledger/client.ts'
+import { logFailuresOf } from '../src/lib/logged-methods.ts'
 import { connectionOpeningOf } from '../src/responses/sockets/socket-client.ts'
 import { UserConnections } from '../src/responses/sockets/user-connections.ts'
 
@@ -38,3 +39,5 @@ export class ResponseSockets extends DurableObject<Bindings> {
     await this.#connections.alarm()
   }
 }
+
+logFailuresOf(ResponseSockets, 'ResponseSockets')

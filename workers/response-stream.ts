@@ -2,6 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import { unsharedLedgers } from '../src/ledger/client.ts'
+import { logFailuresOf } from '../src/lib/logged-methods.ts'
 import type { ItemPageRequest } from '../src/responses/model/stored-items.ts'
 import type {
   Owner,
@@ -83,3 +84,5 @@ export class ResponseStream extends DurableObject<Bindings> implements ResponseS
     await this.#response.alarm()
   }
 }
+
+logFailuresOf(ResponseStream, 'ResponseStream')

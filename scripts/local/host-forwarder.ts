@@ -4,6 +4,7 @@ import {
   type ServerResponse,
   request as sendRequest,
 } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { listenOnLoopback } from './loopback-server.ts'
 import type { RunningStandIn } from './stand-in-process.ts'
 
@@ -25,25 +26,45 @@ export interface HostForwarderOptions {
   port: number
   /** Port on 127.0.0.1 that requests go to. */
   targetPort: number
-  /** The Host header they carry there. */
-  host: string
+  /** The Host header they carry there; null for the one that the client sent. */
+  host: string | null
 }
 
+/** Bytes of a request's head that workerd takes, and so has to get. */
+const HEAD_BYTES = 128 * 1024
+
 /**
- * Forwards every request to another loopback port under another host name, which is how the LLM host exists on a
- * machine without DNS for it. Nothing is buffered: bodies stream both ways with backpressure, and a client that
- * leaves ends the forwarded request.
+ * Forwards every request to another loopback port, as the platform's edge does. Under another host name, that is how the LLM
+ * host exists on a machine without DNS for it. Nothing is buffered: bodies stream both ways with backpressure.
+ *
+ * A client that leaves ends the forwarded request by a reset. workerd alone treats the FIN of a closed connection as the end
+ * of the client's sending; it detects the closed connection only when a write is answered with a reset, and there is no write
+ * while an upstream is silent.
+ *
+ * A kept-alive connection of a client is never closed between two requests. workerd closes one that was idle for 15 seconds,
+ * and a request that arrives in that moment gets no answer.
  *
  * @throws the error of `listen`, such as `EADDRINUSE`
  */
 export async function startHostForwarder(options: HostForwarderOptions): Promise<RunningStandIn> {
-  const forwarder = await listenOnLoopback(options.port, async (request, response) =>
-    forward(request, response, options),
+  const forwarder = await listenOnLoopback(
+    options.port,
+    async (request, response) => forward(request, response, options),
+    { maxHeaderSize: HEAD_BYTES },
   )
+  const tunnels = new Set<Socket>()
+  forwarder.server.on('upgrade', (request, socket: Socket, sent) => {
+    tunnels.add(socket.on('close', () => tunnels.delete(socket)))
+    tunnel(request, socket, sent, options)
+  })
   // Long streams and slow uploads are the gateway's to limit.
   forwarder.server.requestTimeout = 0
   forwarder.server.timeout = 0
-  return { port: forwarder.port, url: forwarder.url, close: forwarder.close }
+  const close = (): Promise<void> => {
+    for (const socket of tunnels) socket.destroy()
+    return forwarder.close()
+  }
+  return { port: forwarder.port, url: forwarder.url, close }
 }
 
 function forward(request: IncomingMessage, response: ServerResponse, options: HostForwarderOptions): void {
@@ -52,7 +73,11 @@ function forward(request: IncomingMessage, response: ServerResponse, options: Ho
     port: options.targetPort,
     method: request.method,
     path: request.url,
-    headers: ['Host', options.host, ...passedHeaders(request.rawHeaders, 'host')],
+    headers: [
+      ...hostHeaders(request, options),
+      ...framing(request),
+      ...passedHeaders(request.rawHeaders, 'host'),
+    ],
     // A connection of its own for each request: a reused one may be closed by the other side as we write to it.
     agent: false,
   })
@@ -63,7 +88,45 @@ function forward(request: IncomingMessage, response: ServerResponse, options: Ho
   response.on('close', () => abandon(outgoing, response.writableFinished))
 }
 
+const HOST = new Set(['host'])
+
+const hostHeaders = ({ headers }: IncomingMessage, { host }: HostForwarderOptions): string[] => {
+  const name = host ?? headers.host
+  return name === undefined ? [] : ['Host', name]
+}
+
+/** Node frames a body by its own rules: none at all for a DELETE, chunks for a POST without a body. */
+function framing({ headers, method = '' }: IncomingMessage): string[] {
+  if (headers['transfer-encoding'] !== undefined) return ['Transfer-Encoding', 'chunked']
+  const isEmpty = headers['content-length'] === undefined && ['POST', 'PUT', 'PATCH'].includes(method)
+  return isEmpty ? ['Content-Length', '0'] : []
+}
+
+/** Passes a connection on that becomes one of another protocol, such as a WebSocket. */
+function tunnel(request: IncomingMessage, client: Socket, sent: Buffer, options: HostForwarderOptions): void {
+  const gateway = connect({
+    port: options.targetPort,
+    host: '127.0.0.1',
+    allowHalfOpen: true,
+    noDelay: true,
+  })
+  const leave = (): void => {
+    gateway.resetAndDestroy()
+    client.destroy()
+  }
+  const headers = [...hostHeaders(request, options), ...withoutHeaders(request.rawHeaders, HOST)]
+  const lines = [`${request.method} ${request.url} HTTP/1.1`]
+  for (let index = 0; index < headers.length; index += 2) {
+    lines.push(`${headers[index]}: ${headers[index + 1]}`)
+  }
+  gateway.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
+  gateway.write(sent)
+  client.on('end', leave).on('error', leave).pipe(gateway, { end: false })
+  gateway.on('error', () => client.destroy()).pipe(client)
+}
+
 function relay(incoming: IncomingMessage, response: ServerResponse): void {
+  response.sendDate = false
   response.writeHead(incoming.statusCode ?? 502, incoming.statusMessage, passedHeaders(incoming.rawHeaders))
   // The head goes out at once: a stream may take long to its first event.
   response.flushHeaders()
@@ -92,12 +155,15 @@ function abandon(outgoing: ClientRequest, complete: boolean): void {
   outgoing.destroy()
 }
 
-function passedHeaders(raw: string[], ...dropped: string[]): string[] {
+const passedHeaders = (raw: string[], ...dropped: string[]): string[] =>
+  withoutHeaders(raw, new Set([...CONNECTION_HEADERS, ...dropped]))
+
+/** @param raw names and values in turn. @param dropped names in lowercase. */
+function withoutHeaders(raw: string[], dropped: ReadonlySet<string>): string[] {
   const kept: string[] = []
   for (let index = 0; index < raw.length; index += 2) {
     const name = raw[index] ?? ''
-    const lower = name.toLowerCase()
-    if (!CONNECTION_HEADERS.has(lower) && !dropped.includes(lower)) kept.push(name, raw[index + 1] ?? '')
+    if (!dropped.has(name.toLowerCase())) kept.push(name, raw[index + 1] ?? '')
   }
   return kept
 }

@@ -1,4 +1,10 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /** Thrown by `readBody` when a request is larger than the stand-in takes; answered with 413. */
@@ -20,10 +26,15 @@ export interface LoopbackServer {
  *
  * @param port the TCP port, 0 for any free one
  * @param handle answers each request
+ * @param options of Node's server
  * @throws the error of `listen`, `EADDRINUSE` included
  */
-export async function listenOnLoopback(port: number, handle: RequestHandler): Promise<LoopbackServer> {
-  const server = createServer((request, response) => {
+export async function listenOnLoopback(
+  port: number,
+  handle: RequestHandler,
+  options: ServerOptions = {},
+): Promise<LoopbackServer> {
+  const server = createServer(options, (request, response) => {
     handle(request, response).catch((error: unknown) => {
       if (response.headersSent) return response.destroy()
       const status = error instanceof BodyTooLargeError ? 413 : 500

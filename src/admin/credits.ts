@@ -13,7 +13,6 @@ import {
 import { HOME_SHARD } from '../ledger/shards/shards.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { newId } from '../lib/ids.ts'
-import { errorText, logEvent } from '../lib/log.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 
 /**
@@ -44,8 +43,8 @@ export async function grantCredits(
     // Postgres may not have the first grant yet; its ledger does.
     if (error instanceof Error && error.message === OTHER_GRANT) throw otherGrant()
     if (await leavesRange(ledger, amount)) throw conflict('The balance would be more than can be counted.')
-    logEvent('error', 'credits.grant_failed', { organizationId, error: errorText(error) })
-    throw new ApiError('internal', 'The grant may stand; repeat it with the same id.', { details: { id } })
+    const message = 'The grant may stand; repeat it with the same id.'
+    throw new ApiError('internal', message, { details: { id }, cause: error })
   }
 }
 

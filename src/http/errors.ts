@@ -1,8 +1,9 @@
 import { HTTPException } from 'hono/http-exception'
+import { matchedRoutes } from 'hono/route'
 import { errorCodeOf } from '../calls/governed-call.ts'
 import { ConfigurationError } from '../env.ts'
 import { ApiError, type ErrorKind, invalidRequest } from '../lib/api-error.ts'
-import { errorText, logEvent, redact } from '../lib/log.ts'
+import { logFailure, redact } from '../lib/log.ts'
 import { nestedErrorCode, nestedErrorType } from '../wire/nested-error.ts'
 import { errorCompatibility, openResponsesError } from './compatibility.ts'
 import type { AppContext } from './context.ts'
@@ -92,10 +93,9 @@ export function renderError(error: unknown, context: AppContext): Response {
   const known = toApiError(error)
   const requestId = context.get('requestId')
   if (known.kind === 'internal') {
-    logEvent('error', 'request_failed', {
-      request_id: requestId ?? null,
-      error: errorText(error),
-    })
+    const route = matchedRoutes(context).findLast(({ method }) => method !== 'ALL')
+    const place = { request_id: requestId ?? null, surface: context.get('surface') ?? 'none' }
+    logFailure('request_failed', { ...place, route: route ? `${route.method} ${route.path}` : null }, error)
   }
   context.set('errorCode', errorCodeOf(known))
   const surface = context.get('surface') ?? 'none'

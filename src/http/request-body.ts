@@ -15,7 +15,7 @@ export const MAXIMUM_BODY_BYTES = 52_428_800
 const DRAINED_BYTES = 64 * 1024 * 1024
 const DRAIN_MILLISECONDS = 5_000
 /** A sender that pauses for longer has lost its connection, or occupies memory on purpose. */
-const LONGEST_PAUSE_MS = 30_000
+export const LONGEST_PAUSE_MS = 30_000
 
 /** @param most bytes; another bound than that of JSON endpoints only where a body is read before its sender is known. */
 export const tooLarge = (most = MAXIMUM_BODY_BYTES) =>

@@ -4,6 +4,8 @@
  */
 const SECRET_SHAPES =
   /(?:(?<!(?<!%[0-9a-f]|\\)[a-z])|(?=hg_[0-9a-z]{12}_[0-9a-z]{20}))(Bearer\s+|hg_|gsk_|sk-|sk_|v1\.|xai-(?=[\w-]{20})|AIza(?=[\w-]{30}))[A-Za-z0-9_.~+/=-]{8,}/gi
+/** What drizzle appends to the text of a failed query. */
+const PARAMETERS = /\nparams: [\s\S]*$/
 /** ASCII in percent encoding. */
 const ENCODED = /%([2-7][0-9a-f])/gi
 
@@ -46,5 +48,42 @@ export function redactEncoded(text: string): string {
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return redact(String(error))
   if (error.cause instanceof Error) return errorText(error.cause)
-  return redact(`${error.name}: ${error.message.replace(/\nparams: [\s\S]*$/, '')}`)
+  return redact(`${error.name}: ${error.message.replace(PARAMETERS, '')}`)
+}
+
+/** Frames of a stack that are logged, and the length that all of them may have. */
+const MOST_FRAMES = 20
+const LONGEST_STACK = 4_000
+
+/** What is known of the place of a failure; null for what is not. */
+export interface FailurePlace {
+  request_id: string | null
+  surface: string
+  /** Pattern of the route, method of the object or name of the job: never a path, which contains what callers send. */
+  route: string | null
+}
+
+/**
+ * Logs an internal error as one line that explains it: name, message and stack are those of the innermost cause, without
+ * parameters of a query. `answer` is the text for the caller, if another error was thrown for it.
+ */
+export function logFailure(event: string, place: FailurePlace, error: unknown): void {
+  const cause = innermost(error)
+  const isWrapped = error instanceof Error && cause !== error && !PARAMETERS.test(error.message)
+  logEvent('error', event, {
+    ...place,
+    name: cause instanceof Error ? cause.name : typeof cause,
+    error: errorText(cause),
+    ...(isWrapped && { answer: error.message }),
+    stack: cause instanceof Error ? framesOf(cause) : null,
+  })
+}
+
+const innermost = (error: unknown): unknown =>
+  error instanceof Error && error.cause instanceof Error ? innermost(error.cause) : error
+
+/** The stack without its first lines, which repeat the message. */
+function framesOf({ stack = '' }: Error): string | null {
+  const frames = stack.split('\n').filter((line) => /^\s+at /.test(line))
+  return frames.length === 0 ? null : frames.slice(0, MOST_FRAMES).join('\n').slice(0, LONGEST_STACK)
 }

@@ -1,4 +1,4 @@
-import { errorText, logEvent } from '../lib/log.ts'
+import { logFailure } from '../lib/log.ts'
 import { type Operations, WorkspaceError } from './contract.ts'
 import type { Workspace } from './workspace.ts'
 
@@ -31,7 +31,7 @@ export async function answerRequest(workspace: Workspace, request: Request): Pro
       const { code, message } = error
       return Response.json({ error: { code, message } }, { status: STATUS[code] })
     }
-    logEvent('error', 'workspace_failed', { operation: name, error: errorText(error) })
+    logFailure('workspace_failed', { request_id: null, surface: 'workspace', route: name }, error)
     return Response.json({ error: { code: 'internal', message: 'The workspace failed.' } }, { status: 500 })
   }
 }

@@ -1,6 +1,14 @@
-import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import {
+  Agent,
+  createServer,
+  type IncomingMessage,
+  request,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { startEdge } from '../../scripts/local/edge.ts'
 import { startHostForwarder } from '../../scripts/local/host-forwarder.ts'
 import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
 
@@ -160,5 +168,89 @@ describe('the host forwarder', () => {
   it('tells that its port is taken', async () => {
     const options = { port: forwarder.port, targetPort: 1, host: 'x' }
     await expect(startHostForwarder(options)).rejects.toMatchObject({ code: 'EADDRINUSE' })
+  })
+})
+
+describe('the edge', () => {
+  const edgeBefore = async () => {
+    const edge = await startEdge(`http://127.0.0.1:${(target.address() as AddressInfo).port}`)
+    return { ...edge, [Symbol.asyncDispose]: edge.close }
+  }
+
+  it('keeps a connection when the gateway closes its own between two requests', async () => {
+    const behind: Socket[] = []
+    target.on('connection', (socket) => behind.push(socket))
+    answer = (incoming, response) => {
+      response.end(incoming.url)
+    }
+    await using edge = await edgeBefore()
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const used = new Set<Socket>()
+    const get = (path: string) =>
+      new Promise<string>((resolve, reject) => {
+        request(`${edge.url}${path}`, { agent }, async (response) => resolve(await readText(response)))
+          .on('socket', (socket) => used.add(socket))
+          .on('error', reject)
+          .end()
+      })
+    for (const path of ['/1', '/2', '/3']) {
+      expect(await get(path)).toBe(path)
+      for (const socket of behind.splice(0)) socket.destroy()
+    }
+    agent.destroy()
+    expect(used.size).toBe(1)
+  })
+
+  it('passes on the host, and each body in its own frame', async () => {
+    answer = async (incoming, response) => {
+      const { host, 'content-length': length = null, 'transfer-encoding': encoding = null } = incoming.headers
+      const body = await readText(incoming)
+      response.end(JSON.stringify({ host, length, encoding, body }))
+    }
+    await using edge = await edgeBefore()
+    const sent = (method: string, headers: Record<string, string>, body: string) =>
+      new Promise<unknown>((resolve, reject) => {
+        const options = { method, headers: { host: 'a.example', ...headers }, agent: false }
+        request(edge.url, options, async (response) => resolve(JSON.parse(await readText(response))))
+          .on('error', reject)
+          .end(body)
+      })
+    const chunked = { length: null, encoding: 'chunked' }
+    const frames: Array<[string, Record<string, string>, string, object]> = [
+      ['DELETE', { 'transfer-encoding': 'chunked' }, 'gone', chunked],
+      ['POST', { 'transfer-encoding': 'chunked' }, 'text', chunked],
+      ['PUT', { 'content-length': '4' }, 'text', { length: '4', encoding: null }],
+      ['POST', { 'content-length': '0' }, '', { length: '0', encoding: null }],
+      ['GET', {}, '', { length: null, encoding: null }],
+    ]
+    for (const [method, headers, body, frame] of frames) {
+      expect(await sent(method, headers, body)).toEqual({ host: 'a.example', body, ...frame })
+    }
+  })
+
+  it('passes on another protocol, and resets it when the client leaves', async () => {
+    let left: unknown
+    target.on('upgrade', (incoming, socket: Socket) => {
+      socket.on('error', (error) => {
+        left = error
+      })
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nUpgrade: ${incoming.headers.upgrade}\r\nConnection: Upgrade\r\n\r\n`,
+      )
+      socket.pipe(socket)
+    })
+    await using edge = await edgeBefore()
+    const socket = await new Promise<Socket>((resolve, reject) => {
+      request(edge.url, { headers: { connection: 'Upgrade', upgrade: 'echo' } })
+        .on('upgrade', (_response, upgraded) => resolve(upgraded))
+        .on('error', reject)
+        .end()
+    })
+    socket.write('to and fro')
+    expect(await new Promise((resolve) => socket.once('data', (data) => resolve(String(data))))).toBe(
+      'to and fro',
+    )
+    socket.end()
+    await vi.waitFor(() => expect(left).toMatchObject({ code: 'ECONNRESET' }))
   })
 })

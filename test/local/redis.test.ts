@@ -1,6 +1,6 @@
 import { Ratelimit } from '@upstash/ratelimit'
 import { Redis } from '@upstash/redis'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startRedis } from '../../scripts/local/redis/start.ts'
 import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
 import { findRealRedis, type RealServer, startRealRedis, tellSkipped } from './real-servers.ts'
@@ -137,6 +137,14 @@ describe.each([
         slidingWindow: Ratelimit.slidingWindow(5, '60 s'),
         tokenBucket: Ratelimit.tokenBucket(5, '60 s', 5),
       }
+
+      // The client reads the clock: no window may begin between two of its calls.
+      beforeEach(() => {
+        vi.useFakeTimers({ toFake: ['Date'], now: Math.floor(Date.now() / 60_000) * 60_000 + 30_000 })
+      })
+      afterEach(() => {
+        vi.useRealTimers()
+      })
 
       it.each(Object.entries(limiters))('admits exactly 5 of 20 at once with %s', async (name, limiter) => {
         const limit = new Ratelimit({ redis, limiter, prefix: name, ephemeralCache: false })

@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { isHostAllowed } from '../../src/identity/tool-rights.ts'
+import { logFailuresOf } from '../../src/lib/logged-methods.ts'
 import { safeFetch } from '../../src/lib/safe-fetch.ts'
 import { answerRequest } from '../../src/workspace/answer-request.ts'
 import { guardedNetwork } from '../../src/workspace/shell/guarded-network.ts'
@@ -33,3 +34,5 @@ export class WorkspaceObject extends DurableObject<WorkspaceBindings> {
     return this.#workspace.alarm()
   }
 }
+
+logFailuresOf(WorkspaceObject, 'WorkspaceObject')

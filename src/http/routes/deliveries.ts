@@ -1,5 +1,4 @@
 import { type Context, Hono } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
 import * as z from 'zod'
 import { evaluateStep } from '../../agents/evaluations/evaluate-step.ts'
 import { DELIVERY_PATHS } from '../../agents/queue/run-queue.ts'
@@ -10,7 +9,7 @@ import { uuid } from '../../wire/management-fields.ts'
 import { callerAddress } from '../caller-address.ts'
 import type { AppEnv } from '../context.ts'
 import { checkedJson } from '../json-request.ts'
-import { tooLarge } from '../request-body.ts'
+import { limitBody } from '../middleware/limit-body.ts'
 
 const LARGEST_DELIVERY = 64 * 1024
 
@@ -20,12 +19,7 @@ const verdictDelivery = z.object({ organization_id: uuid, run_id: uuid, step: z.
 
 const scheduleDelivery = z.object({ organization_id: uuid, agent_id: uuid, trigger: z.string().max(100) })
 
-const limitLength = bodyLimit({
-  maxSize: LARGEST_DELIVERY,
-  onError: () => {
-    throw tooLarge(LARGEST_DELIVERY)
-  },
-})
+const limitLength = limitBody(LARGEST_DELIVERY)
 
 /**
  * What QStash delivers, to be mounted at `/internal`. A delivery is signed: its key, time, URL and body are checked. One that

@@ -1,5 +1,4 @@
 import { Hono, type Next } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
 import { fireWebhook } from '../../agents/triggers/fire-trigger.ts'
 import {
   type FiringTrigger,
@@ -23,18 +22,13 @@ import { admission } from '../middleware/admission.ts'
 import { audit } from '../middleware/audit.ts'
 import { callIdentity } from '../middleware/authenticate.ts'
 import { limitDeclaredLength } from '../middleware/declared-length.ts'
-import { tooLarge } from '../request-body.ts'
+import { limitBody } from '../middleware/limit-body.ts'
 
 const WEBHOOK = '/v1/agents/:agentId/triggers/:name'
 /** It is read before its signature is known. */
 const LARGEST_WEBHOOK = 1024 * 1024
 
-const limitLength = bodyLimit({
-  maxSize: LARGEST_WEBHOOK,
-  onError: () => {
-    throw tooLarge(LARGEST_WEBHOOK)
-  },
-})
+const limitLength = limitBody(LARGEST_WEBHOOK)
 
 /**
  * Signed webhooks that begin runs with the rights of their agent's creator. The call is recorded and counted as the creator's.

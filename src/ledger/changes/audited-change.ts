@@ -86,7 +86,7 @@ export async function audited<Result>(
   try {
     return await change()
   } catch (error) {
-    const failure = explainFailure(intent, error)
+    const failure = explainFailure(error)
     await recordFailure(administration, record, failure)
     throw failure.error
   }
@@ -138,8 +138,8 @@ async function recordOrRefuse(administration: Administration, record: AuditedCha
   try {
     await administration.ledgerOf(record.organizationId, HOME_SHARD).recordChange(record)
   } catch (error) {
-    logEvent('error', 'audit.record_failed', { action: record.action, error: errorText(error) })
-    throw new ApiError('internal', `The audit record could not be stored, so ${otherwise}.`)
+    const message = `The audit record could not be stored, so ${otherwise}.`
+    throw new ApiError('internal', message, { cause: error })
   }
 }
 
@@ -149,7 +149,7 @@ interface Failure {
   outcome: 'refused' | 'unknown'
 }
 
-function explainFailure(intent: Intent, error: unknown): Failure {
+function explainFailure(error: unknown): Failure {
   if (error instanceof ApiError) return { error, outcome: 'refused' }
   const cause = databaseCause(error)
   if (cause?.code === '23505')
@@ -157,17 +157,15 @@ function explainFailure(intent: Intent, error: unknown): Failure {
   if (cause?.code === '23503') {
     return { error: conflict('Something this refers to was removed meanwhile.'), outcome: 'refused' }
   }
-  logEvent('error', 'management.change_failed', {
-    action: intent.action,
-    code: cause?.code ?? null,
-    error: errorText(error),
-  })
   return cause === null || LEAVES_DOUBT.test(cause.code)
     ? {
-        error: new ApiError('internal', 'The change may stand; look before you repeat it.'),
+        error: new ApiError('internal', 'The change may stand; look before you repeat it.', { cause: error }),
         outcome: 'unknown',
       }
-    : { error: new ApiError('internal', 'Something went wrong; nothing was changed.'), outcome: 'refused' }
+    : {
+        error: new ApiError('internal', 'Something went wrong; nothing was changed.', { cause: error }),
+        outcome: 'refused',
+      }
 }
 
 async function recordFailure(administration: Administration, record: AuditedChange, failure: Failure) {

@@ -63,7 +63,7 @@ export async function compactConversation(
       reserved.release()
     }
   } catch (error) {
-    return notStarted(error, compaction.trace)
+    return notStarted(error, compaction.trace, start.identity.requestId)
   }
 }
 

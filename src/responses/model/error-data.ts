@@ -1,14 +1,20 @@
 import { TurnFailure } from '../../gateway/calls/turn-failure.ts'
 import { ApiError, type ApiErrorOptions } from '../../lib/api-error.ts'
-import { errorText, logEvent } from '../../lib/log.ts'
+import { logFailure } from '../../lib/log.ts'
 import type { ErrorData, NotStarted, ProviderRefusal, StartTrace } from './types.ts'
 
 /** The result of a start that failed. An internal error has no details for the caller. */
-export function notStarted(error: unknown, trace: StartTrace): NotStarted {
+export function notStarted(error: unknown, trace: StartTrace, requestId: string): NotStarted {
   if (error instanceof TurnFailure) return { ...trace, error: null, refusal: refusalOf(error) }
-  const isKnown = error instanceof ApiError
-  if (!isKnown) logEvent('error', 'response_not_started', { error: errorText(error) })
-  const known = isKnown ? error : new ApiError('internal', 'Something went wrong.')
+  const known = error instanceof ApiError ? error : new ApiError('internal', 'Something went wrong.')
+  if (known.kind === 'internal') {
+    // Its cause does not leave the object.
+    logFailure(
+      'response_not_started',
+      { request_id: requestId, surface: 'responses', route: 'ResponseStream.start' },
+      error,
+    )
+  }
   const { kind, message, status, code, retryAfterSeconds, shouldRetry, limit, param } = known
   return { ...trace, error: { kind, message, status, code, retryAfterSeconds, shouldRetry, limit, param } }
 }

@@ -1,5 +1,5 @@
 import { ApiError } from '../../lib/api-error.ts'
-import { errorText, logEvent } from '../../lib/log.ts'
+import { errorText, logEvent, logFailure } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import { compactConversation } from '../compaction/compact-conversation.ts'
@@ -79,9 +79,10 @@ export class DurableResponse implements ResponseStreamObject {
 
   async start(request: StartRequest, body: RequestContent): Promise<StartResult> {
     const refusal = await this.#refusalOfStart()
-    if (refusal) return notStarted(refusal, { recorded: false })
+    if (refusal) return notStarted(refusal, { recorded: false }, request.identity.requestId)
     const admission = await this.#admit(request, body)
-    if (admission.kind === 'refused') return notStarted(admission.error, admission.trace)
+    if (admission.kind === 'refused')
+      return notStarted(admission.error, admission.trace, request.identity.requestId)
     if (admission.kind === 'agent') return { ...admission.trace, error: null, agent: admission.agent }
     const { engine, emitter, settings, phase, trace, headers } = admission
     emitter.begin()
@@ -157,7 +158,9 @@ export class DurableResponse implements ResponseStreamObject {
 
   /** Ends the response after an internal error, with the output that is stored. @param again see `#recover`. */
   #fail(error: unknown, again = false): void {
-    logEvent('error', 'response_broke_off', { error: errorText(error) })
+    // The request may have ended long ago: the object is named by the response.
+    const route = `ResponseStream.start ${this.#state.head?.responseId ?? ''}`.trim()
+    logFailure('response_broke_off', { request_id: null, surface: 'responses', route }, error)
     this.#running = null
     const { head } = this.#state
     if (!head || !isUnfinished(head.phase)) return

@@ -1,5 +1,5 @@
 import { ApiError } from '../../lib/api-error.ts'
-import { errorText, logEvent, redact } from '../../lib/log.ts'
+import { logFailure, redact } from '../../lib/log.ts'
 import { nestedErrorCode, nestedErrorType, refusalType } from '../../wire/nested-error.ts'
 import type { ProviderRefusal } from '../model/types.ts'
 
@@ -20,9 +20,10 @@ const CODES: Record<string, string> = {
 }
 
 /** An error for the caller: an unexpected one is logged, and its text is never sent. */
-export function callerError(error: unknown): ApiError {
+export function callerError(error: unknown, requestId: string): ApiError {
   if (error instanceof ApiError && error.kind !== 'internal') return error
-  logEvent('error', 'socket_message_failed', { error: errorText(error) })
+  const place = { request_id: requestId, surface: 'responses', route: 'WEBSOCKET /v1/responses' }
+  logFailure('socket_message_failed', place, error)
   return error instanceof ApiError
     ? error
     : new ApiError('internal', 'Something went wrong.', { cause: error })

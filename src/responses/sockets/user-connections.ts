@@ -70,7 +70,14 @@ export class UserConnections {
     } catch (error) {
       // A message that is refused because a response is running does not end that response.
       if (!connection.running) this.#turns.end(socket, false)
-      await this.#refuse(socket, { principal, identity }, { error: callerError(error), recorded: false })
+      await this.#refuse(
+        socket,
+        { principal, identity },
+        {
+          error: callerError(error, identity.requestId),
+          recorded: false,
+        },
+      )
     }
   }
 

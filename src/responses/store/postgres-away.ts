@@ -1,6 +1,5 @@
 import type { Database } from '../../../schema/database.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import { errorText, logEvent } from '../../lib/log.ts'
 import { TimeLimitError, withinTime } from '../../lib/time-limit.ts'
 import { pingDatabase } from './rows.store.ts'
 
@@ -18,7 +17,6 @@ export async function fromPostgres<Result>(database: Database, work: Promise<Res
     return await unlessAway(database, work)
   } catch (error) {
     if (error instanceof ApiError) throw error
-    logEvent('error', 'response_not_begun', { error: errorText(error) })
     const message = 'Responses cannot be stored at the moment. Try again soon.'
     throw new ApiError('internal', message, { retryAfterSeconds: 2, cause: error })
   }

@@ -1,0 +1,34 @@
+/**
+ * A file for `source` that tells curl and the official SDKs where the local system is.
+ *
+ * @param baseUrl of the gateway, without a path
+ * @param key of a caller
+ */
+export function shellEnvironment(baseUrl: string, key: string): string {
+  const variables = {
+    HEADGATE_URL: baseUrl,
+    HEADGATE_KEY: key,
+    OPENAI_BASE_URL: `${baseUrl}/v1`,
+    OPENAI_API_KEY: key,
+    ANTHROPIC_BASE_URL: baseUrl,
+    ANTHROPIC_API_KEY: key,
+  }
+  return Object.entries(variables)
+    .map(([name, value]) => `export ${name}=${quoted(value)}\n`)
+    .join('')
+}
+
+/** In single quotes a shell reads every character as it is, except the quote itself. */
+const quoted = (value: string): string => `'${value.replaceAll("'", `'\\''`)}'`
+
+/**
+ * Removes what a shell that read the file has set for the SDKs: a system that starts in it would take itself for the provider.
+ */
+export function dropShellEnvironment(environment: NodeJS.ProcessEnv): void {
+  for (const provider of ['OPENAI', 'ANTHROPIC']) {
+    const key = environment[`${provider}_API_KEY`]
+    if (key === undefined || key !== environment.HEADGATE_KEY) continue
+    delete environment[`${provider}_API_KEY`]
+    delete environment[`${provider}_BASE_URL`]
+  }
+}
