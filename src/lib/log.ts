@@ -56,7 +56,7 @@ const MOST_FRAMES = 20
 const LONGEST_STACK = 4_000
 
 /** What is known of the place of a failure; null for what is not. */
-export interface FailurePlace {
+interface FailurePlace {
   request_id: string | null
   surface: string
   /** Pattern of the route, method of the object or name of the job: never a path, which contains what callers send. */
