@@ -64,8 +64,11 @@ import { findArguments, openArguments } from '../../src/responses/tools/web/web-
 import { filePathOf } from '../../src/responses/tools/workspace/conversation-files.ts'
 import { agentDefinition } from '../../src/wire/agents.ts'
 import { responseSettings } from '../../src/wire/responses.ts'
+import { Entries } from '../../src/workspace/files/entries.ts'
+import { FileStore } from '../../src/workspace/files/file-store.ts'
 import { resolvePath } from '../../src/workspace/files/paths.ts'
 import { parsePatch } from '../../src/workspace/patch/parse-patch.ts'
+import { searchFiles } from '../../src/workspace/search-files.ts'
 import {
   assistant,
   call,
@@ -88,49 +91,23 @@ import {
   toMessages,
   tool,
 } from '../unit/gateway/translation/requests/responses.ts'
+import { memoryStorage } from '../unit/ledger/memory-storage.ts'
 import { Emitting, say } from '../unit/responses/emitting.ts'
+import { CONVERSATION_LISTS, CONVERSATION_TEXTS } from './conversations.ts'
 import * as grammars from './grammars.ts'
+import { bytes, json, type ListReader, type Make, refusable, type TextReader } from './reader.ts'
 
 /**
- * Readers of what a caller, an upstream, a page or a model sends. A new one is a line here: its name, the fragments of its
- * texts, and how it reads a text; or its name, what its lists may hold, and how it reads them.
+ * Readers of what a caller, an upstream, a page or a model sends; those of conversations are in `conversations.ts`. A new one
+ * is a line: its name, the fragments of its texts, and how it reads a text; or its name, what its lists may hold, and how it
+ * reads them.
  */
-export type Reader = TextReader | ListReader
 
-export interface TextReader {
-  name: string
-  fragments: readonly string[]
-  read: (text: string) => unknown
-  /** Texts of a length that once took more than linear work. */
-  known?: ReadonlyArray<(length: number) => string>
-  /** Steps for each character; `MOST_STEPS_PER_UNIT` where it is left out. */
-  most?: number
-}
-
-/** Makes an element of a list, or a member of an object, by its place. */
-export type Make = (index: number) => unknown
-
-export interface ListReader {
-  name: string
-  /** By path, of which a part that ends with `{}` is an object with a member for each element. */
-  lists: Record<string, readonly Make[]>
-  read: (members: Record<string, unknown>) => unknown
-  /** Steps for each element. */
-  most?: number
-}
-
-const encoder = new TextEncoder()
-const bytes = (text: string) => encoder.encode(text)
-const json = (value: unknown) => bytes(JSON.stringify(value))
 const inspection = () => new Inspection(passAllEngine)
-/** Readers refuse what they cannot read. */
-const refusable = (read: () => unknown): unknown => {
-  try {
-    return read()
-  } catch {
-    return null
-  }
-}
+
+/** A workspace with a file, of which a glob may match the name. */
+const FILES = new FileStore(new Entries(memoryStorage().sql, () => 0))
+FILES.write('/workspace/aa.ts', bytes('a'))
 
 const PAGE = { title: 'a', links: [], cut: false, url: 'https://a.example/' }
 const SECRETS = { secrets: ['secret-of-the-account-0123456789', `${'a'.repeat(2_000)}b`] }
@@ -246,6 +223,8 @@ export const TEXT_READERS: TextReader[] = [
   // The workspace
   { name: 'a patch', fragments: grammars.PATCH, read: (text) => refusable(() => parsePatch(text)) },
   { name: 'the path of a file', fragments: grammars.ADDRESS, read: (text) => refusable(() => resolvePath('/workspace', text)) },
+  { name: 'a glob', fragments: grammars.GLOB, read: (glob) => refusable(() => drained(searchFiles(FILES, { callId: 's', pattern: 'x', path: '.', glob, ignoreCase: false }, new AbortController().signal))), most: 5_000 },
+  ...CONVERSATION_TEXTS,
 ] // biome-ignore format: one line for each reader
 
 const OUTLINE = drained(chatCompletions.outline(json({ model: 'm', messages: [user('a')] })))
@@ -404,6 +383,7 @@ export const LIST_READERS: ListReader[] = [
   { name: 'tools to search', lists: { list: [(index) => ({ ...tools(`Does thing ${index}.`, 1)[0], name: `t${index}` })] }, read: (members) => drained(rankTools(listed(members), 'do a thing with files of a repository')), most: 4_000 },
   { name: 'the definition of an agent', lists: { inputs: [(index) => ({ name: `i${index}` }), () => ({ name: 'same' })], triggers: [() => ({ kind: 'schedule', name: 'a', cron: '* * * * *', inputs: [] })], steps: [() => ({ instructions: '{{i1}} {{other}}', model: 'm' })] }, read: (members) => { const parsed = agentDefinition.safeParse({ name: 'a', steps: [{ instructions: 'a', model: 'm' }], ...members }); if (parsed.success) definitionIssues(parsed.data); else explain(parsed.error.issues, members, 'body') } },
   { name: 'JSON in its canonical form', lists: { list: [(index) => ({ [`m${index % 7}`]: index }), () => 'é"\\'], 'map{}': [(index) => index] }, read: canonicalJson },
+  ...CONVERSATION_LISTS,
 ] // biome-ignore format: one line for each reader
 
 function documentRead(members: Record<string, unknown>): void {

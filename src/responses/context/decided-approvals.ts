@@ -16,7 +16,8 @@ type Outcome = { index: number } & ({ kind: 'called' } | { kind: 'denied'; decis
 /**
  * The forms in which a model gets requests for approval that were decided, with what they became: as the call that the model
  * has made, with its result or its denial. A result that came after further turns stays where it is, since the model has
- * answered without it.
+ * answered without it. Of several requests with one id, the first has its result: a caller could have the result of one call
+ * repeated any number of times.
  * @returns for the items that have another form than that of their type.
  */
 export function decidedApprovals(items: readonly ContextItem[]): Map<ContextItem, ModelForm> {
@@ -31,7 +32,8 @@ export function decidedApprovals(items: readonly ContextItem[]): Map<ContextItem
     const outcome = requestId === undefined ? undefined : outcomes.get(requestId)
     const decided = outcome && items[outcome.index]
     if (!decided || turns[index] !== turns[outcome.index]) continue
-    forms.set(item, outcome.kind === 'called' ? formOfCall(decided) : denied(outcome.decision))
+    const form = outcome.kind === 'called' ? formOfCall(decided) : denied(outcome.decision)
+    forms.set(item, forms.has(decided) ? 'nothing' : form)
     forms.set(decided, 'nothing')
   }
   return forms

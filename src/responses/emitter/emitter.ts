@@ -158,7 +158,9 @@ export class ResponseEmitter {
 
   /** Writes the result of a server-side call. A second result is ignored. */
   addResult(callId: string, { status, members }: ToolResult): void {
-    const item = this.#context.output.find((item) => callIdOf(item).includes(callId))
+    const item =
+      this.#pendingCalls.get(callId)?.item ??
+      this.#context.output.find((item) => callIdOf(item).includes(callId))
     if (!item) return
     const typed = { ...members, type: item.type }
     // Also after a restart, when the item has its result already, and what the caller does not get is lost.

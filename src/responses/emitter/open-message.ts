@@ -1,10 +1,13 @@
 import { textOf } from '../../gateway/protocols/json.ts'
-import type { ItemStatus, OutputTextPart, UrlCitation } from '../../wire/responses.ts'
+import type { ItemStatus, UrlCitation } from '../../wire/responses.ts'
+import { CodePoints } from './code-points.ts'
 import type { OpenItem } from './open-item.ts'
 
 /** A message of the model while it is generated. */
 export class OpenMessage {
   readonly #open: OpenItem
+  /** Of the open part. */
+  #points = new CodePoints()
 
   constructor(open: OpenItem) {
     this.#open = open
@@ -15,7 +18,9 @@ export class OpenMessage {
     if (this.#open.part?.type !== type) {
       this.#open.closePart('completed')
       this.#open.openPart(type)
+      this.#points = new CodePoints()
     }
+    this.#points.add(text)
     this.#open.appendToPart(text)
   }
 
@@ -26,32 +31,25 @@ export class OpenMessage {
   addCitation(citation: Record<string, unknown>, length: number): void {
     const { part } = this.#open
     if (part?.type !== 'output_text' || typeof citation.url !== 'string') return
-    const { text } = part as unknown as OutputTextPart
-    this.#open.annotate(urlCitation(citation, text, Math.max(0, text.length - length)))
+    const from = Math.max(0, this.#points.units - length)
+    this.#open.annotate(this.#urlCitation(citation, from))
   }
 
   close(status: ItemStatus): void {
     this.#open.close(status)
   }
-}
 
-/**
- * The official service counts characters as Python does, in code points, and its examples use the indexes as bounds of
- * a slice (https://platform.openai.com/docs/guides/tools-web-search).
- */
-function urlCitation(citation: Record<string, unknown>, text: string, from: number): UrlCitation {
-  const start = codePoints(text.slice(0, from))
-  return {
-    type: 'url_citation',
-    start_index: start,
-    end_index: start + codePoints(text.slice(from)),
-    url: textOf(citation.url),
-    title: textOf(citation.title),
+  /**
+   * The official service counts characters as Python does, in code points, and its examples use the indexes as bounds of
+   * a slice (https://platform.openai.com/docs/guides/tools-web-search).
+   */
+  #urlCitation(citation: Record<string, unknown>, from: number): UrlCitation {
+    return {
+      type: 'url_citation',
+      start_index: this.#points.before(from),
+      end_index: this.#points.before(this.#points.units),
+      url: textOf(citation.url),
+      title: textOf(citation.title),
+    }
   }
-}
-
-function codePoints(text: string): number {
-  let count = 0
-  for (const _ of text) count++
-  return count
 }

@@ -46,6 +46,8 @@ export class TurnItems {
   readonly #context: ItemContext
   readonly #origin: string | null
   readonly #calls = new Map<number, CallItem>()
+  /** Numbers of calls whose arguments have become complete and that are not closed. */
+  #finished = new Set<number>()
   #open: OpenMessage | OpenReasoning | null = null
   readonly reasoning: OpenReasoning[] = []
 
@@ -96,7 +98,9 @@ export class TurnItems {
   }
 
   appendArguments(call: number, json: string): void {
-    this.#calls.get(call)?.appendArguments(json)
+    const item = this.#calls.get(call)
+    item?.appendArguments(json)
+    if (item?.complete && !item.closed) this.#finished.add(call)
   }
 
   /** @param status of the open item. @param whole status of calls with complete arguments. @param cut of other calls. */
@@ -148,6 +152,12 @@ export class TurnItems {
   #closeFinished(): void {
     this.#open?.close('completed')
     this.#open = null
-    for (const call of this.#calls.values()) if (call.complete) this.#closeCall(call, 'completed')
+    const finished = [...this.#finished].sort((left, right) => left - right)
+    this.#finished.clear()
+    for (const number of finished) {
+      const call = this.#calls.get(number)
+      // What followed the complete arguments may have begun another value.
+      if (call?.complete) this.#closeCall(call, 'completed')
+    }
   }
 }

@@ -1,3 +1,4 @@
+import { objectOf } from '../../gateway/protocols/json.ts'
 import type { ToolFamily } from '../../identity/tool-rights.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { ServerTool } from './hosted-tool.ts'
@@ -43,40 +44,89 @@ export function shownTools(listed: readonly ToolEntry[], hosted: Iterable<Server
   return shown
 }
 
-/** Whether an entry of `tool_choice` names a tool of this service: by its type, or as a function by its name. */
-function isNamed({ type, name, server_label: label }: ToolEntry, tool: ServerTool): boolean {
-  const { definition } = tool
-  if (type === 'function') return name === definition.name
-  if (type !== 'mcp') return tool.family !== null && familiesOf(type).includes(tool.family)
-  if (tool.purpose === 'search') return tool.scope.entries.some((entry) => entry.label === label)
-  if (tool.purpose !== 'integration' || tool.members.server_label !== label) return false
-  return name === undefined || name === null || name === tool.members.name || name === definition.name
+/**
+ * The tools of this service that entries of `tool_choice` name: by their type, or as functions by their names. The entries are
+ * read once: a request may have many of them, and a model may call many tools.
+ */
+class NamedTools {
+  readonly #functions = new Set<unknown>()
+  readonly #families = new Set<ToolFamily>()
+  /** Labels of integrations, and those of which every tool is named. */
+  readonly #labels = new Set<unknown>()
+  readonly #wholeLabels = new Set<unknown>()
+  /** Names of tools, by the label of their integration. */
+  readonly #inside = new Map<unknown, Set<unknown>>()
+
+  constructor(entries: readonly unknown[]) {
+    for (const entry of entries) this.#add(objectOf(entry))
+  }
+
+  #add({ type, name, server_label: label }: Record<string, unknown>): void {
+    if (type === 'function') this.#functions.add(name)
+    else if (type !== 'mcp') for (const family of familiesOf(type)) this.#families.add(family)
+    else {
+      this.#labels.add(label)
+      if (name === undefined || name === null) this.#wholeLabels.add(label)
+      else this.#inside.set(label, (this.#inside.get(label) ?? new Set()).add(name))
+    }
+  }
+
+  has(tool: ServerTool): boolean {
+    const { name } = tool.definition
+    if (this.#functions.has(name)) return true
+    if (tool.family !== null && this.#families.has(tool.family)) return true
+    if (tool.purpose === 'search') return tool.scope.entries.some(({ label }) => this.#labels.has(label))
+    if (tool.purpose !== 'integration') return false
+    const { server_label: label, name: ownName } = tool.members
+    const inside = this.#inside.get(label)
+    return this.#wholeLabels.has(label) || inside?.has(ownName) === true || inside?.has(name) === true
+  }
 }
 
 /** Whether a choice allows a tool of this service. */
-export function allowsHosted(choice: ToolChoice, tool: ServerTool): boolean {
-  if (choice === 'none') return false
-  if (typeof choice !== 'object' || choice === null) return true
-  return entriesOf(choice).some((entry) => isNamed(entry, tool))
+export function hostedChoice(choice: ToolChoice): (tool: ServerTool) => boolean {
+  if (choice === 'none') return () => false
+  if (typeof choice !== 'object' || choice === null) return () => true
+  const named = new NamedTools(entriesOf(choice))
+  return (tool) => named.has(tool)
 }
 
-const entriesOf = (choice: ToolEntry): ToolEntry[] => {
+const entriesOf = (choice: ToolEntry): readonly unknown[] => {
   if (choice.type !== 'allowed_tools') return [choice]
   return Array.isArray(choice.tools) ? choice.tools : []
 }
 
-/** The choice with the functions under which a model gets the tools of this service. */
+/**
+ * The choice with the functions under which a model gets the tools of this service: each once, in the place of the first entry
+ * that names it. Entries that name none of them stay as they are.
+ */
 export function modelChoice(choice: ToolChoice, hosted: readonly ServerTool[]): ToolChoice {
   if (typeof choice !== 'object' || choice === null || hosted.length === 0) return choice
-  const functionsOf = (entry: ToolEntry): ToolEntry[] => {
-    if (entry.type === 'function') return [entry]
-    const tools = hosted.filter((tool) => isNamed(entry, tool))
-    if (tools.length === 0) return [entry]
-    return tools.map(({ definition: { name } }) => ({ type: 'function', name }))
-  }
-  const tools = entriesOf(choice).flatMap(functionsOf)
+  const tools = withFunctions(entriesOf(choice), hosted)
   if (choice.type === 'allowed_tools') return { ...choice, tools }
   const [only] = tools
   if (tools.length === 1 && only) return only as ToolChoice
   return { type: 'allowed_tools', mode: 'required', tools } as ToolChoice
+}
+
+function withFunctions(entries: readonly unknown[], hosted: readonly ServerTool[]): unknown[] {
+  const tools: unknown[] = []
+  const added = new Set<ServerTool>()
+  /** Entries that were read before, of which a request may have as many as it likes. */
+  const known = new Set<string>()
+  for (const entry of entries) {
+    const { type, name, server_label: label } = objectOf(entry)
+    const isOwn = type === 'mcp' || familiesOf(type).length > 0
+    const key = JSON.stringify([type, label, name])
+    if (isOwn && known.has(key)) continue
+    const named = isOwn ? new NamedTools([entry]) : null
+    const found = named ? hosted.filter((tool) => named.has(tool)) : []
+    if (found.length === 0) tools.push(entry)
+    else known.add(key)
+    for (const tool of found) {
+      if (!added.has(tool)) tools.push({ type: 'function', name: tool.definition.name })
+      added.add(tool)
+    }
+  }
+  return tools
 }

@@ -1,7 +1,8 @@
+import { objectOf } from '../../gateway/protocols/json.ts'
 import { type NamedTool, upstreamTools } from '../../gateway/translation/requests/responses-tools.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { CalledTool } from '../model/tool-result.ts'
-import { allowsHosted, shownTools } from './hosted-choice.ts'
+import { hostedChoice, shownTools } from './hosted-choice.ts'
 import type { ServerTool } from './hosted-tool.ts'
 
 /**
@@ -35,6 +36,7 @@ export function toolRules(settings: ResponseSettings, hosted: readonly ServerToo
   const visible = hosted.filter(({ definition }) => !tools.has(definition.name))
   const hostedByName = new Map<string, ServerTool>(visible.map((tool) => [tool.definition.name, tool]))
   const mayCall = allowedBy(settings.tool_choice)
+  const mayRun = hostedChoice(settings.tool_choice)
   return {
     hosted: hostedByName,
     shown: shownTools(settings.tools ?? [], visible),
@@ -53,7 +55,7 @@ export function toolRules(settings: ResponseSettings, hosted: readonly ServerToo
       const tool = tools.get(upstreamName)
       if (tool) return mayCall(tool) ? 'client' : 'refused'
       const running = hostedByName.get(upstreamName)
-      if (!running || !allowsHosted(settings.tool_choice, running)) return 'refused'
+      if (!running || !mayRun(running)) return 'refused'
       return awaitsApproval(running) ? 'approval' : running.purpose
     },
   }
@@ -78,15 +80,23 @@ const calledTool = ({ kind, name, namespace }: NamedTool): CalledTool => ({
 function allowedBy(choice: ResponseSettings['tool_choice']): (tool: NamedTool) => boolean {
   if (choice === 'none') return () => false
   if (typeof choice !== 'object' || choice === null) return () => true
-  if (choice.type === 'function' || choice.type === 'custom') return (tool) => names(choice, tool)
+  if (choice.type === 'function' || choice.type === 'custom') return namedBy([choice])
   // A tool of another vendor's service: it is not offered, so that the choice has no effect.
   if (choice.type !== 'allowed_tools') return () => true
-  const allowed = (Array.isArray(choice.tools) ? choice.tools : []) as Array<Record<string, unknown>>
-  return (tool) => allowed.some((entry) => names(entry, tool))
+  return namedBy(Array.isArray(choice.tools) ? choice.tools : [])
 }
 
-/** An entry for a namespace allows all of its tools. */
-function names(entry: Record<string, unknown>, { name, namespace }: NamedTool): boolean {
-  if (entry.type === 'namespace') return entry.name === namespace
-  return entry.name === name && (entry.namespace === undefined || entry.namespace === namespace)
+/** Entries are read once: a request may have many, and a model may call many tools. One of a namespace allows all of its tools. */
+function namedBy(entries: readonly unknown[]): (tool: NamedTool) => boolean {
+  const namespaces = new Set<unknown>()
+  const names = new Set<unknown>()
+  /** By namespace. */
+  const inside = new Map<unknown, Set<unknown>>()
+  for (const { type, name, namespace } of entries.map(objectOf)) {
+    if (type === 'namespace') namespaces.add(name)
+    else if (namespace === undefined) names.add(name)
+    else inside.set(namespace, (inside.get(namespace) ?? new Set()).add(name))
+  }
+  return ({ name, namespace }) =>
+    names.has(name) || namespaces.has(namespace) || (inside.get(namespace)?.has(name) ?? false)
 }

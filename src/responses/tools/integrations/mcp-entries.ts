@@ -29,9 +29,12 @@ export function mcpEntries(tools: ResponseSettings['tools']): McpEntry[] {
   const entries = (tools ?? []).flatMap((tool, index) =>
     tool.type === 'mcp' ? [readEntry(tool, `tools[${index}]`)] : [],
   )
-  for (const [index, { label, place }] of entries.entries()) {
-    if (entries.findIndex((other) => other.label === label) === index) continue
-    throw invalidRequest(`${place}.server_label: the integration ${label} is listed twice.`)
+  const labels = new Set<string>()
+  for (const { label, place } of entries) {
+    if (labels.has(label)) {
+      throw invalidRequest(`${place}.server_label: the integration ${label} is listed twice.`)
+    }
+    labels.add(label)
   }
   return entries
 }

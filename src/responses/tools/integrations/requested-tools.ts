@@ -31,8 +31,10 @@ export async function requestedTools(
   const listed = tools.filter(({ entry }) => !entry.isDeferred)
   const isShort = listed.length <= MOST_LISTED && bytesOf(listed.map(({ tool }) => tool)) <= MOST_LISTED_BYTES
   const searched = entries.filter(({ isDeferred }) => isDeferred || !isShort)
-  const isApproved = (name: string) => approved.some((call) => call.name === name)
-  const offered = tools.filter(({ tool, entry }) => (isShort && !entry.isDeferred) || isApproved(tool.name))
+  const approvedNames = new Set(approved.map(({ name }) => name))
+  const offered = tools.filter(
+    ({ tool, entry }) => (isShort && !entry.isDeferred) || approvedNames.has(tool.name),
+  )
   return [
     ...offered.map(({ tool, entry }) => integrationTool(offeredTool(principal, tool, entry))),
     ...(searched.length > 0 ? [toolSearch({ entries: searched })] : []),
@@ -58,14 +60,14 @@ export function storedForm(requested: ReadonlyArray<IntegrationTool | ToolSearch
 async function toolsOf(deps: CatalogDeps, principal: Principal, entries: readonly McpEntry[]) {
   const labels = entries.map(({ label }) => label)
   const tools = await listTools(deps, principal, labels)
-  const found = entries.flatMap((entry) =>
-    tools
-      .filter((tool) => tool.integration.slug === entry.label && isAllowed(entry, tool))
+  const byLabel = Map.groupBy(tools, ({ integration }) => integration.slug)
+  const missing = entries.find(({ label }) => !byLabel.has(label))
+  if (missing) throw await unusable(deps, principal, missing)
+  return entries.flatMap((entry) =>
+    (byLabel.get(entry.label) ?? [])
+      .filter((tool) => isAllowed(entry, tool))
       .map((tool) => ({ entry, tool })),
   )
-  const missing = entries.find(({ label }) => !tools.some(({ integration }) => integration.slug === label))
-  if (missing) throw await unusable(deps, principal, missing)
-  return found
 }
 
 async function unusable(deps: CatalogDeps, principal: Principal, { label, place }: McpEntry) {
