@@ -87,7 +87,7 @@ export interface UrlCitation {
   title: string
 }
 
-export interface OutputTextPart {
+interface OutputTextPart {
   type: 'output_text'
   text: string
   annotations: UrlCitation[]
