@@ -1,5 +1,4 @@
 import { termsOf } from '../../src/gateway/calls/call-terms.ts'
-import { conversationKey } from '../../src/gateway/calls/conversation-key.ts'
 import { chatCompletions } from '../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../src/gateway/protocols/protocol.ts'
@@ -54,7 +53,6 @@ export const CONVERSATION_TEXTS: TextReader[] = [
   // Streams and conversations
   { name: 'frames in small chunks', fragments: grammars.STREAM, read: framesOf },
   { name: 'a message of a WebSocket', fragments: grammars.JSON_TEXT, read: (text) => messageOf(`{"type":"response.create","model":"m","input":[${text}`) },
-  { name: 'the key of a conversation', fragments: grammars.JSON_TEXT, read: keyOf },
   { name: 'arguments to approve', fragments: grammars.JSON_TEXT, read: (text) => [approvalIdOf(RING, OWNER, { server_label: 's', name: 'n' }, text), approvalIdOf(RING, OWNER, {}, `{"a":${JSON.stringify(text)}}`)] },
   { name: 'an item on reading', fragments: [...grammars.PLAIN, 'KX-1234-567890', 'KX-', 'data:image/png;base64,'], read: (text) => redacted({ type: 'message', role: 'user', content: [input(text), { type: 'input_image', image_url: text }] }), most: 2_000 },
   { name: 'arguments on reading', fragments: grammars.JSON_TEXT, read: (text) => redacted({ type: 'function_call', call_id: 'a', name: 'a', arguments: `[${text}` }), most: 4_000 },
@@ -77,15 +75,6 @@ function framesOf(text: string): void {
 function messageOf(text: string): void {
   messageBody(text)
   refusable(() => drained(readResponseRequest(bytes(text), { isMessage: true })))
-}
-
-function keyOf(text: string): void {
-  refusable(() => {
-    const outline = drained(
-      chatCompletions.outline(bytes(`{"model":"m","messages":[{"role":"user","content":[${text}`)),
-    )
-    conversationKey({ organizationId: 'o', modelId: 'm', headers: new Headers(), outline })
-  })
 }
 
 const redacted = (item: object) => drained(redactItem(REDACTING, json(item)))
@@ -227,7 +216,6 @@ const nativeRequest = (protocol: Protocol) => (members: Record<string, unknown>)
   refusable(() => {
     const outline = drained(protocol.outline(json({ model: 'm', max_tokens: 9, messages: [], ...members })))
     termsOf(outline, new Headers())
-    conversationKey({ organizationId: 'o', modelId: 'm', headers: new Headers(), outline })
   })
 
 const NATIVE: Record<string, readonly Make[]> = {
