@@ -100,8 +100,16 @@ describe.skipIf(claudeCodeMissing)(
       expect(bodies).toHaveLength(4)
       const last = messagesOf(bodies[3])
       expect(last.map(({ role }) => role)).toEqual([
-        ...['system', 'user', 'assistant', 'tool', 'tool', 'user'],
-        ...['assistant', 'tool', 'assistant', 'tool'],
+        'system',
+        'user',
+        'assistant',
+        'tool',
+        'tool',
+        'user',
+        'assistant',
+        'tool',
+        'assistant',
+        'tool',
       ])
       expect(last[2]).toMatchObject({ content: 'I look at both.' })
       const calls = last.flatMap(({ tool_calls: calls = [] }) => (calls as Json[]).map(({ id }) => id))

@@ -29,10 +29,6 @@ export function userMessage(content: string): OpenAI.ChatCompletionMessageParam[
   return [{ role: 'user', content }]
 }
 
-export function chatRequest(content: string): OpenAI.ChatCompletionCreateParamsNonStreaming {
-  return { model: CHAT_MODEL, messages: userMessage(content) }
-}
-
 export function messageRequest(
   content: Anthropic.MessageParam['content'],
 ): Anthropic.MessageCreateParamsNonStreaming {

@@ -18,9 +18,15 @@ beforeAll(async () => {
 
 /** Values that differ from call to call. */
 const CHANGING = new Set([
-  ...['date', 'x-request-id', 'request-id', 'x-upstream-request-id', 'openai-processing-ms'],
-  ...['x-ratelimit-remaining-requests', 'x-ratelimit-reset-requests'],
-  ...['anthropic-ratelimit-requests-remaining', 'anthropic-ratelimit-requests-reset'],
+  'date',
+  'x-request-id',
+  'request-id',
+  'x-upstream-request-id',
+  'openai-processing-ms',
+  'x-ratelimit-remaining-requests',
+  'x-ratelimit-reset-requests',
+  'anthropic-ratelimit-requests-remaining',
+  'anthropic-ratelimit-requests-reset',
 ])
 
 function comparable({ status, headers, text }: Answer) {

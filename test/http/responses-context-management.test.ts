@@ -59,7 +59,15 @@ describe.each(CORNER_WAYS)('context_management (%s)', (_, { upstream, model, str
     expect(continued).not.toContain('discussed at length')
     const items = await itemsOf(owner.key, third)
     expect(kindsOf(items)).toEqual([
-      ...['user', 'assistant', 'user', 'assistant', 'user', 'compaction', 'assistant', 'user', 'assistant'],
+      'user',
+      'assistant',
+      'user',
+      'assistant',
+      'user',
+      'compaction',
+      'assistant',
+      'user',
+      'assistant',
     ])
     expect(JSON.stringify(items)).toContain('discussed at length')
     const calls = await callEntries(gateway(), owner, 4, ({ action }) => action === 'POST /v1/responses')
@@ -231,14 +239,17 @@ describe('a compaction that fails', () => {
     const { conversation } = await createResponse(tenant.key, { input: longConversation(marker()) })
     const instructions = await turnsScript('chat', [[callTool('f', {})]])
     const { response } = await respond(tenant.key, {
-      ...{ ...MANAGED, model: CHAT_MODEL, instructions, conversation: conversation?.id, input: 'And now?' },
+      ...MANAGED,
+      model: CHAT_MODEL,
+      instructions,
+      conversation: conversation?.id,
+      input: 'And now?',
     })
     expect(response).toMatchObject({ status: 'failed', error: { code: 'upstream_empty_body' } })
     const next = marker()
     const again = await createResponse(tenant.key, { conversation: conversation?.id, input: next })
-    expect(kindsOf(await itemsOf(tenant.key, again))).toEqual([
-      ...['user', 'assistant', 'user', 'assistant', 'user', 'assistant'],
-    ])
+    const kinds = kindsOf(await itemsOf(tenant.key, again))
+    expect(kinds).toEqual(['user', 'assistant', 'user', 'assistant', 'user', 'assistant'])
   })
 })
 

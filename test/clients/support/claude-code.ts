@@ -37,8 +37,17 @@ export async function askClaudeCode(bench: Bench, task: ClaudeCodeTask): Promise
   const { stdout } = await runClient({
     program: 'program' in client ? client.program : '',
     arguments: [
-      ...['-p', prompt, '--model', model, '--output-format', 'json'],
-      ...['--tools', tools.join(','), '--allowedTools', tools.join(','), ...options],
+      '-p',
+      prompt,
+      '--model',
+      model,
+      '--output-format',
+      'json',
+      '--tools',
+      tools.join(','),
+      '--allowedTools',
+      tools.join(','),
+      ...options,
     ],
     environment: {
       ...bench.environment,

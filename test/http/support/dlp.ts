@@ -1,4 +1,3 @@
-import { vi } from 'vitest'
 import { gateway } from '../../harness/gateway.ts'
 import { type AuditEntry, auditEntryOf } from '../../harness/records.ts'
 import { type Answer, send } from '../../harness/send.ts'
@@ -128,7 +127,3 @@ export function expectBalance({ request, response }: Awaited<ReturnType<typeof r
   }
   return told
 }
-
-/** Waits until a check holds. */
-export const eventually = <Result>(check: () => Promise<Result> | Result): Promise<Result> =>
-  vi.waitFor(check, { timeout: 5_000, interval: 20 })

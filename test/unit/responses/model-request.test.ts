@@ -180,8 +180,17 @@ describe('turns', () => {
       hosted('cccccccc', 'c1'),
     ]
     expect(shapeOf(items)).toEqual([
-      ...['call a1', 'message', 'call a2', 'call a3', 'call_output a1', 'call_output a3', 'call_output a2'],
-      ...['call b1', 'call_output b1', 'call c1', 'call_output c1'],
+      'call a1',
+      'message',
+      'call a2',
+      'call a3',
+      'call_output a1',
+      'call_output a3',
+      'call_output a2',
+      'call b1',
+      'call_output b1',
+      'call c1',
+      'call_output c1',
     ])
   })
 
