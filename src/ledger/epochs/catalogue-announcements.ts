@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
+import { settleAll } from '../../lib/settle-all.ts'
 import { callLedger, DEPLOYMENT_LEDGER } from '../ledger-object.ts'
 import type { KnownEpochs } from './known-epochs.ts'
 
@@ -13,17 +14,26 @@ const RENEWED_MS = 30_000
 const TRY_AGAIN_MS = 1_000
 
 /**
- * The registered ledgers, and the newest epoch of the catalogue that was announced, in the storage of the deployment's
- * ledger object. Registered ledgers have the catalogue's epoch without a request for each call.
+ * The part of the deployment's object that announces changes of the catalogue: the registered ledgers, and the newest epoch
+ * that was announced. Registered ledgers have the catalogue's epoch without a request for each call. The tables are made
+ * with the first use.
  */
-export class CatalogueSubscribers {
+export class CatalogueAnnouncements {
   readonly #sql: SqlStorage
+  readonly #namespace: DurableObjectNamespace
   readonly #clock: Clock
+  #hasTables = false
 
-  constructor(sql: SqlStorage, clock: Clock) {
+  constructor(sql: SqlStorage, namespace: DurableObjectNamespace, clock: Clock) {
     this.#sql = sql
+    this.#namespace = namespace
     this.#clock = clock
-    sql.exec(`
+  }
+
+  #createTables(): void {
+    if (this.#hasTables) return
+    this.#hasTables = true
+    this.#sql.exec(`
       CREATE TABLE IF NOT EXISTS catalogue_subscribers (name TEXT PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
       CREATE TABLE IF NOT EXISTS catalogue_announced (id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL);
     `)
@@ -31,14 +41,25 @@ export class CatalogueSubscribers {
 
   /** @param name of a ledger's object. @returns the newest epoch that was announced; null when none was. */
   register(name: string): number | null {
+    this.#createTables()
     const until = this.#clock() + REGISTERED_MS
     this.#sql.exec('INSERT OR REPLACE INTO catalogue_subscribers (name, until) VALUES (?, ?)', name, until)
     const [row] = this.#sql.exec<{ epoch: number }>('SELECT epoch FROM catalogue_announced').toArray()
     return row?.epoch ?? null
   }
 
+  /** @throws when a registered ledger could not get the epoch; the others have it then. */
+  async announce(epoch: number): Promise<void> {
+    const learned = { organization: null, catalogue: epoch }
+    const calls = this.#store(epoch).map((name) =>
+      callLedger(this.#namespace, name, (ledger) => ledger.learnEpochs(learned)),
+    )
+    await settleAll(calls)
+  }
+
   /** @returns the names of the ledgers that have to get the epoch before the announcement has ended. */
-  announce(epoch: number): string[] {
+  #store(epoch: number): string[] {
+    this.#createTables()
     this.#sql.exec(
       `INSERT INTO catalogue_announced (id, epoch) VALUES (1, ?)
        ON CONFLICT (id) DO UPDATE SET epoch = max(epoch, excluded.epoch)`,
