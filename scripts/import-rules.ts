@@ -49,7 +49,14 @@ export const ALLOWED: Record<string, Allowance> = {
  */
 export const FLOORS: Record<string, readonly string[]> = {
   gateway: [
-    ...['protocols', 'translation', 'providers', 'catalog', 'token-count', 'calls', 'relay', 'upstreams'],
+    'protocols',
+    'translation',
+    'providers',
+    'catalog',
+    'token-count',
+    'calls',
+    'relay',
+    'upstreams',
     '.',
   ],
   integrations: [
@@ -64,8 +71,19 @@ export const FLOORS: Record<string, readonly string[]> = {
   ],
   agents: ['queue', 'definitions', 'runs', 'evaluations', 'triggers', 'live', '.'],
   responses: [
-    ...['model', 'open-responses', 'content', 'items', 'log', 'store', 'tools', 'emitter'],
-    ...['context', 'compaction', 'engine', 'object', 'sockets'],
+    'model',
+    'open-responses',
+    'content',
+    'items',
+    'log',
+    'store',
+    'tools',
+    'emitter',
+    'context',
+    'compaction',
+    'engine',
+    'object',
+    'sockets',
   ],
 }
 

@@ -74,7 +74,10 @@ export function reservationFor(
   const price = (name: string) => prices.units?.[name] ?? 0
   const ofKind = (kind: 'input' | 'output') => Object.keys(units).filter((name) => TOKEN_UNITS[name] === kind)
   const dearestInput = Math.max(
-    ...[input, cacheRead, cacheWrite5Minutes, cacheWrite1Hour],
+    input,
+    cacheRead,
+    cacheWrite5Minutes,
+    cacheWrite1Hour,
     ...ofKind('input').map(price),
   )
   const dearestOutput = Math.max(prices.output, ...ofKind('output').map(price))

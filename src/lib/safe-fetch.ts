@@ -24,8 +24,20 @@ const INTERNAL_NAMES =
  * can create one: what the names of a request resolve to is checked by the platform.
  */
 const RESOLVERS_TO_ANYTHING = new Set([
-  ...['nip.io', 'sslip.io', 'xip.io', 'traefik.me', 'local.gd', 'backname.io', '1u.ms', 'rbndr.us'],
-  ...['localtest.me', 'lvh.me', 'vcap.me', 'lacolhost.com', 'localho.st', 'fuf.me'],
+  'nip.io',
+  'sslip.io',
+  'xip.io',
+  'traefik.me',
+  'local.gd',
+  'backname.io',
+  '1u.ms',
+  'rbndr.us',
+  'localtest.me',
+  'lvh.me',
+  'vcap.me',
+  'lacolhost.com',
+  'localho.st',
+  'fuf.me',
 ])
 
 /** Azure's platform services have this address (learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16). */

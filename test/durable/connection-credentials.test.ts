@@ -85,7 +85,9 @@ async function newWorld(options: { rotates?: boolean; expiresIn?: number | null 
   await query(
     `insert into integrations (id, organization_id, slug, display_name, kind, url, "authorization")
      values ($1, $2, 'demo', 'Demo', 'mcp', $3, '{"kind":"oauth"}')`,
-    ...[integrationId, organizationId, integration.url],
+    integrationId,
+    organizationId,
+    integration.url,
   )
   const first = await issuedCredential(server)
   const owner = { organizationId, connectionId }
@@ -94,7 +96,12 @@ async function newWorld(options: { rotates?: boolean; expiresIn?: number | null 
     `insert into connections (id, organization_id, integration_id, owner_user_id, display_name, broker,
        upstream_connection_id, sealed_credential, vault_key_id, status)
      values ($1, $2, $3, $4, 'Account', 'local', 'local_1', $5, $6, 'active')`,
-    ...[connectionId, organizationId, integrationId, userId, sealed, vaultKeyId],
+    connectionId,
+    organizationId,
+    integrationId,
+    userId,
+    sealed,
+    vaultKeyId,
   )
   const connection: Connection = {
     ...{ id: connectionId, organizationId, integrationId, slug: 'demo', ownerUserId: userId },
@@ -358,7 +365,8 @@ describe('Postgres away, and processes that end', () => {
       beforeToken: async () =>
         void (await query(
           'update connections set sealed_credential = $2, credential_version = 2 where id = $1',
-          ...[id, sealed],
+          id,
+          sealed,
         )),
     }
     await world.credential()
@@ -416,7 +424,8 @@ describe('where a credential is sent', () => {
     const { organizationId, ownerUserId, id } = world.connection
     await query(
       'update memberships set disabled_at = now() where organization_id = $1 and user_id = $2',
-      ...[organizationId, ownerUserId],
+      organizationId,
+      ownerUserId,
     )
     await expect(world.credential()).rejects.toThrow(CredentialsUnavailable)
     await query('update memberships set disabled_at = null where organization_id = $1', organizationId)

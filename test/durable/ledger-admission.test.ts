@@ -231,7 +231,8 @@ describe('the epoch of the catalogue', () => {
     await runInDurableObject(env.LEDGER.getByName(DEPLOYMENT_LEDGER), (_, { storage }) => {
       storage.sql.exec(
         'INSERT OR REPLACE INTO catalogue_subscribers (name, until) VALUES (?, ?)',
-        ...['no ledger at all', Date.now() + 1_000],
+        'no ledger at all',
+        Date.now() + 1_000,
       )
     })
     await expect(deployment.announceCatalogue(epoch + 2)).rejects.toThrow()

@@ -57,24 +57,34 @@ async function newWorld(): Promise<Caller> {
   await query(
     `insert into integrations (id, organization_id, slug, display_name, kind, url, "authorization")
      values ($1, $2, 'crm', 'CRM', 'openapi', $3, '{"kind":"none"}')`,
-    ...[id, organizationId, SERVICE],
+    id,
+    organizationId,
+    SERVICE,
   )
   for (const definition of [ADD, FIND]) {
     await query(
       `insert into tool_definitions (integration_id, organization_id, name, hash, definition, binding, state)
        values ($1, $2, $3, $4, $5::jsonb, $6::jsonb, 'approved')`,
-      ...[id, organizationId, definition.name, `hash of ${definition.name}`],
-      ...[JSON.stringify(definition), JSON.stringify(binding)],
+      id,
+      organizationId,
+      definition.name,
+      `hash of ${definition.name}`,
+      JSON.stringify(definition),
+      JSON.stringify(binding),
     )
   }
   await query(
     'insert into tool_catalogues (integration_id, organization_id, tools) values ($1, $2, $3::jsonb)',
-    ...[id, organizationId, JSON.stringify(tools)],
+    id,
+    organizationId,
+    JSON.stringify(tools),
   )
   await query(
     `insert into integration_grants (id, organization_id, subject_type, subject_id, integration)
      values ($1, $2, 'organization', $3, '*')`,
-    ...[crypto.randomUUID(), organizationId, organizationId],
+    crypto.randomUUID(),
+    organizationId,
+    organizationId,
   )
   await query(`update api_keys set scopes = '{models,mcp}' where organization_id = $1`, organizationId)
   const credential = { ...caller.principal.credential, scopes: ['models', 'mcp'] }

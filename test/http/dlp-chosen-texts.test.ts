@@ -150,24 +150,20 @@ const MESSAGES: Json = {
 }
 
 const HEADERS = [
-  ...[
-    'user-agent',
-    'x-request-id',
-    'idempotency-key',
-    'provider-version',
-    'anthropic-version',
-    'anthropic-beta',
-    'openai-beta',
-  ],
-  ...[
-    'x-claude-code-session-id',
-    'openai-organization',
-    'traceparent',
-    'referer',
-    'cookie',
-    'x-forwarded-for',
-    'x-custom',
-  ],
+  'user-agent',
+  'x-request-id',
+  'idempotency-key',
+  'provider-version',
+  'anthropic-version',
+  'anthropic-beta',
+  'openai-beta',
+  'x-claude-code-session-id',
+  'openai-organization',
+  'traceparent',
+  'referer',
+  'cookie',
+  'x-forwarded-for',
+  'x-custom',
 ]
 
 /** Ids that pair a call with its result have to arrive as they are, and so do the names of members. */

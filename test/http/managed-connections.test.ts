@@ -82,7 +82,8 @@ describe.concurrent('a connection', () => {
     for (const [method, path, body] of everyChange(connection.id, groupId)) {
       const refused = await request(member.key, method, path, body)
       expect([method, path, refused]).toEqual([
-        ...[method, path],
+        method,
+        path,
         { status: 403, body: { error: 'Forbidden', message: expect.stringContaining('not manage') } },
       ])
       for (const { key } of [stranger, other]) {

@@ -28,7 +28,13 @@ interface FrameEffects {
 
 /** Members of a delta whose strings are text whatever they hold (`isText`). */
 const DELTA_TEXTS: ReadonlySet<unknown> = new Set([
-  ...['content', 'reasoning_content', 'reasoning', 'arguments', 'text', 'thinking', 'partial_json'],
+  'content',
+  'reasoning_content',
+  'reasoning',
+  'arguments',
+  'text',
+  'thinking',
+  'partial_json',
 ])
 /** Padding that some upstreams add to every frame. It is no text. */
 const PADDING = 'obfuscation'

@@ -22,7 +22,7 @@ export const DEFAULT_USES = 5
 /** Tools that take `max_uses`. https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool */
 const TAKE_LIMIT = new Set(['web_search', 'web_fetch'])
 /** Types of tools that the caller runs itself, without the date of their version. */
-const CLIENT_TOOLS = new Set([...['function', 'custom', 'bash', 'text_editor', 'computer', 'memory']])
+const CLIENT_TOOLS = new Set(['function', 'custom', 'bash', 'text_editor', 'computer', 'memory'])
 /** Members that are read of all tools together, which bounds their memory. */
 const MOST_MEMBERS = 1_000
 const VERSION_DATE = /_(\d{8})$/

@@ -149,9 +149,25 @@ export const ITEMS_STRUCTURE = known(TOP, {
 
 /** All technical names: most strings have none of them, so that one look-up decides. */
 const NAMES = new Set([
-  ...['model', 'service_tier', 'type', 'role', 'ttl', 'detail', 'format', 'media_type', 'id', 'call_id'],
-  ...['status', 'server_label', 'approval_request_id'],
-  ...['tool_call_id', 'tool_use_id', 'signature', 'encrypted_content', 'redacted', 'origin'],
+  'model',
+  'service_tier',
+  'type',
+  'role',
+  'ttl',
+  'detail',
+  'format',
+  'media_type',
+  'id',
+  'call_id',
+  'status',
+  'server_label',
+  'approval_request_id',
+  'tool_call_id',
+  'tool_use_id',
+  'signature',
+  'encrypted_content',
+  'redacted',
+  'origin',
 ])
 
 /**

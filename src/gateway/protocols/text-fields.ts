@@ -47,14 +47,38 @@ export const FILE_TYPES = ['file', 'container_upload', 'input_file', 'video_url'
 const UNREADABLE = new Set([...IMAGE_TYPES, ...FILE_TYPES, 'document_url'])
 /** Types of parts and blocks whose content is text, beside results and calls of tools (`isPartType`). */
 const READABLE = new Set([
-  ...['text', 'input_text', 'output_text', 'refusal', 'thinking', 'redacted_thinking', 'summary_text'],
-  ...['reasoning', 'reasoning_text', 'document', 'search_result', 'tool_reference', 'compaction', 'fallback'],
+  'text',
+  'input_text',
+  'output_text',
+  'refusal',
+  'thinking',
+  'redacted_thinking',
+  'summary_text',
+  'reasoning',
+  'reasoning_text',
+  'document',
+  'search_result',
+  'tool_reference',
+  'compaction',
+  'fallback',
 ])
 const READABLE_ENDING = /(?:^|_)(?:tool_use|tool_result|result|tool_result_error)$/
 /** Members of parts that hold, or refer to, content that is not text, whatever the type of the part. */
 const UNREADABLE_MEMBERS = new Set([
-  ...['image_url', 'image', 'image_embeds', 'input_audio', 'audio', 'audio_url', 'audio_embeds', 'video'],
-  ...['video_url', 'input_video', 'file', 'file_data', 'file_id', 'file_url'],
+  'image_url',
+  'image',
+  'image_embeds',
+  'input_audio',
+  'audio',
+  'audio_url',
+  'audio_embeds',
+  'video',
+  'video_url',
+  'input_video',
+  'file',
+  'file_data',
+  'file_id',
+  'file_url',
 ])
 /** Sources of the messages protocol whose content is text that stands there. */
 const READABLE_SOURCES = new Set(['text', 'content'])

@@ -137,7 +137,12 @@ export class AccountTables {
     this.#sql.exec(
       `INSERT INTO account (id, organization_id, shard, balance, sequence, hash, flushed)
        VALUES (1, ?, ?, ?, ?, ?, ?)`,
-      ...[organizationId, shard, balance, sequence, hash, sequence],
+      organizationId,
+      shard,
+      balance,
+      sequence,
+      hash,
+      sequence,
     )
     this.saveProgress(sequence, 0, epochs)
     for (const grant of grants) this.storeGrant(grant)
@@ -161,16 +166,30 @@ export class AccountTables {
     this.#sql.exec(
       `UPDATE account SET flushed = ?, replay_from = ?, epoch = ?, epoch_confirmed_at = ?, catalogue_epoch = ?,
          catalogue_confirmed_at = ?`,
-      ...[flushed, replayFrom, organization.epoch, organization.confirmedAt],
-      ...[catalogue.epoch, catalogue.confirmedAt],
+      flushed,
+      replayFrom,
+      organization.epoch,
+      organization.confirmedAt,
+      catalogue.epoch,
+      catalogue.confirmedAt,
     )
   }
 
   append(row: CommitRow): void {
     this.#sql.exec(
       'INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-      ...[row.number, row.at, row.sequence, row.hash, row.balance, row.previousHash],
-      ...[row.counted, row.opened, row.renewed, row.ids, row.hashes, row.bodies],
+      row.number,
+      row.at,
+      row.sequence,
+      row.hash,
+      row.balance,
+      row.previousHash,
+      row.counted,
+      row.opened,
+      row.renewed,
+      row.ids,
+      row.hashes,
+      row.bodies,
     )
   }
 
@@ -217,7 +236,11 @@ export class AccountTables {
   storeOpenCall({ id, reserve, deadline, opening, progress }: StoredCall): void {
     this.#sql.exec(
       'INSERT OR REPLACE INTO open_calls (call_id, reserve, deadline, opening, progress) VALUES (?, ?, ?, ?, ?)',
-      ...[id, reserve, deadline, opening, progress],
+      id,
+      reserve,
+      deadline,
+      opening,
+      progress,
     )
   }
 

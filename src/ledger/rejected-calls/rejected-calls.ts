@@ -86,7 +86,10 @@ export class RejectedCalls implements FlushSource<RejectedCount[]> {
     this.#sql.exec(
       `INSERT INTO rejected VALUES (?, ?, ?, ?)
        ON CONFLICT (minute, ip, surface) DO UPDATE SET count = count + excluded.count`,
-      ...[minute, row.ip, surface, calls],
+      minute,
+      row.ip,
+      surface,
+      calls,
     )
     this.#unsent.set(keyOf(row), row)
   }

@@ -75,7 +75,9 @@ export function noteConversation({ prompt, thinks }: NoteTask): Told[] {
     read(0, 'one'),
     note(0, 'one'),
     ...thought(1),
-    ...[read(1, 'two'), read(2, 'three')],
-    ...[note(1, 'two'), note(2, 'three')],
+    read(1, 'two'),
+    read(2, 'three'),
+    note(1, 'two'),
+    note(2, 'three'),
   ]
 }

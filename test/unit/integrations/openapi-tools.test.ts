@@ -80,8 +80,11 @@ describe('operations', () => {
   it('keep apart arguments of one name, and leave credentials to the connection', () => {
     const parameter = (place: string, name: string) => ({ in: place, name, schema: { type: 'string' } })
     const parameters = [
-      ...[parameter('path', 'id'), parameter('query', 'id'), parameter('header', 'X-Trace')],
-      ...[parameter('header', 'Authorization'), parameter('query', 'body')],
+      parameter('path', 'id'),
+      parameter('query', 'id'),
+      parameter('header', 'X-Trace'),
+      parameter('header', 'Authorization'),
+      parameter('query', 'body'),
     ]
     const requestBody = { required: true, content: { 'text/plain': { schema: { type: 'string' } } } }
     const { operations } = toolsOf({ '/a/{id}': { post: { parameters, requestBody } } })

@@ -33,9 +33,28 @@ const MAPS = ['properties', 'patternProperties', 'dependentSchemas'] as const
 
 /** Members that are copied as they are. Others, such as `example`, `xml` and extensions, are left out. */
 const COPIED = [
-  ...['title', 'description', 'type', 'enum', 'const', 'default', 'format', 'deprecated'],
-  ...['minimum', 'maximum', 'multipleOf', 'minLength', 'maxLength', 'pattern', 'minItems', 'maxItems'],
-  ...['uniqueItems', 'minProperties', 'maxProperties', 'required', 'minContains', 'maxContains'],
+  'title',
+  'description',
+  'type',
+  'enum',
+  'const',
+  'default',
+  'format',
+  'deprecated',
+  'minimum',
+  'maximum',
+  'multipleOf',
+  'minLength',
+  'maxLength',
+  'pattern',
+  'minItems',
+  'maxItems',
+  'uniqueItems',
+  'minProperties',
+  'maxProperties',
+  'required',
+  'minContains',
+  'maxContains',
 ] as const
 
 /** Schemas that may still be made. */
