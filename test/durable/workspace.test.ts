@@ -217,6 +217,21 @@ describe('a workspace', () => {
     expect(sent).toEqual(['https://example.com/x'])
   })
 
+  it('lets other workspaces have a turn before each command, also where none works on files', async () => {
+    await runInDurableObject(newStub(), async (_, { storage }) => {
+      let [turns, isOver] = [0, false]
+      const others = async () => {
+        for (; !isOver; turns++) await scheduler.wait(0)
+      }
+      const counting = others()
+      const workspace = new Workspace(storage, noNetwork)
+      await workspace.run('exec', exec('for i in $(seq 30); do echo x | md5sum; done'))
+      isOver = true
+      await counting
+      expect(turns).toBeGreaterThanOrEqual(60)
+    })
+  })
+
   it('has few calls waiting, and refuses more', async () => {
     const stub = newStub()
     const calls = Array.from({ length: 12 }, (_, index) =>

@@ -11,6 +11,7 @@ import { type ShellOutput, workspaceCaller } from '../harness/workspaces.ts'
 import { TRIALS } from './support/faulty-gateway.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-tools-kills-'))
+const reports: string[] = []
 let tools: RunningTools
 
 beforeAll(async () => {
@@ -23,6 +24,7 @@ beforeAll(async () => {
     port,
     storageDirectory: folder,
     hangLimitMs: 3_000,
+    report: (message) => reports.push(message),
   })
 })
 afterAll(async () => {
@@ -39,6 +41,31 @@ describe('a hostile command that takes long', () => {
 })
 
 const wait = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds))
+
+const times = (text: string, part: string) => text.split(part).length - 1
+
+/** A call of each other tool, and how often it had its effect. */
+const KINDS = [
+  {
+    name: 'write_file',
+    argumentsOf: (trial: number) => ({ path: `files/${trial}`, content: `[${trial}]` }),
+    effectsOf: (text: string, trial: number) => times(text, `[${trial}]`),
+    reads: false,
+  },
+  {
+    name: 'apply_patch',
+    argumentsOf: (trial: number) => ({
+      patch: `*** Begin Patch\n*** Update File: log\n@@\n+[${trial}]\n*** End Patch`,
+    }),
+    effectsOf: (text: string, trial: number) => times(text, `[${trial}]`),
+    reads: false,
+  },
+  ...[
+    { name: 'read_file', argumentsOf: () => ({ path: 'log' }) },
+    { name: 'list_files', argumentsOf: () => ({ path: '.', recursive: true }) },
+    { name: 'search_files', argumentsOf: () => ({ pattern: 'f[a-z]*t', path: '.' }) },
+  ].map((kind) => ({ ...kind, effectsOf: (text: string) => text.length - 'first\n'.length, reads: true })),
+]
 
 describe('the process of the tools is killed while a command runs', () => {
   it('and no command runs twice, whenever that happens', async () => {
@@ -64,6 +91,42 @@ describe('the process of the tools is killed while a command runs', () => {
       return 'completed'
     })
     expect(new Set(outcomes)).toEqual(new Set(['interrupted', 'completed']))
+  })
+
+  it.each(KINDS)(
+    'and no call has its effect twice: $name',
+    async ({ name, argumentsOf, effectsOf, reads }) => {
+      const caller = workspaceCaller(tools.url)
+      await caller.call('write_file', { path: 'log', content: 'first\n' })
+      const results: unknown[] = []
+      for (let trial = 0; trial < TRIALS / 3; trial++) {
+        await vi.waitFor(() => fetch(`${tools.url}/health`), { timeout: 10_000, interval: 20 })
+        const running = caller.call(name, argumentsOf(trial)).catch((error: Error) => error)
+        await wait((trial * 3) % 25)
+        process.kill(tools.pid, 'SIGKILL')
+        results.push(await running)
+      }
+      const text = (await caller.shell('cat log files/* 2>/dev/null')).stdout
+      for (const [trial, result] of results.entries()) {
+        const effects = effectsOf(text, trial)
+        if (!(result instanceof Error)) expect([trial, effects]).toEqual([trial, reads ? 0 : 1])
+        else {
+          expect(result.message).toMatch(/^(The call was interrupted|The tool is not available now)/)
+          expect([trial, effects > (reads ? 0 : 1)]).toEqual([trial, false])
+        }
+      }
+    },
+  )
+
+  it('by what it computes, and the command is not run again', async () => {
+    const caller = workspaceCaller(tools.url)
+    reports.length = 0
+    const endless = HOSTILE_COMMANDS.find(({ endless }) => endless)
+    await expect(caller.call('shell', { commands: endless?.commands })).rejects.toThrow(
+      'The call was interrupted',
+    )
+    expect((await caller.shell('echo works')).stdout).toBe('works\n')
+    expect(reports).toEqual(['the process of the tools does not answer; it is killed and started again'])
   })
 
   it('and every hostile command leaves other workspaces as they were', { timeout: 600_000 }, async () => {

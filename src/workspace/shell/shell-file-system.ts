@@ -9,6 +9,12 @@ const OPERATIONS_OF_A_TURN = 32
 /** The same for what a command has read or is going to write, which it computes on without a pause. */
 const BYTES_OF_A_TURN = 1024 * 1024
 
+/**
+ * The interpreter looks for this folder before each command that it runs, since there is none. A command computes on what it
+ * gets through a pipe, which no file operation shows: each one begins after a pause, so that only one can be late.
+ */
+const COMMANDS_FOLDER = '/usr/bin'
+
 /** Failed writes whose messages are kept. */
 const MOST_REPORTED = 10
 
@@ -65,6 +71,7 @@ export class ShellFileSystem implements IFileSystem {
   }
 
   exists(path: string): Promise<boolean> {
+    if (path === COMMANDS_FOLDER) this.#operations = OPERATIONS_OF_A_TURN
     return this.#run(() => path === NULL_DEVICE || isPresent(() => this.#store.find(path)))
   }
 

@@ -32,7 +32,8 @@ export async function driveCalls({ surfaces, tenant }: World): Promise<void> {
 }
 
 /** Responses that begin, continue, fork, fail, are read, cancelled and deleted. */
-export async function driveResponses({ surfaces, tenant, toolTurn }: World): Promise<void> {
+export async function driveResponses(world: World): Promise<void> {
+  const { surfaces, tenant, toolTurn } = world
   const { key } = tenant
   const create = (text: string, more: Json = {}) =>
     surfaces.ask<Response>(key, 'POST', '/v1/responses', RESPONSES_ROUTE.request(text, more))
@@ -77,8 +78,31 @@ export async function driveResponses({ surfaces, tenant, toolTurn }: World): Pro
   const background = await create('script:long-stream tokens=50', { background: true })
   await surfaces.request('POST', `/v1/responses/${background.id}/cancel`, { headers: bearer(key) })
   await surfaces.ask(key, 'DELETE', `/v1/responses/${forked.id}`)
+  await driveApproval(world)
   // One of a run, whose conversation another one may continue.
   await surfaces.ask(key, 'DELETE', `/v1/responses/${first.id}`)
+}
+
+/** A call that waits for the approval of its caller, and is made with it. */
+async function driveApproval({ surfaces, tenant, integration, effectTurn }: World): Promise<void> {
+  const create = (more: Json) =>
+    surfaces.ask<{ id: string; output: Array<{ id: string; type: string }> }>(
+      tenant.key,
+      'POST',
+      '/v1/responses',
+      {
+        ...RESPONSES_ROUTE.request('', { tools: [{ type: 'mcp', server_label: integration.slug }] }),
+        ...more,
+      },
+    )
+  // Another surface replaces the rules by none.
+  await surfaces.manage('PUT', `${tenant.base}/tools`, {
+    approvals: [{ integration: integration.slug, calls: 'effects' }],
+  })
+  const waiting = await create({ input: await effectTurn() })
+  const request = waiting.output.find(({ type }) => type === 'mcp_approval_request')
+  const approval = { type: 'mcp_approval_response', approval_request_id: request?.id, approve: true }
+  await create({ previous_response_id: waiting.id, input: [approval] })
 }
 
 /** The MCP gateway with its own tools and those of an integration. */

@@ -22,12 +22,15 @@ export interface World {
   authorizationServer: AuthorizationServer
   /** Models that call a tool of the integration, and then answer. */
   toolTurn: () => Promise<string>
+  /** The same with a tool whose calls wait for an approval. */
+  effectTurn: () => Promise<string>
   /** A round's own names. */
   unique: (prefix: string) => string
   round: number
 }
 
 export const TOOL = 'find'
+const EFFECT = 'add'
 
 export async function createWorld(
   address: StartedGateway,
@@ -36,22 +39,20 @@ export async function createWorld(
   const tenant = await createMcpTenant(address)
   const { key } = await addKey(address, tenant.base, tenant.userId, { scopes: ['models', 'agents', 'mcp'] })
   const server = await startMcpServer(address, {
-    tools: [mcpTool(TOOL, { annotations: { readOnlyHint: true } }), mcpTool('add')],
+    tools: [mcpTool(TOOL, { annotations: { readOnlyHint: true } }), mcpTool(EFFECT)],
     results: { [TOOL]: { content: [{ type: 'text', text: 'Ada, 36' }] } },
   })
   const integration = await createIntegration(address, tenant, { url: server.url })
+  const turnWith = (tool: string) =>
+    turnsScript('chat', [[callTool(`${integration.slug}_${tool}`, { text: 'Ada' })], [say('Done.')]], address)
   const world: World = {
     surfaces: new Surfaces(address),
     tenant: { ...tenant, key },
     server,
     integration,
     authorizationServer,
-    toolTurn: () =>
-      turnsScript(
-        'chat',
-        [[callTool(`${integration.slug}_${TOOL}`, { text: 'Ada' })], [say('Found.')]],
-        address,
-      ),
+    toolTurn: () => turnWith(TOOL),
+    effectTurn: () => turnWith(EFFECT),
     unique: (prefix) => `${prefix}-${world.round}-${Math.random().toString(36).slice(2, 8)}`,
     round: 0,
   }
