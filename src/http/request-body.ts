@@ -3,10 +3,8 @@ import { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
 import { BrokenStreamError, PartReader, TooLongError } from '../lib/bytes/read-bytes.ts'
 import { errorText } from '../lib/log.ts'
 import { TimeLimitError } from '../lib/time-limit.ts'
+import { MAXIMUM_BODY_BYTES } from '../wire/body-limit.ts'
 import type { AppContext } from './context.ts'
-
-/** Interface, Limits: 50 MB on every endpoint that reads JSON. */
-export const MAXIMUM_BODY_BYTES = 52_428_800
 
 /**
  * How much of a refused body is read and dropped, so that its sender gets to the answer before the connection closes: all

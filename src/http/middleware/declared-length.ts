@@ -1,8 +1,9 @@
 import type { Next } from 'hono'
 import { ApiError } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
+import { MAXIMUM_BODY_BYTES } from '../../wire/body-limit.ts'
 import type { AppContext } from '../context.ts'
-import { declaredLength, MAXIMUM_BODY_BYTES, tooLarge } from '../request-body.ts'
+import { declaredLength, tooLarge } from '../request-body.ts'
 import { authenticate } from './authenticate.ts'
 
 /**

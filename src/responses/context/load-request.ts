@@ -9,6 +9,7 @@ import { type JsonKind, type JsonPath, JsonSyntaxError } from '../../lib/json-vi
 import { issueReason } from '../../lib/schema-issues.ts'
 import { inTurns, type Slices } from '../../lib/slices.ts'
 import { isAgentModel } from '../../wire/agent-model.ts'
+import { MAXIMUM_BODY_BYTES } from '../../wire/body-limit.ts'
 import { type ResponseSettings, responseSettings } from '../../wire/responses.ts'
 import { type InputItem, readItem, userMessage } from '../items/input-items.ts'
 import type { JsonPlace } from '../items/types/item-scan.ts'
@@ -38,8 +39,6 @@ interface BodyForm {
   takesAgents?: boolean
 }
 
-/** Interface, Limits. The Worker counts as well; this bounds what the object buffers. */
-const LARGEST_BODY = 52_428_800
 /** Settings are parsed into a tree, which takes many times the bytes of its text. */
 const LARGEST_SETTINGS = 8 * 1024 * 1024
 const MOST_MEMBERS = 1000
@@ -78,7 +77,7 @@ export async function loadRequest(
 
 /** @throws ApiError invalid_request for a body that broke off, rate_limited. */
 async function collected(stream: ReadableStream<Uint8Array>, room: Room): Promise<OwnedBytes> {
-  const body = new OwnedBytes(LARGEST_BODY, room)
+  const body = new OwnedBytes(MAXIMUM_BODY_BYTES, room)
   const reader = new PartReader(stream)
   try {
     await reader.each((part) => body.append(part))
