@@ -93,9 +93,8 @@ export function renderError(error: unknown, context: AppContext): Response {
   const known = toApiError(error)
   const requestId = context.get('requestId')
   if (known.kind === 'internal') {
-    const route = matchedRoutes(context).findLast(({ method }) => method !== 'ALL')
-    const place = { request_id: requestId ?? null, surface: context.get('surface') ?? 'none' }
-    logFailure('request_failed', { ...place, route: route ? `${route.method} ${route.path}` : null }, error)
+    const surface = context.get('surface') ?? 'none'
+    logFailure('request_failed', { request_id: requestId ?? null, surface, route: routeOf(context) }, error)
   }
   context.set('errorCode', errorCodeOf(known))
   const surface = context.get('surface') ?? 'none'
@@ -109,6 +108,13 @@ export function renderError(error: unknown, context: AppContext): Response {
   if (surface === 'mcp' && known.kind === 'unauthorized') headers['www-authenticate'] = mcpChallenge(context)
   // Messages quote the request, which can have a key in the wrong place. A redacted part ends before a quotation mark.
   return context.body(redact(JSON.stringify(body)), known.status as 400, headers)
+}
+
+/** The route that failed, or that its failed middleware stands before: several patterns can match a path. */
+function routeOf(context: AppContext): string | null {
+  const from = matchedRoutes(context).slice(context.req.routeIndex)
+  const route = from.find(({ method }) => method !== 'ALL')
+  return route ? `${route.method} ${route.path}` : null
 }
 
 function bodyOf(error: ApiError, surface: Surface, context: AppContext): Record<string, unknown> {

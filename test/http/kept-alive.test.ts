@@ -62,7 +62,7 @@ describe.concurrent.each(['the Worker', 'the edge before it'])('a kept-alive con
       for (const size of SIZES) {
         for (const isChunked of size === 0 ? [false] : [false, true]) {
           const status = await connection.send({ method, path, headers }, size, isChunked).catch(String)
-          const isAnswered = typeof status === 'number'
+          const isAnswered = typeof status === 'number' && status < 500
           const request = [method, path, headers.authorization?.length, size, isChunked, status]
           if (!isAnswered) unanswered.push(request.join(' '))
           if (connection.isClosed) break
@@ -126,7 +126,11 @@ class RawConnection {
 
   async #more(): Promise<void> {
     const before = this.#received.length
-    if (!this.isClosed) await Promise.race([once(this.#socket, 'data'), once(this.#socket, 'close')])
+    const ended = new AbortController()
+    const { signal } = ended
+    if (!this.isClosed)
+      await Promise.race([once(this.#socket, 'data', { signal }), once(this.#socket, 'close', { signal })])
+    ended.abort()
     if (this.#received.length === before) throw new Error('the connection ended without an answer')
   }
 

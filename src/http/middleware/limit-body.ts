@@ -6,6 +6,9 @@ import { TimeLimitError } from '../../lib/time-limit.ts'
 import type { AppEnv } from '../context.ts'
 import { declaredLength, drain, LONGEST_PAUSE_MS, tooLarge } from '../request-body.ts'
 
+/** Their bodies have no meaning (RFC 9110, section 9.3) and are drained; a `Request` of these methods takes none. */
+const BODILESS = new Set(['GET', 'HEAD'])
+
 /**
  * Limits a body that is read before its sender is known. What is left of a longer one is drained, since the runtime closes
  * the connection of a body that was not read.
@@ -16,9 +19,9 @@ export function limitBody(most: number): MiddlewareHandler<AppEnv> {
     const declared = declaredLength(context)
     if ((declared ?? 0) > most) throw tooLarge(most)
     const { raw } = context.req
-    if (raw.body && declared === null) {
+    const { method, headers } = raw
+    if (raw.body && declared === null && !BODILESS.has(method)) {
       const bytes = await readChunked(new PartReader(raw.body), most)
-      const { method, headers } = raw
       context.req.raw = new Request(raw.url, { method, headers, body: bytes })
     }
     await next()

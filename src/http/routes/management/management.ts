@@ -1,10 +1,9 @@
 import { Hono } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
 import { MAXIMUM_BODY_BYTES } from '../../../wire/body-limit.ts'
 import type { AppEnv } from '../../context.ts'
 import { administer } from '../../middleware/administer.ts'
 import { limitDeclaredLength } from '../../middleware/declared-length.ts'
-import { tooLarge } from '../../request-body.ts'
+import { limitBody } from '../../middleware/limit-body.ts'
 import { agentManagementRoutes } from './agents.ts'
 import { auditRoutes } from './audit.ts'
 import { connectionManagementRoutes } from './connections.ts'
@@ -26,13 +25,7 @@ import { usageRoutes } from './usage.ts'
 import { userRoutes } from './users.ts'
 import { vaultRoutes } from './vault.ts'
 
-/** For bodies that do not declare their length. */
-const limitLength = bodyLimit({
-  maxSize: MAXIMUM_BODY_BYTES,
-  onError: () => {
-    throw tooLarge()
-  },
-})
+const limitLength = limitBody(MAXIMUM_BODY_BYTES)
 
 /**
  * The management API, to be mounted at `/api`. `administer` admits administrators only. `organizationScope` checks that the
