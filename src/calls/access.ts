@@ -4,8 +4,8 @@ import { sha256Hex } from '../lib/crypto.ts'
 import type { CallTarget } from './target.ts'
 
 /**
- * Whether a caller may use a target: a model or a tool of an integration by a grant, a tool of this service unless its
- * family is switched off.
+ * Whether a caller may use a target. A model or a tool of an integration needs a grant; a tool of this service is allowed unless
+ * its family is switched off.
  */
 export function mayUse(
   principal: Pick<Principal, 'models' | 'tools' | 'integrations'>,

@@ -1,6 +1,6 @@
 /**
- * The one door to a tool: access, policies on arguments and result, limits, credits and audit of one tool call. It knows
- * nothing of the tool but its name, its price and its time.
+ * The only path to a tool: access, policies on arguments and result, limits, credits and audit of one tool call. Of the tool
+ * itself it receives the name, the price and the time.
  */
 
 import { inspectJson } from '../dlp/json-inspection.ts'
@@ -43,7 +43,7 @@ export type { OpaqueContent, ToolAnswer } from './tool-answer.ts'
 
 export type ToolCallDeps = GovernanceDeps & PolicyDeps & RenewDeps
 
-/** What is called, apart from the tool. */
+/** The request of a call, without its tool. */
 interface ToolRequest {
   identity: CallIdentity
   principal: Principal
@@ -51,7 +51,7 @@ interface ToolRequest {
   arguments: string
   /** Milliseconds after which it is aborted. */
   timeLimit: number
-  /** Whether it counts against the limits; false where it is left out: the request that the call belongs to is counted. */
+  /** Whether the call counts against the limits. False when left out, because the request that the call belongs to is counted. */
   counted?: boolean
   /** `CallRequest.creditsLeft`. */
   creditsLeft?: number | undefined
@@ -66,7 +66,7 @@ interface ToolExecution<Beside = undefined> {
   price: number
   /** Bytes of a result as JSON; `MOST_RESULT_BYTES` where it is left out. */
   longestResult?: number
-  /** Finds content in a result that no policy can read. None where it is left out. */
+  /** Finds content in a result that no policy can inspect. When left out, the result has none. */
   opaqueContent?(members: ToolAnswer['members']): readonly OpaqueContent[]
   /**
    * Executes the tool. An ApiError is a failure that states its message; any other error is logged.
@@ -88,17 +88,17 @@ export type Preparation<Beside = undefined> =
 
 export interface ToolCallResult<Beside = undefined> {
   end: ToolEnd<Beside>
-  /** With the rights of this moment. */
+  /** The caller, with its current rights. */
   principal: Principal
   /** The caller's limits after the call, where the ledger counted it. */
   rateLimit: RateLimit | undefined
   /** The call with its outcome, for the caller to store and settle; null for a refused one, which is recorded. */
   closing: { call: GovernedCall; outcome: CallOutcome } | null
-  /** As the policies left them; null for a refused call. */
+  /** The arguments after the policies were applied; null for a refused call. */
   arguments: string | null
 }
 
-/** After its time a call that was not settled is settled by the ledger. */
+/** Time for settling a call. The ledger settles a call that is still open afterwards. */
 const SETTLING_MS = 30_000
 
 /**
@@ -114,7 +114,7 @@ export const callTool = <Beside = undefined>(
 ): Promise<ToolCallResult<Beside>> => callPreparedTool(deps, call, async () => call, signal)
 
 /**
- * Calls a tool that depends on the rights of its caller, as `callTool`.
+ * `callTool` for a tool that depends on the rights of its caller.
  * @param prepare finds the tool for a principal. It is called again if the ledger calls the rights stale.
  */
 export async function callPreparedTool<Beside>(
@@ -225,8 +225,9 @@ interface RefusedToolPlan {
 }
 
 /**
- * @throws ApiError internal when the policies cannot be read, and what their application throws: nothing passes then. For a
- *   call that is a request of its own it is a refusal, so that it is recorded with its tool.
+ * Decides the plan of policies.
+ * @throws ApiError internal when the policies cannot be read, and any error of their application: the call is not made
+ * then. A call that is a request of its own is refused instead, so that it is recorded with its tool.
  */
 async function planOf<Beside>(
   deps: ToolCallDeps,

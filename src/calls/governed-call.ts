@@ -27,7 +27,7 @@ export interface GovernanceDeps {
   ledgerOf: LedgerOf
 }
 
-/** One call of the API, before anything is decided. Never changed. */
+/** The identity of one API call before any decision. It never changes. */
 export type CallIdentity = Omit<CallOpening, 'organizationId' | 'modelId' | 'tool'>
 
 /** The caller, and the revocation epochs at which its rights and the catalogue were read. */
@@ -71,9 +71,9 @@ export type Stale = Extract<Admission, { kind: 'stale' }>
 const NO_CREDITS_RETRY_SECONDS = 60
 
 /**
- * Admits a call: limits, epochs, credits and the durable opening record in one round trip. A refusal is recorded. So is that of
- * a call that could exceed the limit of its task, which needs no ledger.
- * @throws what the ledger throws when the opening cannot be stored: nothing may be sent then.
+ * Admits a call: limits, epochs, credits and the durable opening record in one round trip. A refusal is recorded, and so is
+ * the refusal of a call that could exceed the limit of its task, which needs no ledger.
+ * @throws any error of the ledger when the opening cannot be stored: nothing may be sent then.
  */
 export async function admit(deps: GovernanceDeps, request: CallRequest): Promise<Opened | Refused | Stale> {
   const { rights, reserve, leaseMilliseconds, estimate, creditsLeft = reserve } = request
@@ -96,8 +96,8 @@ export async function admit(deps: GovernanceDeps, request: CallRequest): Promise
 }
 
 /**
- * Opens a call in the ledger. Its holder may have opened it before it died, and come back after the lease, when the ledger has
- * settled it: then this is another call, with an id of its own.
+ * Opens a call in the ledger. Its holder may have opened it, died, and returned after the lease, when the ledger has settled it:
+ * then a new call with a new id is opened.
  */
 async function openCall(
   { ledgerOf }: GovernanceDeps,

@@ -11,21 +11,21 @@ import type { Slices } from '../lib/slices.ts'
 import type { InspectionCounts } from '../wire/records.ts'
 import { refusedByPolicy, renderFailure, type ToolFailure } from './tool-failure.ts'
 
-/** What a tool gives back. */
+/** The answer of a tool. */
 export interface ToolAnswer<Beside = undefined> {
   status: 'completed' | 'failed'
   /** JSON. */
   members: Record<string, unknown>
-  /** For the holder of the call: no policy inspects it, and nobody is shown it as the result. */
+  /** Data for the holder of the call: policies do not inspect it, and it is not part of the result. */
   beside?: Beside
 }
 
-/** How a call ends: with the answer of its tool, as far as the policies let it pass, or without one. */
+/** The end of a call: the answer of its tool, as far as the policies let it pass, or a failure. */
 export type ToolEnd<Beside = undefined> = { kind: 'answered'; answer: ToolAnswer<Beside> } | ToolFailure
 
 /** Content of a result that is not text, such as an image. */
 export interface OpaqueContent {
-  /** For the caller, such as `image`. */
+  /** The kind of content as shown to the caller, such as `image`. */
   kind: string
   /** Its place in the result: a string that is not inspected if the content may pass; null for content without one. */
   path: JsonPath | null
@@ -37,7 +37,7 @@ interface ResultRules {
   tool: string
   /** Bytes of a result as JSON; `MOST_RESULT_BYTES` where it is left out. */
   longestResult: number | undefined
-  /** Finds content that no policy can read. None where it is left out. */
+  /** Finds content that no policy can inspect. When left out, the result has none. */
   opaqueContent: ((members: ToolAnswer['members']) => readonly OpaqueContent[]) | undefined
 }
 
@@ -51,7 +51,7 @@ export interface Executed<Beside> {
   outcome: Pick<CallOutcome, 'status' | 'errorCode' | 'response'>
 }
 
-/** The answer as the policies let it pass, in slices. What is blocked is withheld from the model and from the owner. */
+/** The answer after the policies were applied, in slices. Blocked content is withheld from the model and from the owner. */
 export function* inspectedAnswer<Beside>(
   policy: CallPolicy,
   rules: ResultRules,
@@ -91,7 +91,7 @@ export function* inspectedAnswer<Beside>(
   }
 }
 
-/** Whether a place of the result is that of content which is not text. */
+/** Whether a place of the result holds content that is not text. */
 function isAtOneOf(opaque: readonly OpaqueContent[]): (path: JsonPath) => boolean {
   if (opaque.length === 0) return () => false
   const places = new Set(opaque.map(({ path }) => JSON.stringify(path)))
@@ -105,7 +105,7 @@ const withheldBytes = (bytes: number): InspectionCounts => ({
   withheld: bytes,
 })
 
-/** The end of a call without an answer. Whether its tool was executed is not known of one that was given up. */
+/** The end of a call without an answer. Whether the tool was executed is unknown when it was aborted or timed out. */
 export function failed(failure: ToolFailure): Executed<never> {
   const { status, errorCode } = renderFailure(failure)
   const isCharged = failure.kind === 'aborted' || failure.kind === 'timed_out'

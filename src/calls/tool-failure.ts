@@ -4,7 +4,7 @@ import { DLP_BLOCKED } from '../dlp/policy/actions.ts'
 import type { ApiError } from '../lib/api-error.ts'
 import { errorCodeOf } from './governed-call.ts'
 
-/** What a policy was applied to. */
+/** The part of a call that a policy was applied to. */
 type InspectedPart = 'arguments' | 'result'
 
 /** Why a tool call has no answer of its tool: it was not executed, or its result does not pass. */
@@ -13,7 +13,7 @@ export type ToolFailure =
   | { kind: 'refused'; error: ApiError }
   /** The rights of the caller exclude the tool. */
   | { kind: 'tool_forbidden'; tool: string }
-  /** There is no such tool for this caller, or its definition has changed. */
+  /** This caller has no such tool, or the tool's definition has changed. */
   | { kind: 'tool_unknown' }
   | { kind: 'tool_disabled' }
   | { kind: 'approval_required' }
@@ -49,9 +49,9 @@ interface RenderedFailure {
   /** Status and error code of the audit record. */
   status: number
   errorCode: string
-  /** For clients of MCP. */
+  /** The message for clients of MCP. */
   message: string
-  /** For a model, as the error of the item of its call. */
+  /** The message for a model, as the error of the item of its call. */
   forModel: string
   mcp: McpForm
 }
@@ -216,7 +216,7 @@ const ofError = (error: ApiError) => ({
   message: error.message,
 })
 
-/** The model has to know that the tool was executed. */
+/** The model has to be told that the tool was executed. */
 const withheld = (message: string) => ({ forModel: `The result was withheld. ${message}` })
 
 const namedCandidate = ({ id, displayName }: Candidate) => `${displayName} (${id})`

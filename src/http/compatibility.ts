@@ -6,7 +6,7 @@ import type { AppContext } from './context.ts'
 /** Selects the form of a response, in place of the setting of the caller's key. */
 const HEADER = 'x-headgate-compatibility'
 
-/** Its values have hyphens, as is usual in headers. */
+/** Values of the header have hyphens, as is usual in headers. */
 const FORMS: ReadonlyMap<string, Compatibility> = new Map(
   COMPATIBILITIES.map((form) => [form.replaceAll('_', '-'), form]),
 )

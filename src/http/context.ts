@@ -20,7 +20,7 @@ export interface AppEnv {
     surface: Surface
     /** middleware/request-context; authentication. */
     host: HostKind
-    /** middleware/authenticate; audit and routes. Also set for a refused key whose row exists. */
+    /** Set by middleware/authenticate for audit and routes. Also set for a refused key whose row exists. */
     caller: KnownCaller
     /** middleware/authenticate, renewed by admissions; routes under /v1. */
     rights: CallerRights

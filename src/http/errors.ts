@@ -11,7 +11,7 @@ import { mcpChallenge } from './mcp-gate.ts'
 import { rateLimitHeaders } from './rate-limit-headers.ts'
 import type { Surface } from './surfaces.ts'
 
-/** One renderer for each envelope of the interface (Errors). */
+/** Renders one envelope of the interface (Errors). */
 type Renderer = (error: ApiError, requestId: string) => Record<string, unknown>
 
 const MESSAGES_TYPES: Partial<Record<ErrorKind, string>> = {
@@ -70,7 +70,7 @@ const flat: Renderer = (error) => ({
   ...(error.details === undefined ? {} : { details: error.details }),
 })
 
-/** Its table gives a 401 the body of key authentication; the generic rule asks for a `message` elsewhere. */
+/** The interface's table for MCP gives a 401 the body of key authentication; the generic rule asks for a `message` elsewhere. */
 const mcp: Renderer = (error, requestId) =>
   error.kind === 'unauthorized' ? { error: 'Unauthorized' } : flat(error, requestId)
 /** Interface, Agents and runs: nothing but label and message. */

@@ -30,7 +30,7 @@ export function tailFrames(
 }
 
 /**
- * A stream of frames that do not exist yet. Until then, comments keep the connection open.
+ * A stream of frames that do not exist yet. Until they do, comments keep the connection open.
  * @param coming if it fails, the answer ends with an error. @param milliseconds between two comments.
  */
 export function awaitedFrames(
@@ -39,7 +39,7 @@ export function awaitedFrames(
 ): ReadableStream<Uint8Array> {
   const left = Promise.withResolvers<'left'>()
   const arrived = coming.then((stream) => stream.getReader())
-  // It can fail while no pull awaits it.
+  // The promise can fail while no pull awaits it.
   arrived.catch(() => {})
   return new ReadableStream(
     {
@@ -179,7 +179,7 @@ const COLON = 0x3a
 /** A copy, because it is kept after the chunk was sent. */
 const headOf = (frame: Uint8Array): Uint8Array => frame.slice(0, HEAD_BYTES)
 
-/** Where the last event among whole frames begins; 0 for the first frame also when that is a comment. */
+/** Offset of the last event among whole frames; 0 for the first frame also when that is a comment. */
 function lastEventStart(frames: Uint8Array): number {
   let start = frames.length
   do start = frameStart(frames, start)
@@ -187,7 +187,7 @@ function lastEventStart(frames: Uint8Array): number {
   return start
 }
 
-/** Where the frame that ends at an index begins. */
+/** Offset of the frame that ends at an index. */
 function frameStart(frames: Uint8Array, end: number): number {
   for (let at = end - 3; at > 0; at -= 1) {
     at = frames.lastIndexOf(LINE_FEED, at)
@@ -202,7 +202,7 @@ const LONGEST_HELD_FRAME = 1024 * 1024
 /** Whole frames, or a part of a long one. */
 interface Piece {
   bytes: Uint8Array
-  /** Whether a frame ends with it. */
+  /** Whether the piece ends a frame. */
   ends: boolean
 }
 
@@ -226,7 +226,7 @@ class FrameCutter {
     return pieces
   }
 
-  /** Where the last frame ends that ends in a chunk; 0 when none does. */
+  /** Offset after the last frame that ends in a chunk; 0 when none does. */
   #endOfFrames(chunk: Uint8Array): number {
     for (let at = chunk.length - 1; at >= 0; at -= 1) {
       at = chunk.lastIndexOf(LINE_FEED, at)

@@ -62,7 +62,7 @@ function* textOf(bytes: Uint8Array, known: ReadonlySet<string>): Slices<string> 
   return `{${texts.join()}}`
 }
 
-/** The places of the members that are read. Of a name that is given twice, the last one counts, as in a parsed body. */
+/** The places of the members that are read. When a name is given twice, the last one counts, as in a parsed body. */
 class KnownMembers {
   rootKind: JsonKind | null = null
   other: string | null = null

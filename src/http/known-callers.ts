@@ -9,21 +9,21 @@ import { everyRequest, KEYED_REQUEST } from './request-steps.ts'
 import { MODEL_CALLS } from './routes/model-calls.ts'
 
 /**
- * The short path of calls of models: a request that passes each step without its middleware, such as one with a small body
- * whose key this isolate knows to be valid. Routing and the chain of middleware take about a tenth of a whole call. It is handled
- * by the same functions as on the way through `app`, which every other request takes.
+ * The short path of model calls: for a request that passes each step without its middleware, such as one with a small body whose
+ * key this isolate knows to be valid. Routing and the chain of middleware take about a tenth of a whole call. The handlers are
+ * the same as in `app`, which serves every other request.
  */
 export function withKnownCallers(app: Hono<AppEnv>, createDeps: CreateDeps): Hono<AppEnv> {
   const steps = [...everyRequest(createDeps), ...KEYED_REQUEST]
   const throughApp = (context: AppContext) =>
     app.fetch(context.req.raw, context.env, context.executionCtx as ExecutionContext)
-  // One handler for each path: with more, Hono makes a chain of promises.
+  // Each path has a single handler: with more, Hono makes a chain of promises.
   const calls = new Hono<AppEnv>({ router: new RegExpRouter() })
   for (const [path, handle] of MODEL_CALLS) {
     calls.post(path, (context) => {
       if (!steps.every(({ passes }) => passes(context))) return throughApp(context)
       const work = answer(context, handle)
-      // As in `request-context`.
+      // Same as in `request-context`, which this path skips.
       context.get('deps').waitUntil(work)
       return work
     })
@@ -38,7 +38,7 @@ async function answer(
   handle: (context: AppContext) => Promise<Response>,
 ): Promise<Response> {
   const response = await handle(context).catch((error: unknown) => failed(context, error))
-  // As in `cross-origin`.
+  // Same as in `cross-origin`, which this path skips.
   if (context.get('deps').configuration.CORS_ORIGINS.length > 0) response.headers.append('vary', 'Origin')
   return response
 }

@@ -47,6 +47,6 @@ function requireKnownOrigin(context: AppContext): void {
 /** Interface: MCP gateway. */
 export const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource'
 
-/** How a refused key is told where the endpoint describes itself (interface, Authentication 5; RFC 9728, 5.1). */
+/** The challenge of a 401, which points to the endpoint's metadata (interface, Authentication 5; RFC 9728, 5.1). */
 export const mcpChallenge = (context: AppContext): string =>
   `Bearer resource_metadata="${ownOrigin(context)}${RESOURCE_METADATA_PATH}"`

@@ -8,7 +8,7 @@ const FORGOTTEN_AFTER_MS = 60_000
 /** Counts the open streams of each user in this isolate. */
 export class OpenReaders {
   readonly #most: number
-  /** By user: when each stream was last seen, in milliseconds since the epoch. */
+  /** For each user: when each stream was last seen, in milliseconds since the epoch. */
   readonly #seen = new BoundedMap<string, Map<symbol, number>>(MOST_USERS)
 
   /** @param most streams of one user. */

@@ -14,7 +14,7 @@ export function changeBy(
     pepperRing: configuration.KEY_PEPPERS,
     vaultRing: configuration.VAULT_KEYS,
     egressAllow: configuration.EGRESS_ALLOW,
-    // What is published late takes effect as caches expire.
+    // A delayed publication needs no report here: it takes effect as caches expire.
     propagationDelayed: () => {},
   }
 }

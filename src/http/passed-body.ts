@@ -18,8 +18,8 @@ interface PassedBody {
   /** The error for the sender of the body. */
   readonly failure: ApiError | null
   /**
-   * Waits until the body is passed on. What the reader left is drained, so that the sender gets to the answer. To be
-   * called when the reader has answered.
+   * Waits until the body is passed on. The part that the reader left is drained, so that the sender gets to the answer. Call it
+   * when the reader has answered.
    */
   finish(): Promise<void>
 }

@@ -27,7 +27,7 @@ export function rateLimitHeaders(context: AppContext): Record<string, string> {
   }
 }
 
-/** For answers that the context makes. */
+/** Sets the headers on answers that are created through Hono's context. */
 export function setRateLimitHeaders(context: AppContext): void {
   for (const [name, value] of Object.entries(rateLimitHeaders(context))) context.header(name, value)
 }

@@ -12,7 +12,7 @@ const OWN_ID = /^[a-z]{2,10}_(?:[0-9A-Za-z]{22}|[0-9A-Za-z]{32}|run_[0-9a-f-]{36
 
 const isKnown = (segment: string): boolean => WORD.test(segment) || OWN_ID.test(segment) || isUuid(segment)
 
-/** Whether a path has a text that a caller chose, such as an id of nothing. */
+/** Whether a path contains a text that a caller chose, such as an unknown id. */
 export const hasChosenText = (path: string): boolean => !path.split('/').every(isKnown)
 
 /** A path as records have it where no policy is known: without the texts that a caller chose. */

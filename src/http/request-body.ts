@@ -7,8 +7,8 @@ import { MAXIMUM_BODY_BYTES } from '../wire/body-limit.ts'
 import type { AppContext } from './context.ts'
 
 /**
- * How much of a refused body is read and dropped, so that its sender gets to the answer before the connection closes: all
- * of a body that is not far over the limit.
+ * Number of bytes of a refused body that are read and dropped, so that its sender gets to the answer before the connection
+ * closes. A body that is not far over the limit is drained whole.
  */
 const DRAINED_BYTES = 64 * 1024 * 1024
 const DRAIN_MILLISECONDS = 5_000
@@ -22,7 +22,7 @@ export const tooLarge = (most = MAXIMUM_BODY_BYTES) =>
 /** A body after decompression. */
 export interface BodySource {
   stream: ReadableStream<Uint8Array>
-  /** Its declared length in bytes; null if unknown. */
+  /** The body's declared length in bytes; null if unknown. */
   declared: number | null
   compressed: boolean
   /** Message for the sender when it cannot be read. */
@@ -32,7 +32,7 @@ export interface BodySource {
 
 /** The slowest sender that is waited for. */
 interface BodyPace {
-  /** How long any body may take. */
+  /** Time that any body may take. */
   BODY_GRACE_MS: number
   /** Speed beyond that: by the defaults, 50 MB may take a quarter of an hour. */
   BODY_LEAST_BYTES_PER_SECOND: number

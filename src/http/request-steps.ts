@@ -9,12 +9,12 @@ import { drainBody } from './middleware/drain-body.ts'
 import { beginRequest, type CreateDeps, requestContext } from './middleware/request-context.ts'
 import { isServedHost, requireServedHost } from './unknown-route.ts'
 
-/** One step of a request on its way to its route. */
+/** One step of a request before its route. */
 interface RequestStep {
   middleware: MiddlewareHandler<AppEnv>
   /**
-   * Whether a request passes without the middleware: it has nothing to do for it, or `passes` did it. Used by the short path of
-   * known callers.
+   * Whether a request passes without the middleware: the middleware would not act on it, or `passes` did its work. Used by the
+   * short path of known callers.
    */
   passes: (context: AppContext) => boolean
 }

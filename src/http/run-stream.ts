@@ -10,7 +10,7 @@ interface FollowedRun {
   attempts: ReadonlyArray<Pick<ViewedAttempt, 'responseId' | 'hasResponse' | 'isOpen'>>
 }
 
-/** Where the stream of a run comes from. */
+/** The source of the stream of a run. */
 export interface RunSource<Run extends FollowedRun> {
   /** The run as it is now. @throws when it does not exist any more. */
   readRun(): Promise<Run>
@@ -23,15 +23,15 @@ export interface RunSource<Run extends FollowedRun> {
   heartbeatMilliseconds: number
 }
 
-/** Between two looks at a run whose next step has not begun. It doubles from the first to the last one. */
+/** Wait between two reads of a run whose next step has not begun. It doubles from the first to the last value. */
 const FIRST_WAIT_MS = 250
 const LONGEST_WAIT_MS = 2_000
 /** A run that cannot be read so often, for about a minute, ends its stream. */
 const MOST_FAILURES = 30
 
 /**
- * The events of a run as one stream of SSE frames: those of the responses of its attempts, one after the other, stored and
- * live, until the run ends. Between two steps Postgres is asked for the next one.
+ * The events of a run as one stream of SSE frames: the events of the responses of its attempts, one after the other, stored
+ * and live, until the run ends. Between two steps Postgres is polled for the next one.
  * @param run as it is now.
  */
 export function runStream<Run extends FollowedRun>(
@@ -114,7 +114,7 @@ export class Wait {
     return true
   }
 
-  /** What was read, or what is known while it cannot be read. @throws what reading throws for too long. */
+  /** The value that was read, or the known value while reading fails. @throws the error of reading when it fails for too long. */
   async tolerating<Value>(reading: Promise<Value>, known: Value): Promise<Value> {
     try {
       const value = await reading

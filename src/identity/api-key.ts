@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { currentKey, hmacSha256Hex, type KeyRing } from '../lib/crypto.ts'
 import { randomBase62 } from '../lib/ids.ts'
 
-/** What is stored of a key. */
+/** The stored form of a key. */
 interface KeyDigest {
   /** The pepper that made the digest. */
   pepperId: string

@@ -69,7 +69,7 @@ const LOOK_UP_LIMIT_MS = 3_000
 
 /** Key ids by digest: the text of a key is not kept. */
 const keyIds = new BoundedMap<string, string>(5_000)
-/** By key id, so that rights which were renewed by id also apply to the digest. */
+/** Indexed by key id, so that rights which were renewed by id also apply to the digest. */
 const identities = new BoundedMap<string, CachedIdentity>(5_000)
 
 /**

@@ -14,7 +14,7 @@ import type { Compatibility } from '../wire/compatibility.ts'
 import type { GrantedIntegration } from './integration-rights.ts'
 import type { Role } from './principal.ts'
 
-/** What a user may do in an organization, all from one snapshot of the database. */
+/** The rights of a user in an organization, read from one snapshot of the database. */
 export interface UserRights {
   organizationId: string
   userId: string
@@ -47,9 +47,9 @@ export interface KeyRights extends UserRights {
 }
 
 /**
- * Finds a key by its possible digests, with the rights of its user. One statement, so that rights and epoch are of the
- * same snapshot: a cached record is stale exactly when its epoch is. The only query here without an organization id,
- * because it finds the organization.
+ * Finds a key by its possible digests, with the rights of its user. It is one statement, so that rights and epoch are of the
+ * same snapshot: a cached record is stale exactly when its epoch is. No other query of this file lacks an organization id;
+ * this one finds the organization.
  * @param digests hex digests of one key, one for each pepper.
  * @returns null when no key has any of them.
  */

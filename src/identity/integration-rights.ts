@@ -2,7 +2,7 @@
 export interface IntegrationGrants {
   /** A grant on every integration and all its tools. */
   all: boolean
-  /** By slug: names of tools as the upstream has them, or `*` for every tool of the integration. */
+  /** For each slug of an integration: names of tools as the upstream has them, or `*` for every tool. */
   bySlug: Readonly<Record<string, '*' | readonly string[]>>
 }
 

@@ -2,10 +2,10 @@ import ipaddr from 'ipaddr.js'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { countShared, hasSharedRoom, type SharedLimit, type SharedLimitDeps } from '../lib/shared-limits.ts'
 
-// An invented key of the right shape costs a query each time, because refusals are not cached. So an address whose keys
-// keep being refused gets only a few look-ups a second until the minute is over. Keys that this isolate has cached are
-// not affected (see identify). Others share the few look-ups, because an address can be an office with many valid keys
-// and one wrong key in a loop. A valid key that this isolate does not know can be refused meanwhile: the alternative
+// An invented key of the right shape costs a query each time, because refusals are not cached. An address whose keys keep being
+// refused therefore gets only a few look-ups a second until the minute is over. Keys that this isolate has cached are not
+// affected (see identify). The other keys of the address share these look-ups, because an address can be an office with many
+// valid keys and one wrong key in a loop. A valid key that this isolate does not know can be refused meanwhile: the alternative
 // is a query to Postgres for every guess.
 
 interface Bounds {
@@ -26,7 +26,7 @@ interface AddressCounts {
   lookUps: number
 }
 
-/** Of this isolate, by address. Plain data: nothing in it belongs to a request. */
+/** Counts of this isolate for each address. They are plain data: no value belongs to a request. */
 const countsByAddress = new BoundedMap<string, AddressCounts>(10_000)
 
 /** Refused look-ups a minute of one address over all isolates. Beyond it, keys from there are not looked up. */

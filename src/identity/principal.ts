@@ -6,12 +6,12 @@ export type Role = 'owner' | 'admin' | 'member'
 
 export type Entitlement = 'personal_api_key_access'
 
-/** What a key may be used for. A key without a scope is refused on the surfaces of that scope with 403. */
+/** The scopes of keys. A key without a scope is refused on the surfaces of that scope with 403. */
 export const KEY_SCOPES = ['models', 'agents', 'mcp'] as const
 export type KeyScope = (typeof KEY_SCOPES)[number]
 
 /**
- * What authenticates a caller: an API key, a session of the web terminal, a run of an agent (a schedule has no key), or the
+ * The credential of a caller: an API key, a session of the web terminal, a run of an agent (a schedule has no key), or the
  * signature of an agent's trigger.
  */
 export type CallerCredential =
@@ -61,7 +61,7 @@ export const keyIdOf = ({ credential }: Pick<Principal, 'credential'>): string |
 export const compatibilityOf = ({ credential }: Pick<Principal, 'credential'>): Compatibility =>
   credential.kind === 'key' ? credential.compatibility : 'headgate'
 
-/** Whether a credential has a scope. Only keys have scopes: others are limited by the rights of their user alone. */
+/** Whether a credential has a scope. Only keys have scopes: other credentials are limited by the rights of their user alone. */
 export const hasScope = ({ credential }: Pick<Principal, 'credential'>, scope: KeyScope): boolean =>
   credential.kind !== 'key' || credential.scopes.includes(scope)
 

@@ -6,7 +6,7 @@ import type { KeyOwner } from './identify.ts'
 const limitedUntil = new BoundedMap<string, number>(10_000)
 
 /**
- * Counts a call whose known key was refused. Such calls are limited like those of a valid key, but apart from them: a key
+ * Counts a call whose known key was refused. Such calls have the limits of a valid key, but separate counts: a key
  * that was revoked must not use up the calls of its user.
  * @returns seconds until the limit leaves room; 0 while it does.
  */

@@ -9,8 +9,8 @@ export const TOOL_FAMILIES = ['shell', 'files', 'web_search', 'browser', 'platfo
 export type ToolFamily = (typeof TOOL_FAMILIES)[number]
 
 /**
- * The hosts that tools may reach. An entry is a host name, `*.` and a domain for all names below it, or `*`. `deny` wins.
- * The guarded fetch refuses private and internal addresses whatever stands here.
+ * The hosts that tools may reach. An entry is a host name, `*.` and a domain for all names below it, or `*`. `deny` wins. The
+ * guarded fetch refuses private and internal addresses whatever these rules allow.
  */
 export interface EgressRules {
   allow: readonly string[]
@@ -22,7 +22,7 @@ type ToolSubject =
   | { subject_type: 'organization' }
   | { subject_type: 'group' | 'user' | 'key'; subject_id: string }
 
-/** Which calls of an integration need the caller's approval in responses: those that may change something, or all. */
+/** The calls of an integration that need the caller's approval in responses: those that may change something, or all. */
 export interface ApprovalRule {
   /** The public id of the integration, or `*`. */
   integration: string
@@ -32,11 +32,11 @@ export interface ApprovalRule {
 /** The rules of an organization for its tools, as its administrators write them (`docs/tools.md`). */
 export interface ToolSettings {
   off: ReadonlyArray<ToolSubject & { tools: readonly ToolFamily[] }>
-  /** Of web search and browser. */
+  /** Rules for web search and the browser. */
   web: EgressRules
-  /** Of network commands in the shell. */
+  /** Rules for network commands in the shell. */
   shell: EgressRules
-  /** None if left out. */
+  /** Approval rules; none when left out. */
   approvals?: readonly ApprovalRule[]
 }
 
@@ -48,7 +48,7 @@ export const DEFAULT_TOOL_SETTINGS = {
   approvals: [],
 } as const satisfies ToolSettings
 
-/** What the tools of one caller may do. */
+/** The tool rights of one caller. */
 export interface ToolRights {
   /** Families that are switched off. */
   off: readonly ToolFamily[]
@@ -57,7 +57,7 @@ export interface ToolRights {
   approvals: readonly ApprovalRule[]
 }
 
-/** The rights of one caller. What any rule switches off is off. */
+/** Computes the tool rights of one caller. A tool is off when any rule switches it off. */
 export function toolRightsOf(
   { off, web, shell, approvals = [] }: ToolSettings,
   caller: Pick<Principal, 'groupIds' | 'userId' | 'credential'>,

@@ -26,7 +26,7 @@ const STATUS: Record<ErrorKind, number> = {
   internal: 500,
 }
 
-/** What refused a call with 429: the credits, or a limit of calls of the organization or of the user. */
+/** The limit that refused a call with 429: the credits, or a limit of calls of the organization or of the user. */
 type LimitKind = 'credits' | 'organization' | 'user'
 
 export interface ApiErrorOptions {
@@ -36,11 +36,13 @@ export interface ApiErrorOptions {
   retryAfterSeconds?: number
   /** False: official SDKs must not repeat the call (`x-should-retry: false`). */
   shouldRetry?: boolean
-  /** Of a 429: what ran out (header `x-headgate-limit`). The interface gives every 429 the same type, without a code. */
+  /**
+   * For a 429: the limit that ran out (header `x-headgate-limit`). The interface gives every 429 the same type, without a code.
+   */
   limit?: LimitKind
   /** The member of the request at fault. Sent in the errors of a WebSocket. */
   param?: string
-  /** More than the message, as JSON. Sent on the management surface and with Messages. */
+  /** Further facts about the error, as JSON. Sent on the management surface and with Messages. */
   details?: Record<string, unknown>
   cause?: unknown
 }

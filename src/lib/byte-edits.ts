@@ -28,7 +28,7 @@ export interface EditedBytes {
 export const applyEdits = (source: Uint8Array, edits: ByteEdit[]): EditedBytes =>
   drained(applyEditsInSlices(source, edits))
 
-/** As `applyEdits`, in slices. */
+/** `applyEdits` in slices. */
 export function* applyEditsInSlices(source: Uint8Array, edits: ByteEdit[]): Slices<EditedBytes> {
   if (edits.length === 0)
     return { pieces: [source], length: source.length, released: source.length, withheld: 0 }
@@ -54,7 +54,7 @@ export function* applyEditsInSlices(source: Uint8Array, edits: ByteEdit[]): Slic
   return result
 }
 
-/** As `applyEdits`, with the result in one array: fast for a single edit. */
+/** `applyEdits` with the result in one array: fast for a single edit. */
 export function editedBytes(
   source: Uint8Array,
   edits: ByteEdit[],
@@ -77,7 +77,7 @@ export function editedBytes(
 const EDITS_AT_ONCE = 4096
 const byPlace = (left: ByteEdit, right: ByteEdit) => left.start - right.start || left.end - right.end
 
-/** One array of all pieces; the piece itself when there is only one. */
+/** Joins pieces into one array. A single piece is returned without a copy. */
 export function joinBytes(pieces: readonly Uint8Array[]): Uint8Array {
   if (pieces.length === 1 && pieces[0]) return pieces[0]
   const joined = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0))
@@ -91,7 +91,7 @@ export function joinBytes(pieces: readonly Uint8Array[]): Uint8Array {
 
 const PIECES_AT_ONCE = 16 * 1024
 
-/** As `joinBytes`, in slices. */
+/** `joinBytes` in slices. */
 export function* joinBytesInSlices(pieces: readonly Uint8Array[]): Slices<Uint8Array> {
   if (pieces.length <= PIECES_AT_ONCE) return joinBytes(pieces)
   const joined: Uint8Array[] = []

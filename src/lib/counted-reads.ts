@@ -12,12 +12,12 @@ export interface ReadBudget {
 }
 
 /**
- * A value that is JSON, every read of which counts: for a library that goes through it, whose steps cannot be bounded
+ * Wraps a JSON value so that every read of it counts: for a library that walks the value and whose steps cannot be bounded
  * otherwise. A member counts as one read, and the names of an object as many as there are.
  * @throws TooManyReadsError from the read that is beyond the budget.
  */
 export function countedReads<Value>(value: Value, budget: ReadBudget): Value {
-  // One view for each object, since readers compare objects.
+  // Each object has one view, since readers compare objects.
   const views = new WeakMap<object, object>()
   const spend = (reads: number) => {
     budget.left -= reads

@@ -19,7 +19,7 @@ export async function withFreshStub<Target, Result>(
 }
 
 /**
- * Whether repeating is of no use: the object is overloaded, which repeating makes worse, or its own code threw.
+ * Whether repeating the call cannot help: the object is overloaded, which repeating makes worse, or its own code threw.
  * https://developers.cloudflare.com/durable-objects/best-practices/error-handling/
  */
 export function isFinal(error: unknown): boolean {

@@ -18,7 +18,7 @@ const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
-/** Bytes of a string that are read in one slice. A number that no body reaches stands for all. */
+/** Bytes of a string that are read in one slice. Without slices the limit is larger than any body. */
 const STRING_SLICE_BYTES = 64 * 1024
 const ALL_BYTES = 2 ** 29
 
@@ -31,7 +31,7 @@ export function scanJson(bytes: Uint8Array, visitor: JsonVisitor): void {
 }
 
 /**
- * As `scanJson`, with pauses: yields after a value when `isDue` returns true, and within long strings.
+ * `scanJson` with pauses: yields after a value when `isDue` returns true, and within long strings.
  * @param isDue called after every value, with the number of bytes up to its end; by default slices are cut by bytes and
  * values.
  */
@@ -77,7 +77,7 @@ class Scanner {
   #watchedAt = Number.POSITIVE_INFINITY
   #memberStart = 0
   #nameEnd = 0
-  /** Whether the name of a member is read before the next value. */
+  /** Whether a member name comes before the next value. */
   #isNameNext = false
 
   constructor(bytes: Uint8Array, visitor: JsonVisitor, stringBytes: number) {
@@ -156,7 +156,10 @@ class Scanner {
     return true
   }
 
-  /** After a value: the next member or element, or the end of containers. @returns true when a value follows. */
+  /**
+   * Reads what follows a value: a comma before the next member or element, or the end of containers. @returns true when a value
+   * follows.
+   */
   #afterValue(): boolean {
     const tokens = this.#tokens
     while (this.#isObject.length > 0) {

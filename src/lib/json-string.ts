@@ -27,14 +27,14 @@ export function decodeString(bytes: Uint8Array, start: number, end: number, esca
 /** Entries of the table of names: a power of two. */
 const NAMES = 1_024
 const LONGEST_NAME_BYTES = 40
-/** By a hash of the bytes: the last name with that hash, its bytes (`LONGEST_NAME_BYTES` for each) and its text. */
+/** Cache indexed by a hash of the bytes: the last name with that hash, its bytes (`LONGEST_NAME_BYTES` for each) and its text. */
 const nameBytes = new Uint8Array(NAMES * LONGEST_NAME_BYTES)
 const nameLengths = new Uint8Array(NAMES)
 const nameTexts: string[] = Array(NAMES).fill('')
 
 /**
- * As `decodeString`, for a string without escapes that many texts have, such as the name of a member: usually the text that
- * was made for the same bytes before. A new text is slow as a key, because the engine has to find the equal one first.
+ * `decodeString` for a string without escapes that occurs in many texts, such as a member name: usually returns the text made
+ * earlier for the same bytes. A new text is slow as a key, because the engine has to find the equal one first.
  */
 export function decodeName(bytes: Uint8Array, start: number, end: number): string {
   const length = end - start
@@ -74,7 +74,7 @@ function hexadecimal(bytes: Uint8Array, start: number): number {
   return value
 }
 
-/** By the byte after a backslash: the character (RFC 8259 section 7). */
+/** The character of an escape, indexed by the byte after the backslash (RFC 8259 section 7). */
 const ESCAPED: string[] = []
 for (const [letter, character] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) {
   ESCAPED[(letter as string).charCodeAt(0)] = character as string

@@ -22,7 +22,7 @@ const BACKSLASH = 0x5c
 /** A byte order mark within a string is a character of it: without it two different names would be equal. */
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
-/** By byte: 1 for bytes of one kind. */
+/** A table indexed by byte: 1 for the bytes of one kind. */
 const tableOf = (isMember: (byte: number) => boolean) =>
   Uint8Array.from({ length: 256 }, (_, byte) => Number(isMember(byte)))
 
@@ -30,7 +30,7 @@ const isDigit = (byte: number) => byte >= 0x30 && byte <= 0x39
 const isHexDigit = (byte: number) => isDigit(byte) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66)
 const isSpace = (byte: number) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
-/** By byte: 1 for those of a string that stand for themselves. */
+/** Table of the bytes that need no escape in a string. */
 export const PLAIN = tableOf((byte) => byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH)
 const DIGITS = tableOf(isDigit)
 const SPACES = tableOf(isSpace)
@@ -40,17 +40,17 @@ const STRETCH_BYTES = 64 * 1024
 
 /** Reads the tokens of a JSON text from left to right, and checks them against RFC 8259. Errors are JsonSyntaxErrors. */
 export class JsonTokens {
-  /** Where the next token begins. */
+  /** Position of the next token. */
   at = 0
-  /** Where a string that is longer than was read at once is read on from; 0 while there is none. */
+  /** Position where an unfinished long string continues; 0 while no string is unfinished. */
   readOnFrom = 0
   /** Whether the last string holds an escape. */
   isEscaped = false
   readonly #bytes: Uint8Array
-  /** The part of the bytes that is being read, and where it begins in them. Reading only goes forward. */
+  /** The part of the bytes that is being read, and its offset in them. Reading only moves forward. */
   #window: Uint8Array
   #windowStart = 0
-  /** By stretch: the table of its bytes, where all of them are of that one; empty until they were looked for. */
+  /** Table of bytes for each stretch, when all bytes of the stretch are in that table; empty until the stretch was searched. */
   #stretches: Array<Uint8Array | undefined> = []
 
   constructor(bytes: Uint8Array) {
@@ -86,8 +86,8 @@ export class JsonTokens {
   }
 
   /**
-   * Reads a string, or goes on with a long one.
-   * @param most bytes that are read at once. @returns false when there are more: called again, it reads on.
+   * Reads a string, or continues a long one.
+   * @param most bytes that are read at once. @returns false when there are more: called again, it continues.
    */
   string(most: number): boolean {
     if (this.readOnFrom === 0) this.isEscaped = false

@@ -4,7 +4,7 @@
  */
 const SECRET_SHAPES =
   /(?:(?<!(?<!%[0-9a-f]|\\)[a-z])|(?=hg_[0-9a-z]{12}_[0-9a-z]{20}))(Bearer\s+|hg_|gsk_|sk-|sk_|v1\.|xai-(?=[\w-]{20})|AIza(?=[\w-]{30}))[A-Za-z0-9_.~+/=-]{8,}/gi
-/** What drizzle appends to the text of a failed query. */
+/** The suffix that drizzle appends to the text of a failed query. */
 const PARAMETERS = /\nparams: [\s\S]*$/
 /** ASCII in percent encoding. */
 const ENCODED = /%([2-7][0-9a-f])/gi
@@ -42,7 +42,7 @@ export function redactEncoded(text: string): string {
 }
 
 /**
- * The text of a caught value, without its stack, redacted. Only of the innermost cause: drizzle's errors quote the
+ * The text of a caught value, without its stack, redacted. Only the innermost cause is used: drizzle's errors quote the
  * parameters of the failed query, which contain personal data and digests of keys.
  */
 export function errorText(error: unknown): string {
@@ -55,7 +55,7 @@ export function errorText(error: unknown): string {
 const MOST_FRAMES = 20
 const LONGEST_STACK = 4_000
 
-/** What is known of the place of a failure; null for what is not. */
+/** The known place of a failure; null for an unknown part. */
 interface FailurePlace {
   request_id: string | null
   surface: string

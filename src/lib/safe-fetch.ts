@@ -20,8 +20,8 @@ const INTERNAL_NAMES =
   /(^|\.)(localhost|localdomain|local|internal|intranet|private|corp|home|lan|svc|home\.arpa)$/
 
 /**
- * Public domains whose names resolve to loopback, or to an address that is written in the name. Others exist, and anybody
- * can create one: what the names of a request resolve to is checked by the platform.
+ * Public domains whose names resolve to loopback, or to an address that is written in the name. The list cannot be complete,
+ * since anyone can create such a domain: the platform checks the addresses that names of a request resolve to.
  */
 const RESOLVERS_TO_ANYTHING = new Set([
   'nip.io',
@@ -44,7 +44,7 @@ const RESOLVERS_TO_ANYTHING = new Set([
 const PLATFORM_ADDRESSES = new Set(['168.63.129.16'])
 
 interface EgressOptions {
-  /** Whether http on port 80 is allowed too. Requests with a credential never are. */
+  /** Whether http on port 80 is allowed too. Requests with a credential always need https. */
   plainHttp?: boolean
 }
 

@@ -7,8 +7,8 @@
 const TABLE_SIZE = 4_096
 const LONGEST_SHIFT = 255
 /**
- * Bytes that are compared at each place. A longer text stands where its beginning does, up to where they differ: bytes could
- * repeat what is nearly the whole of it.
+ * Maximum number of bytes compared at each place. A longer text matches by its beginning, up to the byte that differs: comparing
+ * whole texts would be slow for bytes that repeat nearly all of one.
  */
 const MOST_COMPARED = 256
 /** Bytes of a large body lie in a resizable buffer, which the engine reads slowly one by one: they are copied first. */
@@ -28,7 +28,7 @@ export class TextSearch {
   readonly #texts: readonly Uint8Array[]
   /** Bytes in which the shortest text is found. */
   readonly #shortest: number
-  /** By hash of two bytes: how far the window can be moved when it ends with them; 0 where a text may begin. */
+  /** Indexed by a hash of two bytes: how far the window can be moved when it ends with them; 0 where a text may begin. */
   readonly #shifts: Uint8Array
 
   /** @param texts of at least two bytes each. */
@@ -55,7 +55,7 @@ export class TextSearch {
     return false
   }
 
-  /** Where texts stand, apart from each other. Of those that begin at one place, the longest one counts. */
+  /** Finds the places of the texts, which do not overlap. Of texts that begin at one place, the longest one counts. */
   placesIn(bytes: Uint8Array): Span[] {
     const copied = isSlow(bytes) ? bytes.slice() : bytes
     const places: Span[] = []

@@ -2,7 +2,7 @@ import { joinBytes } from './byte-edits.ts'
 import { TextSearch } from './secret-search.ts'
 
 const MARK = new TextEncoder().encode('[redacted]')
-/** Nothing is protected by cutting out single letters. */
+/** Shorter secrets are not searched: cutting out single letters protects nothing. */
 const SHORTEST = 2
 /** A shorter encoding of a secret may well be another text. */
 const SHORTEST_ENCODED = 8
@@ -21,7 +21,7 @@ interface Spellings {
   long: TextSearch
 }
 
-/** By credential, because they are expensive to make. */
+/** Spellings cached for each credential, because computing them is expensive. */
 const known = new WeakMap<Secrets, Spellings>()
 
 function spellingsOf(credential: Secrets): Spellings {
@@ -92,15 +92,15 @@ export function withoutCredential(text: string, credential: Secrets): string {
   return rest === bytes ? text : Buffer.from(rest).toString('utf8')
 }
 
-/** As `withoutCredential`, for the body of an error. @returns the same array when no secret occurs. */
+/** `withoutCredential` for the body of an error. @returns the same array when no secret occurs. */
 export const redactCredential = (body: Uint8Array, credential: Secrets): Uint8Array =>
   cutOut(body, spellingsOf(credential).all)
 
-/** As `redactCredential`, for an answer or a frame of one: without short secrets. */
+/** `redactCredential` for an answer or a frame of an answer: short secrets are not searched. */
 export const redactAnswer = (bytes: Uint8Array, credential: Secrets): Uint8Array =>
   cutOut(bytes, spellingsOf(credential).long)
 
-/** As `redactAnswer`, for a value that is JSON. @returns the same value when no secret occurs. */
+/** `redactAnswer` for a JSON value. @returns the same value when no secret occurs. */
 export function redactJson<Value>(value: Value, credential: Secrets): Value {
   if (credential.secrets.length === 0) return value
   const bytes = new TextEncoder().encode(JSON.stringify(value))

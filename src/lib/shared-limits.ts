@@ -72,7 +72,7 @@ async function callRedis<Answer>(
 ): Promise<Answer | null> {
   const now = clock()
   if (now < openUntil) return null
-  // One request tries Redis again; the others continue without it.
+  // A single request tries Redis again; the others continue without it.
   if (openUntil !== 0) openUntil = now + OPEN_MS
   try {
     const answer = await withinLoopTime(ask(), configuration.LIMITS_TIMEOUT_MS, 'Redis')

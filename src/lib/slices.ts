@@ -36,7 +36,8 @@ export async function inTurns<Result>(slices: Slices<Result>): Promise<Result> {
         if (done) return value
       }
       noteTurn(work)
-      // With more works than slices, each waits for the turns of others. A promise alone would continue before any event.
+      // When more slice generators run than may share the time, each waits for the others. A promise alone would continue before
+      // any event.
       await new Promise((resolve) => setTimeout(resolve, Math.floor(1 / share)))
     }
   } finally {

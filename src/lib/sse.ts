@@ -24,12 +24,12 @@ export class FrameTooLongError extends Error {
   }
 }
 
-/** One event, with the position of its payload. */
+/** An event with the position of its payload. */
 export interface SseFrame {
   /** The frame with its closing blank line. */
   bytes: Uint8Array
   event: string | null
-  /** Where `data` begins in `bytes`. */
+  /** Offset of the contents of `data` in `bytes`. */
   dataStart: number
   /** Null for a comment, a retry or an empty `data:`: by the standard such a frame is no event. */
   data: Uint8Array | null

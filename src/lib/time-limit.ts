@@ -74,8 +74,8 @@ export async function withinLoopTime<Result>(
 }
 
 /**
- * A signal that aborts by the time of `afterLoopTime`, where `AbortSignal.timeout` would also abort an answer that has
- * arrived while the loop was busy. Its timers end with the request that made it.
+ * A signal that aborts by the time of `afterLoopTime`. `AbortSignal.timeout` would also abort an answer that arrived
+ * while the loop was busy. Its timers end with the request that made it.
  * @param what names the work in the reason, a TimeLimitError.
  */
 export function loopTimeSignal(milliseconds: number, what: string): AbortSignal {

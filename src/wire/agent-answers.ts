@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-/** What agents and runs are shown as, on their surface and by the tools for clients of MCP (interface: Agents). */
+/** The public forms of agents and runs, on their surface and in the tools for clients of MCP (interface: Agents). */
 
 const metadata = z.record(z.string(), z.unknown())
 
@@ -20,7 +20,7 @@ export const agentDetail = z.object({
   inputs: z.array(z.string()),
   hasTriggers: z.boolean(),
   modelsInUse: z.array(z.string()),
-  /** Of the caller's runs, newest first. */
+  /** Ids of the caller's runs, newest first. */
   recentRunIds: z.array(z.string()),
   lastRunAtUtc: z.string().nullable(),
   metadata,

@@ -1,4 +1,4 @@
-/** What stands for an agent in the place of a model (interface: Responses): `agent/<agentId>`. No model has such an id. */
+/** The id of an agent in place of a model id (interface: Responses): `agent/<agentId>`. No model has such an id. */
 const PREFIX = 'agent/'
 
 export const agentModel = (agentId: string): string => `${PREFIX}${agentId}`

@@ -40,7 +40,7 @@ const input = z.strictObject({
   default: paragraphs(100_000).optional(),
 })
 
-/** Where tools are left out, every tool of the service may be used, and no integration. */
+/** The tools of an agent. When left out, every tool of the service may be used, and no integration. */
 const tools = z.strictObject({
   hosted: z.array(z.enum(HOSTED_FAMILIES)).max(HOSTED_FAMILIES.length).optional(),
   integrations: z
@@ -76,7 +76,7 @@ const checkedText = z.string().min(1, 'must not be empty').pipe(paragraphs(10_00
 /** The name of a tool in checks: `shell`, `web_search`, `open_page` and the like, or `{integration}_{tool}`. */
 const toolName = text(200)
 
-/** What the output or the tool calls of a step must be like, without asking a model. */
+/** A check of the output or of the tool calls of a step that needs no model. */
 const check = z.discriminatedUnion(
   'type',
   [
@@ -92,9 +92,9 @@ const check = z.discriminatedUnion(
 
 const step = z.strictObject({
   name: text(200).nullable().default(null),
-  /** With placeholders `{{label of an input}}` and `{{steps.1.output}}`. */
+  /** The instructions, with placeholders `{{label of an input}}` and `{{steps.1.output}}`. */
   instructions: written(200_000),
-  /** What the step has to achieve, without placeholders: values are evidence. A step without one is not evaluated. */
+  /** The objective of the step, without placeholders, since values are evidence. A step without an objective is not evaluated. */
   objective: written(20_000).nullable().default(null),
   /** Conditions of its objective that are checked before a model judges. A step whose check fails has failed its objective. */
   checks: z.array(check).max(20, 'must hold at most 20 checks').optional(),
@@ -102,7 +102,7 @@ const step = z.strictObject({
   tools: tools.default({ integrations: [] }),
   output: output.default({ format: 'text' }),
   timeout_seconds: wholeNumber(1, DAY).default(3_600),
-  /** Attempts that are made by themselves. One that may have changed something is not repeated. */
+  /** Maximum number of automatic attempts. An attempt that may have changed something is not repeated. */
   max_attempts: wholeNumber(1, 10).default(1),
   max_output_tokens: wholeNumber(1, 10_000_000).optional(),
   max_tool_calls: wholeNumber(1, 256).optional(),

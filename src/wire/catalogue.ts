@@ -14,8 +14,8 @@ const isPart = ([name, value]: [string, string]) =>
   /^[a-z][a-z0-9_]{0,39}$/.test(name) && credentialPart.safeParse(value).success
 
 /**
- * One secret, or named parts; which parts a kind of provider takes is its own matter. What does not fit is not quoted, the
- * names neither: a secret may stand in the wrong place.
+ * One secret, or named parts; the kind of provider defines which. An error quotes neither values nor names, because a secret may
+ * be in the wrong place.
  */
 const credential = z.union(
   [
@@ -51,7 +51,7 @@ export const providerCreation = z.strictObject({
   credential,
   organization_id: uuid.nullish(),
   allowed_members: allowedMembers.optional(),
-  /** Whether calls may use what has no price; their audit records are flagged. */
+  /** Whether calls without a price are allowed; their audit records are flagged. */
   allow_unpriced: z.boolean().optional(),
 })
 
@@ -83,7 +83,7 @@ const prices = z
     cache_read: price.optional(),
     cache_write_5_minutes: price.optional(),
     cache_write_1_hour: price.optional(),
-    /** Per million units that are billed apart, by their name. */
+    /** Prices per million units that are billed separately, by name of the unit. */
     units: z.record(priceName, price).optional(),
     /** Percent of the token prices for a selected class, as `member=value`. */
     classes: z.record(priceName, percent).optional(),

@@ -4,18 +4,18 @@ import { isPlainText } from './page-cursor.ts'
 
 // Bodies of connections: on the public surface, and in the management API.
 
-/** The id of a connection, as it stands in paths and bodies. */
+/** The id of a connection, in paths and bodies. */
 const CONNECTION_ID = /^conn_[0-9A-Za-z]{1,60}$/
 export const isConnectionId = (id: string) => CONNECTION_ID.test(id)
 
-/** Of the default-setter. Other members are left to newer clients. */
+/** The body that sets a default connection. Other members are ignored, because newer clients may send them. */
 export const defaultSetting = z.object({
   connection_id: z.string('must be the id of a connection').min(1, 'must not be empty').max(200),
 })
 
 const slug = z.string().regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be the id of an integration')
 
-/** One line that can stand in a header. */
+/** A secret of one line that is valid in a header. */
 const secretLine = z
   .string()
   .min(1, 'must not be empty')
@@ -63,7 +63,7 @@ export const connectionUpdate = z.strictObject({
   status: z.enum(['active', 'needs_reauth', 'revoked']).optional(),
 })
 
-/** Who connects the account: the owner, or a user that is named for a connection of the organization. */
+/** The user who connects the account: the owner, or a user that is named for a connection of the organization. */
 export const connectStart = z.strictObject({ user_id: uuid.optional() })
 
 export const shareReplacement = z.strictObject({ permission: z.enum(['use', 'manage']).default('use') })

@@ -20,7 +20,7 @@ const LONGEST_DRY_RUN = 1_000_000
 
 /** The parts of a call: the caller's request, the answer of a model, the arguments of a tool call, and its result. */
 export const DIRECTIONS = ['request', 'response', 'tool_arguments', 'tool_result'] as const
-/** From mildest to most severe; where several rules meet, the most severe counts. */
+/** Actions from mildest to most severe; where several rules meet, the most severe counts. */
 export const ACTIONS = ['allow', 'warn', 'mask', 'redact', 'tokenise', 'block'] as const
 export const CATEGORIES = [
   'secret',
@@ -61,7 +61,7 @@ const detectorId = z
   .string()
   .regex(/^[a-z][a-z0-9_-]{0,62}$/, 'must be a detector id: lowercase letters, digits, _ and -')
 
-/** Without two hyphens in a row: they separate an id from its policy where two policies use the same id. */
+/** An id without two hyphens in a row: they separate an id from its policy where two policies use the same id. */
 const customId = z
   .string()
   .max(40, 'must have at most 40 characters')

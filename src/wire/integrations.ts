@@ -8,7 +8,7 @@ import { isPlainText } from './page-cursor.ts'
 const LARGEST_PRICE = 2_147_483_647
 const MOST_TOOLS = 2_000
 
-/** Without an underscore: the first one of a tool's name ends the integration (interface: MCP gateway). */
+/** A slug without an underscore: the first underscore of a tool's name ends the integration (interface: MCP gateway). */
 export const integrationSlug = z
   .string()
   .max(40, 'must have at most 40 characters')
@@ -56,7 +56,7 @@ const price = z
 
 const approval = z.enum(['first', 'automatic', 'manual'])
 
-/** An OpenAPI document. Its content is checked where it is turned into tools. */
+/** An OpenAPI document. Its content is checked by the conversion into tools. */
 const document = z.record(z.string(), z.unknown())
 
 /** The name of a tool, as the upstream has it. */

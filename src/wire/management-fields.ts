@@ -3,7 +3,7 @@ import { isAgentModel } from './agent-model.ts'
 import { cursorParameter, isPlainText } from './page-cursor.ts'
 
 /**
- * What bodies and queries of the management API share. Their objects are strict: a member that is not listed is an error
+ * Fields that bodies and queries of the management API share. Their objects are strict: a member that is not listed is an error
  * that names it, so that a misspelt limit is never silently no limit. Members left out of an update keep their value.
  */
 
@@ -14,7 +14,7 @@ const MODEL_ID = /^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}$/
 /** Postgres `integer`. */
 export const LARGEST_INTEGER = 2_147_483_647
 
-/** Whether text has the form of an id of an organization, user, group, grant or provider. */
+/** Whether a text has the form of an id of an organization, user, group, grant or provider. */
 export const isUuid = (text: string) => UUID.test(text)
 export const isModelId = (text: string) => MODEL_ID.test(text) && !isAgentModel(text)
 

@@ -27,8 +27,8 @@ const streamOptions = z.looseObject(
 )
 
 /**
- * Members that decide the price of a call or its bounds, whatever server reads them. Their values are not checked: the
- * upstream refuses wrong ones.
+ * Members that decide the price of a call or its bounds, on whichever server. Their values are not checked: the upstream refuses
+ * wrong ones.
  */
 const billed = {
   service_tier: z.unknown().optional(),
@@ -64,7 +64,7 @@ export const chatCompletionRequest = z.looseObject({
   max_tokens: positiveInteger('max_tokens').nullish(),
   max_completion_tokens: positiveInteger('max_completion_tokens').nullish(),
   n: choices('n'),
-  // Not of chat completions, but servers that share code with legacy completions follow it.
+  // Not a member of chat completions, but servers that share code with legacy completions follow it.
   best_of: choices('best_of'),
   top_p: optionalNumber('top_p'),
   frequency_penalty: optionalNumber('frequency_penalty'),

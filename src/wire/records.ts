@@ -44,7 +44,7 @@ export const unrecordedPageQuery = z.strictObject({
   cursor: jsonCursor(unrecordedCursor).default({ table: 'usage_events', after: null }),
 })
 
-/** Of all organizations where none is named. */
+/** Query of unrecorded calls: of all organizations when none is named. */
 export const unrecordedQuery = unrecordedPageQuery.extend(ofOrganization)
 
 /** Few at a time: each checkpoint holds the heads of all organizations. */

@@ -117,7 +117,7 @@ interface FunctionCallItem {
   name: string
   /** JSON. */
   arguments: string
-  /** Of a tool inside a `namespace` tool. */
+  /** Namespace of a function inside a `namespace` tool. */
   namespace?: string
 }
 
@@ -140,7 +140,7 @@ export interface ReasoningItem {
   encrypted_content?: string | null
 }
 
-/** A call of a tool that runs here. Its result is set at its end. */
+/** A call of a tool that runs on the gateway. Its result is set at its end. */
 interface HostedCallItem {
   id: string
   type: 'mcp_call' | 'service_call'
@@ -151,13 +151,13 @@ interface HostedCallItem {
   arguments: string
   output?: string | null
   error?: string | null
-  /** Of an `mcp_call`. */
+  /** Only for an `mcp_call`. */
   server_label?: string
-  /** Of an `mcp_call` that the caller has approved: id of the request for that. */
+  /** Only for an `mcp_call` that the caller has approved: id of the approval request. */
   approval_request_id?: string
 }
 
-/** A call of an integration's tool that waits for the caller's approval. Its arguments are complete from its beginning on. */
+/** A call of an integration's tool that waits for the caller's approval. Its arguments are complete from the beginning. */
 interface McpApprovalRequestItem {
   id: string
   type: 'mcp_approval_request'
@@ -220,7 +220,7 @@ export interface ResponseObject {
   status: ResponseStatus
   error: { code: string; message: string } | null
   incomplete_details: { reason: string } | null
-  /** Of OpenAI's own models; required by the official types. */
+  /** Only used by OpenAI's own models; required by the official types. */
   access_programs: null
   background: boolean
   conversation: { id: string } | null
@@ -250,6 +250,6 @@ export interface ResponseObject {
   metadata: Record<string, unknown>
   /** Null only while it is in progress. */
   usage: ResponseUsage | null
-  /** Left out for `headgate`. Its form depends on it when it is rendered (`open-responses`), and then it is left out. */
+  /** Left out for `headgate`. The rendered form depends on it (`open-responses`), and the member itself is not rendered. */
   compatibility?: Exclude<Compatibility, 'headgate'>
 }

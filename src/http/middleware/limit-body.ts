@@ -10,7 +10,7 @@ import { declaredLength, drain, LONGEST_PAUSE_MS, tooLarge } from '../request-bo
 const BODILESS = new Set(['GET', 'HEAD'])
 
 /**
- * Limits a body that is read before its sender is known. What is left of a longer one is drained, since the runtime closes
+ * Limits a body that is read before its sender is known. The rest of a longer body is drained, since the runtime closes
  * the connection of a body that was not read.
  * @param most bytes. @throws ApiError too_large, invalid_request
  */

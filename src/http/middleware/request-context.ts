@@ -37,7 +37,7 @@ export function beginRequest(context: AppContext, createDeps: CreateDeps): true 
   return true
 }
 
-/** For answers that the context makes. */
+/** Sets the headers on answers that are created through Hono's context. */
 export function setRequestIdHeaders(context: AppContext): void {
   const { requestId, surface } = context.var
   for (const name of requestIdHeaders(surface)) context.header(name, requestId)

@@ -12,7 +12,10 @@ export function requireScope(scope: Exclude<KeyScope, 'agents'>): MiddlewareHand
   }
 }
 
-/** The same for responses. Those of agent runs belong to the scope of agents: for other keys they do not exist. */
+/**
+ * Refuses a key without the scope of a response: responses of agent runs belong to the scope of agents, and do not exist for
+ * other keys.
+ */
 export const requireResponseScope: MiddlewareHandler<AppEnv> = async (context: AppContext, next) => {
   const isRun = isRunResponseId(context.req.param('responseId') ?? '')
   if (!isRun) checkScope(context.get('rights').principal, 'models')

@@ -135,7 +135,7 @@ function setPageHeaders(context: AppContext, continues?: string): void {
   context.header('x-frame-options', 'DENY')
 }
 
-/** Another site must not begin for a person, who would then miss the page that names the account's place. */
+/** Refuses a start from another site: the person would miss the page that names the place of the account. */
 function refuseOtherSites(context: AppContext): void {
   const origin = context.req.header('origin')
   const isOwn = origin === ownOrigin(context) || origin === new URL(context.req.url).origin

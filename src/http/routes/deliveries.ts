@@ -22,8 +22,8 @@ const scheduleDelivery = z.object({ organization_id: uuid, agent_id: uuid, trigg
 const limitLength = limitBody(LARGEST_DELIVERY)
 
 /**
- * What QStash delivers, to be mounted at `/internal`. A delivery is signed: its key, time, URL and body are checked. One that
- * fails with 500 is repeated.
+ * Routes for deliveries of QStash, mounted at `/internal`. A delivery is signed: its key, time, URL and body are checked. A
+ * delivery that fails with 500 is repeated.
  */
 export const deliveryRoutes = new Hono<AppEnv>()
   .use('/agents/*', limitLength)
@@ -56,7 +56,7 @@ export const deliveryRoutes = new Hono<AppEnv>()
     return context.json({ ok: true })
   })
 
-/** Not signed, and the same for all deliveries of a message. */
+/** The message id is not signed, and is the same for all deliveries of a message. */
 const messageIdOf = (context: Context<AppEnv>): string | null =>
   context.req.header('upstash-message-id') ?? null
 

@@ -37,8 +37,8 @@ import { rateLimitHeaders } from '../rate-limit-headers.ts'
 import { requestIdHeaders } from '../surfaces.ts'
 
 /**
- * The MCP gateway (interface: MCP gateway): a request is one JSON-RPC message, and has one audit record. That of a tool call is
- * the record of the tool; that of everything else is a read.
+ * The MCP gateway (interface: MCP gateway). A request is one JSON-RPC message and has one audit record: for a tool call the
+ * record of the tool, for any other message a read.
  */
 export const mcpRoutes = new Hono<AppEnv>().post('/v1/mcp', async (context) => {
   await requireMcpRequest(context)
@@ -46,7 +46,7 @@ export const mcpRoutes = new Hono<AppEnv>().post('/v1/mcp', async (context) => {
   try {
     const isTooLarge = await inTurns(hasTooManyValues(held.bytes))
     const read = isTooLarge ? tooManyValues() : readMessage(held.bytes, context.req.raw.headers)
-    // What is parsed is about as large as the bytes: they are freed, and their share of the budget stays.
+    // The parsed value is about as large as the bytes: they are freed, and their share of the budget stays.
     held.free()
     return await answer(context, read)
   } finally {
@@ -115,7 +115,9 @@ async function callAnswer(context: AppContext, message: Message): Promise<Respon
   return jsonAnswer(context, id, inEra(reply, era))
 }
 
-/** Finds a tool. One that is not found is searched for again with current rights: it may have been granted a moment ago. */
+/**
+ * Finds a tool. When it is not found, the search is repeated with current rights, because the tool may just have been granted.
+ */
 async function findCurrentTool(context: AppContext, deps: McpDeps, request: ToolCallRequest) {
   const { principal } = context.var.rights
   const found = await findCallableTool(deps, principal, request)

@@ -44,7 +44,7 @@ async function sendCall(context: AppContext, operation: Operation, body: Uint8Ar
   return sent
 }
 
-/** Not created through the context, which would copy the headers twice. */
+/** The response is not created through Hono's context, which would copy the headers twice. */
 function modelResponse(context: AppContext, { status, headers, body }: ModelAnswer): Response {
   const requestId = context.get('requestId')
   for (const name of requestIdHeaders(context.get('surface'))) headers[name] = requestId
@@ -57,7 +57,7 @@ const completions = modelCall('completions')
 const messages = modelCall('messages')
 const countTokens = modelCall('count_tokens')
 
-/** Chat completions (interface: Chat completions). Also on the LLM host, with legacy completions. */
+/** Routes of chat completions (interface: Chat completions). The LLM host serves them too, with legacy completions. */
 export const chatCompletionRoutes = new Hono<AppEnv>()
   .post('/v1/chat/completions', chatCompletions)
   .post('/v1/completions', completions)

@@ -6,7 +6,7 @@ import { sha256Hex } from '../../lib/crypto.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { unknownId } from '../validated-request.ts'
 
-/** How long an edge location caches a list; the key changes with the catalogue and with the grants. */
+/** Time for which an edge location caches a list; the key changes with the catalogue and with the grants. */
 const EDGE_CACHE_SECONDS = 300
 
 /**

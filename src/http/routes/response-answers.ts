@@ -125,7 +125,7 @@ export function refusalAnswer(
   { status, message, code, retryAfterSeconds }: ProviderRefusal,
 ): Response {
   if (retryAfterSeconds !== null) context.header('retry-after', String(retryAfterSeconds))
-  // As on chat completions, so that no caller takes it for an error about its own API key.
+  // Same header as on chat completions, so that no caller takes the error for one about its own API key.
   context.header('x-headgate-error-source', 'provider')
   const error =
     errorCompatibility(context) === 'open_responses'

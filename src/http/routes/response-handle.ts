@@ -34,7 +34,7 @@ export async function findResponse(
   return response
 }
 
-/** As `findResponse`, for a response that has ended. @throws ApiError not_found */
+/** `findResponse` for a response that has ended. @throws ApiError not_found */
 export async function findEnded(
   context: AppContext,
   handle: ResponseHandle,
@@ -56,7 +56,7 @@ export async function findIfEnded(
 }
 
 /**
- * As `findResponse`, with the members that a request includes.
+ * `findResponse` with the members that a request includes.
  * @returns null without such a response.
  */
 export async function findIncluding(

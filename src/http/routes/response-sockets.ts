@@ -6,7 +6,7 @@ import { selectedCompatibility } from '../compatibility.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { ownerOf } from './response-answers.ts'
 
-/** How long a caller with too many connections should wait: one of them may end at any time. */
+/** Retry-After for a caller with too many connections: one of them may end at any time. */
 const RETRY_SECONDS = 5
 
 /**
@@ -35,7 +35,7 @@ async function connect(context: AppContext): Promise<Response> {
     compatibility: selectedCompatibility(context),
   })
   if (webSocket === null) throw tooManyConnections(deps.configuration.SOCKET_USER_LIMIT)
-  // Only this way has an answer both the socket and the headers that the middleware has set.
+  // An answer has both the socket and the headers of the middleware only when it is created like this.
   return new Response(null, { status: 101, webSocket, headers: context.body(null).headers })
 }
 

@@ -95,8 +95,8 @@ async function currentFrames(
 }
 
 /**
- * The condensed events of a response. Those of a running one were redacted under policies that have changed, so that only
- * the final response can be returned.
+ * The condensed events of a response. The stored events of a running response were redacted under policies that have changed, so
+ * that only the final response can be returned.
  */
 async function awaitedIfRunning(
   { var: { deps } }: AppContext,
@@ -128,7 +128,7 @@ const tailOpener =
     throw new ApiError(
       'rate_limited',
       'This response has too many readers at once. Try again when one has left.',
-      // After a heartbeat, readers that have left are detected.
+      // Readers that have left are detected by the next heartbeat.
       { retryAfterSeconds: deps.configuration.STREAM_HEARTBEAT_MS / 1000 },
     )
   }

@@ -50,7 +50,9 @@ export const newResponseRoutes = new Hono<AppEnv>()
   .post('/v1/responses', create)
   .post('/v1/responses/compact', compact)
 
-/** Responses (interface: Responses; Events, Resume). Those of other owners do not exist for a caller, with every verb. */
+/**
+ * Stored responses (interface: Responses; Events, Resume). With every verb, a caller gets 404 for a response of another owner.
+ */
 export const responseRoutes = new Hono<AppEnv>()
   .get('/v1/responses/:responseId', query(retrieveQuery), async (context) => {
     const { stream, starting_after: startingAfter, ...rest } = context.req.valid('query')
@@ -113,7 +115,7 @@ async function create(context: AppContext): Promise<Response> {
   for (const [name, value] of Object.entries(started.headers)) context.header(name, value)
   if (events) return startedStream(context, handle, compatibility, events)
   const response = await (background ? handle.object.snapshot(handle.owner) : endedResponse(context, handle))
-  // It was deleted while the caller waited.
+  // The response was deleted while the caller waited.
   if (response === null) throw unknownId('Response', id)
   // The response has what this request includes.
   return responseAnswer(context, response, null)

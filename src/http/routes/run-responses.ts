@@ -28,8 +28,8 @@ import { currentPolicy, ownerOf, redactForOwner, refreshRights } from './respons
 import { findIncluding, type ResponseHandle } from './response-handle.ts'
 import { eventStream, inForm, lastEventId, wholeStream } from './response-streams.ts'
 
-// Runs of agents as responses (interface: Responses; Events, Agent-run responses). They are views: what they show are the
-// responses of the run's steps.
+// Runs of agents as responses (interface: Responses; Events, Agent-run responses). They are views of the responses of the run's
+// steps.
 
 /** Streams of runs that a user may read at a time, in one isolate. */
 const MOST_READERS = 200
@@ -70,7 +70,7 @@ export async function cancelRunResponse(context: AppContext): Promise<Response> 
   const run = await ownRun(context)
   const { organizationId } = ownerOf(context)
   await cancelInProgress(deps, { database: deps.database, organizationId }, run.id).catch((error) => {
-    // It has ended, perhaps meanwhile.
+    // The run has ended, perhaps meanwhile.
     if (!(error instanceof ApiError) || error.code !== 'conflict') throw error
   })
   return answer(context, await readRun(context, run.id), NO_INCLUDES)
@@ -231,7 +231,7 @@ function counted(
   )
 }
 
-/** The run when it has ended, or when the caller has left: the run goes on then. */
+/** Waits for the end of a run. When the caller leaves first, the run continues. */
 async function endedRun(context: AppContext, first: RequestedRun): Promise<RequestedRun> {
   const { signal } = context.req.raw
   const wait = new Wait(context.var.deps.configuration.STREAM_HEARTBEAT_MS, signal)
@@ -252,11 +252,11 @@ async function endedRun(context: AppContext, first: RequestedRun): Promise<Reque
   return run
 }
 
-/** Whether items may follow. */
+/** Whether items may follow in this run. */
 const mayChange = ({ status, attempts }: RequestedRun): boolean =>
   status === 'in_progress' || attempts.some(({ isOpen }) => isOpen)
 
-/** Waits for the end of a response, without asking Postgres. Its object may restart: the run is read again then. */
+/** Waits for the end of a response, without polling Postgres. The response's object may restart: the run is read again then. */
 async function endOf(context: AppContext, responseId: string): Promise<void> {
   const { signal } = context.req.raw
   const left = Promise.withResolvers<void>()

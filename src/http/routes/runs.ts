@@ -7,7 +7,7 @@ import type { AppContext, AppEnv } from '../context.ts'
 import { idempotencyKey } from '../idempotency-key.ts'
 import { unknownId } from '../validated-request.ts'
 
-/** The caller's runs (interface: Agents). Those of others do not exist for it. */
+/** The caller's runs (interface: Agents). Runs of other users give 404. */
 export const runRoutes = new Hono<AppEnv>()
   .get('/v1/runs/:runId', async (context) => {
     const { deps, rights } = context.var

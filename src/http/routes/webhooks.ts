@@ -25,7 +25,7 @@ import { limitDeclaredLength } from '../middleware/declared-length.ts'
 import { limitBody } from '../middleware/limit-body.ts'
 
 const WEBHOOK = '/v1/agents/:agentId/triggers/:name'
-/** It is read before its signature is known. */
+/** Maximum size of a webhook body, which is read before its signature is known. */
 const LARGEST_WEBHOOK = 1024 * 1024
 
 const limitLength = limitBody(LARGEST_WEBHOOK)
@@ -57,7 +57,7 @@ const keyOf = (context: AppContext) => ({
   name: context.req.param('name') ?? '',
 })
 
-/** One error for everything, so that callers without the secret learn nothing. */
+/** Every failure gives the same error, so that callers without the secret learn nothing. */
 const refused = () => new ApiError('unauthorized', 'A valid webhook signature is required.')
 
 /**
@@ -80,7 +80,7 @@ async function verifySignature(context: AppContext, next: Next): Promise<void> {
   const identity = callIdentity(context, { userId, keyId: null }, address)
   context.set('caller', { organizationId, identity })
   const credential = { kind: 'trigger', agentId, name } as const
-  // Only its identity is used; everything else is read.
+  // Only the identity of the agent's user is used here; its rights are read.
   const identification = await renewPrincipal(deps, { organizationId, userId, credential } as Principal)
   if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)
   context.set('rights', { principal: identification.principal, catalogueEpoch: null, learned: null })

@@ -98,7 +98,7 @@ export class ByteBudget {
     return true
   }
 
-  /** Of the holders that have more than their share. */
+  /** The largest slow body among holders above their share. */
   #largestSlowBody(share: number): Arriving | undefined {
     const latest = this.#clock() - SLOW_AFTER_MS
     return [...this.#holders.values()]

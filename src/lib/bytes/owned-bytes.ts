@@ -12,7 +12,7 @@ export interface Room {
 }
 
 let limit = 0
-/** One for the isolate, whatever runs in it: requests of the Worker, and objects. */
+/** The isolate's one budget: requests of the Worker and Durable Objects share it. */
 const budget = new ByteBudget(() => limit)
 
 /** Up to this size a buffer is allocated whole; a larger one grows in such steps. */

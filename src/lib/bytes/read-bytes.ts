@@ -2,8 +2,8 @@ import { joinBytes } from '../byte-edits.ts'
 import { withinTime } from '../time-limit.ts'
 
 /**
- * Parts are read into one buffer of this size. Without it the runtime allocates a new one for every 4 KB, 12,800 for a
- * large body, faster than they are collected.
+ * Size of the buffer that parts are read into. Without it the runtime allocates a new buffer for every 4 KB: 12,800 for a large
+ * body, faster than they are collected.
  */
 const SPACE_BYTES = 64 * 1024
 /**

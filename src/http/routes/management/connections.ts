@@ -31,7 +31,7 @@ const CONNECTION = '/organizations/:organizationId/connections/:connectionId'
 const CONNECT = '/organizations/:organizationId/connections/:connectionId/connect'
 const SHARE = '/organizations/:organizationId/connections/:connectionId/shares/:groupId'
 
-/** The credential goes in and never comes out. */
+/** The public form of a connection. The credential is write-only. */
 const present = (row: ConnectionRow) => ({
   id: row.id,
   integration: row.slug,

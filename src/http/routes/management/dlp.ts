@@ -105,7 +105,7 @@ export const dlpRoutes = new Hono<AppEnv>()
     return context.json({ ...result, with_findings: withFindings })
   })
 
-/** From 1, as Postgres can hold it. */
+/** Parses a version: from 1 to the largest integer of Postgres. */
 function versionParameter(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw unknownId('Policy version', text)
   return Number(text)

@@ -25,7 +25,7 @@ const INTEGRATIONS = '/organizations/:organizationId/integrations'
 const INTEGRATION = '/organizations/:organizationId/integrations/:integrationId'
 const REFRESH = '/organizations/:organizationId/integrations/:integrationId/refresh'
 
-/** The secret of the OAuth client goes in and never comes out. */
+/** The public form of an integration. The secret of the OAuth client is write-only. */
 const present = (row: IntegrationRow) => {
   const { authorizationServer, clientId, ...authorization } = row.authorization
   return {

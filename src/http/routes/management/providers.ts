@@ -14,7 +14,7 @@ import type { AppContext, AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
 import { administrationOf, deploymentScope, pageRequest, pathId } from './request.ts'
 
-/** The credential goes in and never comes out. */
+/** The public form of a provider. The credential is write-only. */
 const present = (row: ProviderRow) => ({
   id: row.id,
   name: row.name,
@@ -28,7 +28,7 @@ const present = (row: ProviderRow) => ({
   created_at: row.createdAt,
 })
 
-/** With the latest refusal of the gateway's credential by this provider, since which it has served no call. */
+/** Adds the provider's latest refusal of the gateway's credential, since which it has served no call. */
 async function presentWithHealth(context: AppContext, row: ProviderRow) {
   const refusal = await readRefusal(context.get('deps').redis, row.id)
   const health = refusal ? 'refuses_gateway' : refusal === null ? 'ok' : 'unknown'

@@ -22,7 +22,7 @@ const RUN = '/organizations/:organizationId/runs/:runId'
 const CANCEL = '/organizations/:organizationId/runs/:runId/cancel'
 const RERUN = '/organizations/:organizationId/runs/:runId/rerun'
 
-/** What people wrote and what models answered is not shown: it belongs to the run's user. */
+/** The administrator's view of a run. Texts of people and answers of models are not shown: they belong to the run's user. */
 const present = (row: RunRow) => ({
   id: row.id,
   agent_id: row.agentId,
@@ -72,7 +72,7 @@ export const runManagementRoutes = new Hono<AppEnv>()
     const { status, ...paging } = context.req.valid('query')
     const administration = administrationOf(context)
     const agentId = pathId(context, 'Agent')
-    // Also of a deleted agent, whose runs stay.
+    // Runs of a deleted agent remain and can be listed.
     await readVersion(administration, agentId, 1)
     const page = await selectRuns(administration, agentId, { status }, pageRequest(paging))
     return context.json(listBody(page, present))

@@ -15,8 +15,8 @@ import { jsonBody, query } from '../../validated-request.ts'
 import { administrationOf, deploymentScope } from './request.ts'
 
 /**
- * Rotation of the vault, a page of one kind of secrets at a time. It can be repeated from the beginning: what is sealed under
- * the current key is passed over.
+ * Rotation of the vault, a page of one kind of secrets at a time. It can be repeated from the beginning: values sealed under the
+ * current key are skipped.
  */
 export const vaultRoutes = new Hono<AppEnv>()
   .use('/vault/*', deploymentScope())
