@@ -82,8 +82,11 @@ export function logFailure(event: string, place: FailurePlace, error: unknown): 
 const innermost = (error: unknown): unknown =>
   error instanceof Error && error.cause instanceof Error ? innermost(error.cause) : error
 
-/** The stack without its first lines, which repeat the message. */
-function framesOf({ stack = '' }: Error): string | null {
-  const frames = stack.split('\n').filter((line) => /^\s+at /.test(line))
+/** What follows the message in a stack. Lines of the message may look like frames: it can quote what callers send. */
+function framesOf({ message, stack = '' }: Error): string | null {
+  const start = stack.indexOf(message)
+  if (start < 0) return null
+  const lines = stack.slice(start + message.length).split('\n')
+  const frames = lines.filter((line) => /^\s+at /.test(line))
   return frames.length === 0 ? null : frames.slice(0, MOST_FRAMES).join('\n').slice(0, LONGEST_STACK)
 }

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { errorText, logEvent, redact, redactEncoded } from '../../../src/lib/log.ts'
+import { errorText, logEvent, logFailure, redact, redactEncoded } from '../../../src/lib/log.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -87,5 +87,32 @@ describe('errorText', () => {
     const wrapped = new Error('Failed query: select 1\nparams: ada@example.com', { cause })
     expect(errorText(new Error('outer', { cause: wrapped }))).toBe('RangeError: connection refused')
     expect(errorText(new Error('outer', { cause: 'text' }))).toBe('Error: outer')
+  })
+})
+
+describe('logFailure', () => {
+  const place = { request_id: 'req_1', surface: 'responses', route: null }
+  const lineOf = (error: unknown): Record<string, string> => {
+    const err = vi.spyOn(console, 'error').mockImplementation(() => {})
+    logFailure('failed', place, error)
+    return JSON.parse(String(err.mock.calls[0]?.[0]))
+  }
+
+  it('tells the frames of the innermost cause', () => {
+    const cause = new RangeError('connection refused')
+    const line = lineOf(new Error('Try again soon.', { cause }))
+    expect(line).toMatchObject({
+      ...place,
+      error: 'RangeError: connection refused',
+      answer: 'Try again soon.',
+    })
+    expect(line.stack).toMatch(/^\s+at .*log\.test\.ts/)
+  })
+
+  it('takes no line of a message for a frame: parameters of a query have what callers send', () => {
+    const error = new Error('Failed query: insert\nparams: first\n    at ada@example.com\nlast')
+    const line = JSON.stringify(lineOf(error))
+    expect(line).toContain('log.test.ts')
+    expect(line).not.toContain('ada@example.com')
   })
 })
