@@ -120,7 +120,7 @@ function upsertTriggers(
     cron: trigger.kind === 'schedule' ? trigger.cron : null,
     inputs: trigger.kind === 'schedule' ? trigger.inputs : [],
   }))
-  // QStash knows nothing of a webhook.
+  // A webhook has no schedule in QStash.
   return sql`INSERT INTO ${agentTriggers} AS known (agent_id, name, organization_id, kind, cron, inputs, published_at)
     SELECT ${agents.id}, given.name, ${organizationId}::uuid, given.kind, given.cron, given.inputs,
       CASE WHEN given.kind = 'webhook' THEN now() END

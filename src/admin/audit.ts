@@ -54,7 +54,7 @@ export async function viewAudit(
   return selectAuditRecords(administration, filter, page)
 }
 
-/** The result of verifying one page of a chain. It shows nothing of the records, so it is not recorded as a view. */
+/** The result of verifying one page of a chain. It contains no content of records, so reading it is not recorded as a view. */
 interface VerifiedRange {
   /** The records after `afterSequence` up to `toSequence` were verified; both are equal when there were none. */
   afterSequence: number
@@ -112,7 +112,7 @@ export async function verifyHeads(
   { database, clock, ledgerOf, pepperRing }: Administration,
   organizationId: string,
 ): Promise<{ attested: Attested<HeadsStatement>; faults: HeadFault[] }> {
-  // In this order: records reach the ledger before Postgres.
+  // This order matters: records reach the ledger before Postgres.
   const stored = await readStoredChains(database, organizationId)
   const ledger = ledgerOf(organizationId, HOME_SHARD)
   const chains = await ledger.chains().catch((cause: unknown) => {

@@ -115,7 +115,7 @@ export async function selectProviderIds(database: Database, ids: string[]): Prom
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Writes a model and replaces all its routes, in one transaction. Its time of creation stays. */
+/** Writes a model and replaces all its routes, in one transaction. Its time of creation is kept. */
 export async function replaceModel(
   database: Database,
   modelId: string,

@@ -16,10 +16,10 @@ import { newId } from '../lib/ids.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 
 /**
- * Adds micro-credits to a balance, or takes them away. The ledger stores grant and audit record in one step.
- * @param values `id` makes it repeatable: a second grant under the same id changes nothing.
- * @throws ApiError `unprocessable` when the id stands for another amount, or the balance would leave the range of
- * integers; `internal`, with the id in its details, when the ledger did not answer: repeat it with that id.
+ * Adds micro-credits to a balance; a negative amount removes them. The ledger stores grant and audit record in one step.
+ * @param values `id` makes the grant repeatable: a second grant under the same id changes nothing.
+ * @throws ApiError `unprocessable` when the id belongs to another amount, or the balance would leave the range of
+ * integers; `internal`, with the id in its details, when the ledger did not answer: repeat the grant with that id.
  */
 export async function grantCredits(
   administration: Administration,
@@ -48,7 +48,7 @@ export async function grantCredits(
   }
 }
 
-/** Whether a grant cannot have been made, since no balance can hold it. */
+/** Whether a grant is impossible, since no balance can hold it. */
 async function leavesRange(ledger: LedgerClient, amount: number): Promise<boolean> {
   const { balance } = await ledger.balance().catch(() => ({ balance: 0 }))
   return !Number.isSafeInteger(balance + amount)

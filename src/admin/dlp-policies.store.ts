@@ -34,11 +34,11 @@ const versionColumns = {
 
 export type VersionRow = Pick<typeof dlpPolicyVersions.$inferSelect, keyof typeof versionColumns>
 
-/** What makes up a version. */
+/** The content of one version. */
 export interface PolicyState {
   name: string
   enabled: boolean
-  /** As `src/wire/dlp.ts` has it. */
+  /** The body in the form of `src/wire/dlp.ts`. */
   body: unknown
   author: string
 }
@@ -157,7 +157,7 @@ export function policiesNamingGroup({ database, organizationId }: OrganizationSc
     .orderBy(asc(dlpPolicies.name))
 }
 
-/** How many policies an organization has besides one, and the length of their bodies together, normalised (NFKC). */
+/** Number of an organization's policies besides one, and the length of their bodies together, normalised (NFKC). */
 export async function selectPolicyTotals(
   { database, organizationId }: OrganizationScope,
   exceptId: string,

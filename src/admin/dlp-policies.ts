@@ -32,8 +32,9 @@ const MOST_POLICIES = 100
 const LARGEST_TOTAL = 1_000_000
 
 /**
- * @throws ApiError `invalid_request` for a policy that cannot be enforced as it stands, or whose scope names what the
- * organization does not have; `unprocessable` for a taken name or one policy too many.
+ * Creates a policy.
+ * @throws ApiError `invalid_request` for a policy that cannot be enforced, or whose scope has a name that is unknown in the
+ * organization; `unprocessable` for a taken name or when the organization has the maximum number of policies.
  */
 export async function createPolicy(
   administration: Administration,
@@ -66,7 +67,7 @@ export async function readPolicy(administration: Administration, policyId: strin
 }
 
 /**
- * Makes the next version of a policy; members left out stay as they are in the version that is changed. They are not
+ * Makes the next version of a policy; members left out keep their value of the version that is changed. They are not
  * checked again, so that a policy that can no longer be enforced can still be disabled. Enabling checks the scope.
  * @throws ApiError as `createPolicy`; `unprocessable` when that version is not the current one any more.
  */
@@ -206,7 +207,7 @@ async function withStaleScope(administration: Administration, rows: PolicyRow[])
   }))
 }
 
-/** Changes at the same time can each pass, so the limits can be exceeded a little. Nothing depends on them exactly. */
+/** Concurrent changes can each pass, so the limits can be exceeded a little. Nothing depends on their exact value. */
 async function checkTotals(administration: Administration, policyId: string, body: unknown): Promise<void> {
   const others = await selectPolicyTotals(administration, policyId)
   if (others.count >= MOST_POLICIES) {

@@ -7,7 +7,7 @@ import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import { ACTIONS, type PolicyBody, type PolicyDryRun, type PolicyTrial, policyBody } from '../wire/dlp.ts'
 import { checkBody, readPolicy } from './dlp-policies.ts'
 
-// What a policy would do to a text. Nothing of the text is stored, logged or audited.
+// The effect of a policy on a text, as a trial. Nothing of the text is stored, logged or audited.
 
 interface TrialFinding extends Finding {
   action: Action

@@ -53,7 +53,7 @@ export function selectGrants(
 export const deleteGrant = (scope: OrganizationScope, grantId: string) =>
   raisingEpoch(scope, scope.database.delete(grants).where(isGrant(scope.organizationId, grantId)))
 
-/** Whether the deployment has this model, disabled or not. Deployment-wide: models belong to no organization. */
+/** Whether the deployment has this model, disabled or not. The query has no organization, since models belong to none. */
 export async function selectModelExists(database: Database, modelId: string): Promise<boolean> {
   const rows = await database.select({ id: models.id }).from(models).where(eq(models.id, modelId))
   return rows.length > 0

@@ -69,14 +69,14 @@ export interface ListedDefinition {
   decidedBy: string | null
   decidedAt: Date | null
   createdAt: Date
-  /** Whether a catalogue has it now. */
+  /** Whether a current catalogue has the definition. */
   isListed: boolean
 }
 
 const isOf = ({ organizationId }: OrganizationScope, integrationId: string) =>
   and(eq(toolDefinitions.organizationId, organizationId), eq(toolDefinitions.integrationId, integrationId))
 
-/** Whether a catalogue of the integration has this definition now. */
+/** Whether a current catalogue of the integration has this definition. */
 const isListed = sql<boolean>`exists (
   SELECT 1 FROM tool_catalogues c
   WHERE c.integration_id = tool_definitions.integration_id

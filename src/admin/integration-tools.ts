@@ -29,7 +29,7 @@ interface CatalogueState {
 
 /** A tool of an integration with the state of its definitions. */
 interface ToolState {
-  /** As the upstream has it. */
+  /** Name of the tool at the upstream. */
   name: string
   /** The name under which callers call it. */
   exposed_name: string
@@ -133,10 +133,10 @@ function differences(before: ListedDefinition, after: ListedDefinition): ToolSta
 }
 
 /**
- * Approves or rejects listed definitions: those of the named tools, one of them by its hash, or every pending one. What is
- * decided is what was listed when the request came: a definition that changes meanwhile has another hash, and stays pending.
+ * Approves or rejects listed definitions: those of the named tools, one of them by its hash, or every pending one. The
+ * decision is about the definitions listed when the request came: one that changes meanwhile has another hash, and stays pending.
  * @returns the names that were decided, in order.
- * @throws ApiError `not_found` for a tool that the integration does not have; `unprocessable` where nothing is pending.
+ * @throws ApiError `not_found` for a tool that the integration does not have; `unprocessable` when nothing is pending.
  */
 export async function decideTools(
   administration: Administration,
@@ -174,7 +174,7 @@ const MOST_RECORDED = 100
 function isChosen(row: ListedDefinition, state: DefinitionState, { tools, hash }: ToolDecision): boolean {
   if (!row.isListed || row.state === state) return false
   if (hash !== undefined && row.hash !== hash) return false
-  // Without names, a rejected definition stays as it was decided.
+  // Without names, an earlier rejection is kept.
   return tools === undefined ? row.state === 'pending' : tools.includes(row.name)
 }
 

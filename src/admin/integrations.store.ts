@@ -151,8 +151,8 @@ export const updateDisabledTools = (
 }
 
 /**
- * Deletes an integration with its connections and grants. Its row stays for audit records, its secrets do not. Definitions
- * go with it: one of the same slug begins anew.
+ * Deletes an integration with its connections, grants and definitions, so that a new integration of the same slug starts empty.
+ * Its row is kept for audit records, without secrets.
  */
 export const deleteIntegration = (
   scope: OrganizationScope,

@@ -74,10 +74,10 @@ export async function readIntegration(administration: Administration, id: string
 }
 
 /**
- * Changes an integration. After a change of its host or authorization, its connections must be connected again: their
- * credentials are not sent to where they were not given for (`upstreamCredential`).
+ * Changes an integration. After a change of its host or authorization, its connections must be connected again:
+ * credentials are not sent to a host for which they were not given (`upstreamCredential`).
  * @throws ApiError `not_found`; `invalid_request` for an address that may not be called and for a document that cannot be
- * used; `unprocessable` if something else changed it meanwhile.
+ * used; `unprocessable` if another change was stored meanwhile.
  */
 export async function changeIntegration(
   deps: RefreshDeps,

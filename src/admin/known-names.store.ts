@@ -5,7 +5,7 @@ import { models } from '../../schema/models.ts'
 import type { OrganizationScope } from '../ledger/changes/scoped-statements.store.ts'
 import { isUuid } from '../wire/management-fields.ts'
 
-/** What a policy or a rule can name: groups, users and keys by their ids, models by theirs, integrations by their slugs. */
+/** Kinds of names in policies and rules: ids of groups, users, keys and models, slugs of integrations. */
 export type NamedKind = 'group' | 'user' | 'key' | 'model' | 'integration'
 
 /** The names of each kind that the organization has, of those that are given. */

@@ -2,11 +2,11 @@ import type { Administration } from '../ledger/changes/audited-change.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { type NamedKind, type Names, selectKnownNames } from './known-names.store.ts'
 
-/** A name in a body, where it stands there. */
+/** A name in a body, with its place. */
 export interface NamedAt {
   kind: NamedKind
   name: string
-  /** As in the issues of a body: `scope.group_ids.0`. */
+  /** The path in the form of a body's issues: `scope.group_ids.0`. */
   path: string
 }
 
@@ -16,7 +16,7 @@ interface BodyIssue {
   reason: string
 }
 
-/** Of names in bodies, those that the organization does not have. */
+/** Filters the names in bodies: returns those that the organization does not have. */
 export async function unknownNames(
   administration: Administration,
   named: readonly NamedAt[],

@@ -150,7 +150,7 @@ export function updateMember(scope: OrganizationScope, userId: string, values: M
     : raisingEpoch(scope, renaming, membership)
 }
 
-/** Erases the credentials with the revocation: they are of a person who has left. */
+/** Erases the credentials with the revocation: their person has left the organization. */
 const revokePrivateConnections = ({ database, organizationId }: OrganizationScope, userId: string) =>
   database
     .update(connections)

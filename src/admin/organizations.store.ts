@@ -15,7 +15,7 @@ export interface OrganizationValues {
   name?: string | undefined
   rateLimitPerMinute?: number | null | undefined
   userRateLimitPerMinute?: number | null | undefined
-  /** From 1 to 16. */
+  /** Number of shards, from 1 to 16. */
   ledgerShards?: number | undefined
   /** True takes the present time unless it is disabled already; false enables. */
   disabled?: boolean | undefined

@@ -21,7 +21,7 @@ import {
 
 export type { ProviderRow } from './catalogue.store.ts'
 
-/** One text, or named parts as the kind of provider needs them. */
+/** One text, or the named parts that the kind of provider needs. */
 type GivenCredential = string | CredentialParts
 
 /**

@@ -8,7 +8,7 @@ import { currentKey, type KeyRing, seal, unseal } from '../lib/crypto.ts'
 import type { RotatedTable } from '../wire/vault.ts'
 import { type SealedRow, selectOldRows, updateSealedRow, webhookOf } from './sealed-rows.store.ts'
 
-/** One page of rows whose secrets were sealed under the current key of the vault. */
+/** The result of one page of rows whose secrets were sealed under the current key of the vault. */
 interface ResealedPage {
   resealed: number
   /** Rows that do not open: their key is not in the ring. */
@@ -35,9 +35,9 @@ const RESEALS: Record<RotatedTable, Reseal> = {
 }
 
 /**
- * Seals one kind of secrets under the current key of the vault, one page by id. What does not open is counted and passed over.
- * Caches stay as they are, since isolates open either form.
- * @param after the id before the page; null for the first one. @throws what the database throws.
+ * Seals one kind of secrets under the current key of the vault, one page by id. A value that cannot be opened is counted and
+ * skipped. Caches need no change, since isolates open either form.
+ * @param after the id before the page; null for the first one. @throws errors of the database.
  */
 export async function resealPage(
   { database, vaultRing }: { database: Database; vaultRing: KeyRing },
@@ -57,7 +57,7 @@ export async function resealPage(
   return { resealed: old.length - failed, failed, next }
 }
 
-/** What does not open was sealed under a key that is gone, or was altered. */
+/** A value that cannot be opened was sealed under a key that is gone, or was altered. */
 function resealedOrNull(ring: KeyRing, kind: RotatedTable, row: OldRow): string | null {
   try {
     return RESEALS[kind](ring, row)

@@ -18,7 +18,7 @@ export interface SealedRow {
   sealed: string | null
 }
 
-/** Where a kind of secret is stored. */
+/** The column that stores a kind of secret. */
 interface SealedColumn {
   table: PgTable
   id: SQL | PgColumn
@@ -107,7 +107,7 @@ export async function selectOldRows(
 const isUnder = ({ sealed, keyId: column }: SealedColumn, keyId: string): SQL =>
   column ? eq(column, keyId) : sql`${sealed} LIKE ${`v1.${keyId.replace(/[\\%_]/g, '\\$&')}.%`}`
 
-/** Stores a sealed text, unless another one was stored meanwhile. What is sealed in it is the same: its version stays. */
+/** Stores a sealed text, unless another one was stored meanwhile. The sealed secret is the same, so its version is kept. */
 export async function updateSealedRow(
   database: Database,
   kind: RotatedTable,

@@ -12,7 +12,7 @@ export async function readToolSettings(administration: Administration): Promise<
 }
 
 /**
- * Replaces the rules. They hold from the next tool call on.
+ * Replaces the rules. They apply from the next tool call on.
  * @throws ApiError `invalid_request` for a subject or an integration that the organization does not have; `not_found`.
  */
 export async function replaceToolSettings(
@@ -32,7 +32,7 @@ export async function replaceToolSettings(
   )
 }
 
-/** What the rules name, beside the organization and every integration. */
+/** The names in the rules, beside the organization and every integration. */
 function namesOf({ off, approvals = [] }: ToolSettings): NamedAt[] {
   const subjects = off.flatMap((rule, index): NamedAt[] =>
     rule.subject_type === 'organization'

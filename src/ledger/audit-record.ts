@@ -20,10 +20,10 @@ export interface Actor {
   ip: string | null
 }
 
-/** Of a record that the gateway makes by itself. */
+/** The actor of a record that the gateway creates by itself. */
 export const NO_ACTOR: Actor = { userId: null, keyId: null, administrator: null, ip: null }
 
-/** What is known of a call when it is admitted. */
+/** Facts about a call at its admission. */
 export interface CallOpening {
   callId: string
   requestId: string
@@ -41,7 +41,7 @@ export interface CallOpening {
   tool?: string
 }
 
-/** What is known of a call when it has ended. */
+/** Facts about a call at its end. */
 export interface CallOutcome {
   /** HTTP status sent to the caller; 499 when the caller left first. */
   status: number
@@ -63,7 +63,7 @@ export interface CallOutcome {
   connectionId: string | null
   /** Special conditions of the call, such as `client_left` or `settled_by_alarm`. */
   flags: string[]
-  /** How many refused calls the record is of; absent for one. Its opening is that of the first. */
+  /** Number of refused calls that the record stands for; absent for one. Its opening is that of the first. */
   count?: number
 }
 

@@ -21,21 +21,21 @@ import type { Admission, CallLimits, LedgerClient } from './contract.ts'
 import { callLedger, type LedgerObject, ledgerName } from './ledger-object.ts'
 import { HOME_SHARD } from './shards/shards.ts'
 
-/** What the requests of an isolate share of one ledger: plain data and plain promises. */
+/** State of one ledger that the requests of an isolate share: plain data and plain promises. */
 interface Shared {
   queue: CommitQueue
   refusals: RecentRefusals
   repeated: RepeatedRefusals
 }
 
-/** What is shared, by namespace and name of the ledger. */
+/** Shared state, by namespace and name of the ledger. */
 export type SharedLedgers = WeakMap<DurableObjectNamespace, BoundedMap<string, Shared>>
 
-/** Of all requests to the Worker in this isolate. */
+/** Shared by all requests to the Worker in this isolate. */
 const sharedByRequests: SharedLedgers = new WeakMap()
 
 /**
- * Of one Durable Object alone: a promise that one object awaits cannot be resolved by another, nor by a request
+ * Shared state for one Durable Object alone: a promise that one object awaits cannot be resolved by another, nor by a request
  * ("Cannot perform I/O on behalf of a different Durable Object").
  */
 export const unsharedLedgers = (): SharedLedgers => new WeakMap()
@@ -54,12 +54,12 @@ function sharedOf(shared: SharedLedgers, namespace: DurableObjectNamespace, name
 
 /**
  * The ledger of an organization, for one request or object. Calls and their ends travel with those of other requests
- * (`CommitQueue`), everything else alone. A request that fails on its way is sent once more on a fresh stub: all are
- * idempotent. One that is not answered within `ANSWER_LIMIT_MS` has failed and is not repeated; it may still take effect,
+ * (`CommitQueue`), all other messages alone. A request that fails on its way is sent once more on a fresh stub: all are
+ * idempotent. A request that is not answered within `ANSWER_LIMIT_MS` has failed and is not repeated; it may still take effect,
  * so a call that was refused because of it can stay open in the ledger until its lease runs out.
- * @param waitUntil of the request that uses it.
- * @param options `shard` has the calls that are admitted, closed, extended and recorded; `ledgers`: whose calls travel
- * together, those of all requests of this isolate when left out.
+ * @param waitUntil of the request that uses the client.
+ * @param options `shard` has the calls that are admitted, closed, extended and recorded; `ledgers`: the clients whose calls
+ * travel together, those of all requests of this isolate when left out.
  */
 export function ledgerClient(
   namespace: DurableObjectNamespace,

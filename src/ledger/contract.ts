@@ -116,7 +116,7 @@ export interface CreditBalance {
   available: number
 }
 
-/** What is still pending after a flush, because Postgres is away or refuses a record. */
+/** Number of records still pending after a flush, because Postgres is away or refuses a record. */
 export interface Flushed {
   /** Records or counts. */
   pending: number

@@ -18,25 +18,30 @@ export interface LedgerObject
   commit(batch: CommitBatch): Promise<CommitAnswer>
   /** @param call one call. */
   check(call: CallColumns, learned: LearnedEpochs | null): Promise<Admission>
-  /** Of the home shard: when it resolves, all shards have the organization's epoch. */
+  /** Message to the home shard: when it resolves, all shards have the organization's epoch. */
   learnEpochs(learned: LearnedEpochs): Promise<void>
-  /** Of the home shard, before another one admits its first call. @returns the organization's epoch; null if unknown. */
+  /**
+   * Message to the home shard, before another shard admits its first call. @returns the organization's epoch; null if unknown.
+   */
   registerShard(shard: number): Promise<number | null>
-  /** Of the home shard. @see HomeEscrow.send */
+  /** Message to the home shard. @see HomeEscrow.send */
   sendEscrow(shard: number, number: number, least: number, all: number): Promise<SentEscrow>
-  /** Of the home shard. @see HomeEscrow.take */
+  /** Message to the home shard. @see HomeEscrow.take */
   takeEscrow(shard: number, number: number, amount: number): Promise<void>
-  /** Of every other shard. */
+  /** Message to every other shard. */
   shardBalance(): Promise<ShardBalance>
-  /** Of every other shard: returns all that it has not reserved to the home shard. @returns micro-credits that it still has. */
+  /**
+   * Message to every other shard: returns all unreserved credits to the home shard. @returns micro-credits that the shard still
+   * has.
+   */
   giveBack(): Promise<number>
-  /** Of the deployment's ledger. @returns the newest catalogue epoch that was announced; null when none was. */
+  /** Message to the deployment's ledger. @returns the newest catalogue epoch that was announced; null when none was. */
   registerForCatalogue(name: string): Promise<number | null>
   /** @param minute its first millisecond. @param count how many calls, at least 1. */
   countRejected(ip: string, minute: number, surface: string, count: number): Promise<void>
 }
 
-/** Longest wait for an object, all repetitions included. Its own waits for Postgres are shorter. */
+/** Longest wait for an object, all repetitions included. The object's own waits for Postgres are shorter. */
 export const ANSWER_LIMIT_MS = 10_000
 
 /** Name of the object that holds a shard of an organization's ledger. */

@@ -28,7 +28,7 @@ import { coverShortage, decideAgain } from './shards/shortage.ts'
 import { escrowState, knownShards } from './shards/transfers.ts'
 import { WindowBalance } from './shards/window-balance.ts'
 
-/** How long the first call of an account waits for Postgres, which may have to wake up. */
+/** Time that the first call of an account waits for Postgres, which may have to wake up. */
 const BEGIN_LIMIT_MS = 5_000
 
 export interface LedgerShardDeps {
@@ -38,18 +38,18 @@ export interface LedgerShardDeps {
   /** Reaches the other ledgers. */
   namespace: DurableObjectNamespace
   clock: Clock
-  /** How long new records wait for others before they are written to Postgres. */
+  /** Time that new records wait for others before they are written to Postgres. */
   flushMilliseconds: number
   /** Sets the alarm by `dueAt`. Called in the same turn as every write, so that no write is without an alarm. */
   arrangeAlarm: () => void
 }
 
-/** One shard of an organization's ledger: its account, and what connects that to Postgres, Redis and the other shards. */
+/** One shard of an organization's ledger: its account, connected to Postgres, Redis and the other shards. */
 export class LedgerShard {
   readonly account: LedgerAccount
-  /** Of the home shard: the other shards. */
+  /** The other shards, in the home shard; null elsewhere. */
   readonly others: OtherShards | null
-  /** Of every other shard: transfers from and to the home shard. */
+  /** Transfers from and to the home shard, in every other shard; null in the home shard. */
   readonly escrow: ShardEscrow | null
   readonly #deps: LedgerShardDeps
   readonly #flusher: Flusher<readonly ChainLink[]>
@@ -82,7 +82,7 @@ export class LedgerShard {
     const beginning = await withinTime(loading, BEGIN_LIMIT_MS, 'reading the ledger from Postgres')
     const { state, grants, epochs, transfers, lastShard } = beginning
     const isHome = shard === HOME_SHARD
-    // From here on the home shard sends epochs to this one. What was read before may be stale already.
+    // From here on the home shard sends epochs to this one. An epoch that was read before may be stale already.
     const organization = isHome
       ? null
       : await callLedger(namespace, ledgerName(organizationId), (home) => home.registerShard(shard))
@@ -162,7 +162,7 @@ export class LedgerShard {
     return earliest([account.nextDeadline, this.#flusher.dueAt(), escrow?.dueAt(), others?.dueAt()])
   }
 
-  /** Settles leases that ran out, goes on with transfers, and writes what is pending to Postgres. */
+  /** Settles leases that ran out, continues transfers, and writes pending records to Postgres. */
   async runDue(): Promise<void> {
     const { account, escrow, others } = this
     account.settleExpired()

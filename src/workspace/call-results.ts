@@ -2,18 +2,18 @@ import { WorkspaceError } from './contract.ts'
 import { FileError } from './files/file-error.ts'
 import { RESULT_MEMORY_MS } from './limits.ts'
 
-/** A row holds at most 2 MB. In UTF-16 units, of which each has at most three bytes. */
+/** Size of a part in UTF-16 units, of which each has at most three bytes: a row holds at most 2 MB. */
 const PART = 256 * 1024
 /** Results of the last calls, which no quota of files counts. */
 const MOST_RESULTS = 32
-/** Of all results together; one of the largest outputs has about 40. */
+/** Maximum number of parts of all results together; one of the largest outputs has about 40. */
 const MOST_PARTS = 64
 
 /**
- * The calls of tools that have begun, and the results of the last ones with effects, by call id. A call is recorded, on disk,
+ * The calls of tools that have begun, and the results of the last calls with effects, by call id. A call is recorded, on disk,
  * before it runs. A request that is repeated, because its answer was lost, gets the first result; a call without effects runs
- * again. If a recorded call has no result, the object has ended in its middle, perhaps by it: it is not run again. Neither is one
- * whose result was dropped, because all results together were too large.
+ * again. A recorded call without a result is not run again: the object ended during the call, perhaps because of it. The same
+ * holds for a call whose result was dropped, because all results together were too large.
  */
 export class CallResults {
   readonly #sql: SqlStorage
@@ -104,7 +104,7 @@ export class CallResults {
     this.#dropTooMany()
   }
 
-  /** Drops the results before the last ones that fit. Their calls stay known. */
+  /** Drops the oldest results that do not fit. Their calls stay recorded. */
   #dropTooMany(): void {
     const totals =
       'SELECT id, sum(parts) OVER (ORDER BY begun DESC, id) AS total FROM calls WHERE parts IS NOT NULL'

@@ -6,19 +6,19 @@ export interface Operations {
   exec: { request: ExecRequest; result: { output: CommandOutput[] } }
   read: { request: Repeated & { path: string; offset: number; limit: number }; result: ReadResult }
   write: { request: Repeated & { path: string; content: string }; result: WriteResult }
-  /** Without an id for the owner of the files, whose list is no call of a tool. */
+  /** The id is absent when the owner of the files lists them, because that list is not a tool call. */
   list: { request: Partial<Repeated> & ListRequest; result: { files: FileInfo[]; more: boolean } }
   search: { request: SearchRequest; result: SearchResult }
   patch: { request: Repeated & { patch: string }; result: { changes: FileChange[] } }
   download: { request: { path: string }; result: never }
-  /** Stops a call that runs, and lets one that waits not begin. */
+  /** Stops a running call, and prevents a waiting one from beginning. */
   abort: { request: Repeated; result: { aborted: boolean } }
   remove: { request: object; result: { removed: boolean } }
 }
 export type Operation = keyof Operations
 
 /**
- * A call of a tool. It is recorded before it begins: if the object ends in its middle, a repeated request is refused as
+ * A call of a tool. It is recorded before it begins: if the object ends during the call, a repeated request is refused as
  * interrupted. A repeated request of a call with effects gets the first result, and has no second effect.
  */
 export interface Repeated {
@@ -36,7 +36,7 @@ export interface Timed {
 
 export interface ExecRequest extends Repeated {
   commands: string[]
-  /** Of each command. */
+  /** Time limit of each command. */
   timeoutMs: number
   /** UTF-8 bytes of stdout and of stderr of each command. */
   outputBytes: number
@@ -49,7 +49,7 @@ export interface ShellEgress {
   deny: readonly string[]
 }
 
-/** As in `shell_call_output` of the official types. */
+/** The output of a command, in the form of `shell_call_output` of the official types. */
 export interface CommandOutput {
   stdout: string
   stderr: string
@@ -90,14 +90,14 @@ export interface SearchRequest extends Repeated {
   /** RE2 syntax. */
   pattern: string
   path: string
-  /** Of file names; null for all files. */
+  /** Pattern of file names; null for all files. */
   glob: string | null
   ignoreCase: boolean
 }
 
 export interface SearchResult {
   matches: Array<{ path: string; line: number; text: string }>
-  /** There are more matches, or may be. */
+  /** Whether there are, or may be, more matches. */
   more: boolean
   /** The bounds of one search have ended it before all text was searched. Absent from an older script. */
   unsearched?: boolean

@@ -1,4 +1,4 @@
-/** What one workspace may hold. */
+/** Limits of one workspace. */
 export const WORKSPACE_LIMITS = {
   bytes: 64 * 1024 * 1024,
   /** Files, folders and links together. */
@@ -10,7 +10,7 @@ export const WORKSPACE_LIMITS = {
   pathBytes: 1_024,
 } as const
 
-/** What one call of the shell may take. */
+/** Limits of one call of the shell. */
 export const SHELL_LIMITS = {
   commands: 20,
   /** Characters of all commands of a call. */
@@ -23,7 +23,7 @@ export const SHELL_LIMITS = {
 
 /** Calls that may wait for the running one of the same workspace. */
 export const MOST_WAITING_CALLS = 8
-/** How long the result of a call is remembered for a repetition of its request, in milliseconds. */
+/** Time for which the result of a call is stored for a repetition of its request, in milliseconds. */
 export const RESULT_MEMORY_MS = 10 * 60_000
-/** Without a use for this time, a workspace deletes itself. In milliseconds. */
+/** A workspace that is unused for this time deletes itself. In milliseconds. */
 export const WORKSPACE_LIFETIME_MS = 30 * 24 * 3_600_000

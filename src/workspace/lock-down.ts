@@ -6,7 +6,7 @@
  * that is usual, properties become accessors whose setter defines the property on the receiver.
  */
 export function lockDown(): void {
-  // As with node --disable-proto=delete: nothing reaches a prototype by the name of a member.
+  // Same effect as node --disable-proto=delete: code cannot reach a prototype by the name of a member.
   Reflect.deleteProperty(Object.prototype, '__proto__')
   for (const { prototype } of SHADOWED) allowShadowing(prototype)
   const frozen = new Set<unknown>([globalThis])
@@ -100,7 +100,7 @@ function allowShadowing(prototype: object): void {
   for (const key of Reflect.ownKeys(prototype)) {
     const descriptor = Reflect.getOwnPropertyDescriptor(prototype, key)
     if (!descriptor?.configurable || !('value' in descriptor)) continue
-    // Their reads are hot, and nothing assigns to them on an instance.
+    // Members with symbols are read often, and libraries never assign to them on an instance.
     if (typeof key === 'symbol') continue
     const { value, enumerable = false } = descriptor
     Object.defineProperty(prototype, key, {

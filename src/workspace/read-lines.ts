@@ -7,7 +7,7 @@ const LINE_FEED = 10
 const decoder = new TextDecoder()
 
 /**
- * Some lines of a text file. Holds these only: a file of 16 MB may have as many lines.
+ * Reads some lines of a text file. Only these lines are held in memory: a file of 16 MB may have as many lines as bytes.
  * @param offset the first line, counted from 1. @throws WorkspaceError invalid for a binary file
  */
 export function readLines(bytes: Uint8Array, offset: number, limit: number): ReadResult {
@@ -16,7 +16,7 @@ export function readLines(bytes: Uint8Array, offset: number, limit: number): Rea
   const chosen: string[] = []
   let [length, lines, start] = [0, 0, 0]
   for (let end = 0; end <= bytes.length; end++) {
-    // What follows the last line feed is a line if it has anything.
+    // The text after the last line feed is a line unless it is empty.
     if (end < bytes.length ? bytes[end] !== LINE_FEED : end === start) continue
     lines++
     if (lines >= offset && lines < offset + limit && length <= READ_LIMIT) {

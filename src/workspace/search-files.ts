@@ -20,7 +20,7 @@ const STEPS_OF_A_SLICE = 200_000
 const STEPS_OF_A_LINE = 1_000_000
 /** Characters that the search of an empty line, or of a name, is worth. */
 const SEARCH_COST = 8
-/** What it takes to read a file. */
+/** Steps for reading one file. */
 const FILE_STEPS = 2_000
 const BYTES_OF_A_STEP = 4
 

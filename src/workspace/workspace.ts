@@ -22,7 +22,7 @@ import { readLines } from './read-lines.ts'
 import { searchFiles } from './search-files.ts'
 import { runCommands, type ShellNetwork } from './shell/run-commands.ts'
 
-/** What an object has in memory while it has files. */
+/** State of an object in memory while it has files. */
 interface Open {
   files: FileStore
   calls: CallResults
@@ -43,7 +43,7 @@ const RENEWAL_STEP_MS = 3_600_000
 const ABORTS_TOGETHER_MS = 100
 const MOST_LISTED = 2_000
 
-/** Their results are remembered, since they must not run twice. */
+/** Operations whose results are stored, since they must not run twice. */
 const WITH_EFFECTS: readonly Operation[] = ['exec', 'write', 'patch']
 
 type Handlers = {
@@ -183,7 +183,7 @@ export class Workspace {
     }
   }
 
-  /** One call at a time, so that the commands of two never mix. @throws WorkspaceError busy */
+  /** Runs one call at a time, so that the commands of two never mix. @throws WorkspaceError busy */
   async #inTurn<Result>(
     callId: string | undefined,
     work: (stop: AbortController) => Promise<Result>,

@@ -22,7 +22,7 @@ export interface ConnectionRow {
   integrationId: string
   slug: string
   ownerUserId: string | null
-  /** Whether the user that owns it is a member that is not enabled: it cannot be used then. */
+  /** Whether the owner's membership is disabled or gone: the connection cannot be used then. */
   isOwnerGone: boolean
   displayName: string
   broker: 'local' | 'nango'
@@ -164,7 +164,7 @@ interface NewConnection {
   credential: CredentialColumns | null
 }
 
-/** Inserts a connection. One of a user that is active joins the user's active set. */
+/** Inserts a connection. An active connection of a user joins the user's active set. */
 export function insertConnection(scope: OrganizationScope, { credential, ...values }: NewConnection) {
   const { database, organizationId } = scope
   const insert = database.insert(connections).values({ organizationId, ...values, ...credential })

@@ -1,6 +1,6 @@
 /**
- * Who manages a connection: the one set of checks for administrators (management API), and for members (public endpoints and
- * tools of the platform).
+ * The manager of a connection: one set of checks for administrators (management API) and for members (public endpoints and tools
+ * of the platform).
  */
 
 import type { Principal } from '../../identity/principal.ts'
@@ -10,7 +10,10 @@ import { redactEncoded } from '../../lib/log.ts'
 import { readMember } from '../members.ts'
 import { type ConnectionRow, selectConnection } from './connections.store.ts'
 
-/** Who makes a change. Administrators manage all connections of their organization, members some of those that they see. */
+/**
+ * The user or administrator that makes a change. Administrators manage all connections of their organization, members some of
+ * those that they see.
+ */
 export interface Manager {
   administration: Administration
   /** The member that the change is limited to; null for an administrator. */
@@ -57,7 +60,7 @@ const isManagedBy = ({ ownerUserId, shares }: ConnectionRow, { userId, groupIds 
   ownerUserId === userId ||
   shares.some(({ group_id: groupId, permission }) => permission === 'manage' && groupIds.includes(groupId))
 
-/** As in the list of connections. */
+/** The same rule as in the list of connections. */
 const isVisibleTo = ({ ownerUserId, shares }: ConnectionRow, { userId, groupIds }: Member): boolean =>
   ownerUserId === null ||
   ownerUserId === userId ||

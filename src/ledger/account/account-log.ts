@@ -58,7 +58,7 @@ export class AccountLog {
     }
   }
 
-  /** Within a commit: writes the row when it is as long as a row may be; what follows goes into another. */
+  /** Writes the row within a commit when it has the maximum length; further changes go into another row. */
   commitIfFull(now: number): void {
     if (this.#draft.isFull) this.#write(now)
   }

@@ -8,7 +8,7 @@ import { SlidingWindows } from './sliding-windows.ts'
 
 /** The state by which an account decides. All of it can be rebuilt from the storage. */
 export interface AccountMemory {
-  /** After the newest record. */
+  /** State after the newest record. */
   state: AccountState
   /** Number of the newest commit. */
   commit: number

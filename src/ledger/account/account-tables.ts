@@ -20,9 +20,9 @@ export interface MadeGrant {
   amount: number
 }
 
-/** One row of the log: what one commit changed. Lists are lines of text, whose fields are separated by tabs. */
+/** One row of the log: the changes of one commit. Lists are lines of text, whose fields are separated by tabs. */
 export type CommitRow = AccountState & {
-  /** From 1, without gaps. */
+  /** Number of the commit: from 1, without gaps. */
   number: number
   /** Milliseconds since the epoch. */
   at: number
@@ -34,7 +34,7 @@ export type CommitRow = AccountState & {
   opened: string
   /** Leases that were renewed: id, deadline, progress or nothing. */
   renewed: string
-  /** Of the appended records, in order; `sequence` is that of the last. */
+  /** Ids of the appended records, in order; `sequence` is that of the last. */
   ids: string
   hashes: string
   bodies: string
@@ -121,7 +121,7 @@ export class AccountTables {
     })
   }
 
-  /** Whose account this storage holds, or null when it holds none yet. */
+  /** The chain that this storage holds, or null when it holds none yet. */
   identity(): ChainIdentity | null {
     if (!hasTable(this.#sql, 'account')) return null
     return this.#first<ChainIdentity>('SELECT organization_id AS organizationId, shard FROM account')
@@ -198,7 +198,7 @@ export class AccountTables {
     return this.#first('SELECT number, sequence, hash, balance FROM commits ORDER BY number DESC LIMIT 1')
   }
 
-  /** What the commits from a number on changed of open calls and windows, in order. */
+  /** Changes of open calls and windows by the commits from a number on, in order. */
   replay(from: number): Iterable<ReplayedRow> {
     const columns = 'number, at, counted, opened, renewed, ids'
     return this.#sql.exec<ReplayedRow>(

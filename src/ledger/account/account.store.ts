@@ -14,7 +14,7 @@ interface AccountBeginning {
   epochs: LearnedEpochs
   /** The last transfers between shards. */
   transfers: Transfer[]
-  /** The highest shard of the organization that has records; 0 when there is none but the home shard. */
+  /** The highest shard of the organization that has records; 0 when only the home shard may have some. */
   lastShard: number
 }
 

@@ -32,7 +32,7 @@ import type { SlidingWindows } from './sliding-windows.ts'
 
 /** Calls that may be open at a time; they take some 60 MB. */
 const MOST_OPEN_CALLS = 50_000
-/** How long to wait before a lapsed call that could not be settled is tried again. */
+/** Wait before a lapsed call that could not be settled is tried again. */
 const SETTLE_AGAIN_MS = 60_000
 
 /**
@@ -153,7 +153,7 @@ export class LedgerAccount {
     const now = this.#clock()
     for (const { id } of this.log.memory.open.expired(now)) {
       try {
-        // One row each: a call that cannot be recorded must not keep the others, or the flush, from being done.
+        // Each call has a commit of its own: a call that cannot be recorded must not block the others or the flush.
         this.log.commit(now, () => {
           const call = this.log.memory.open.find(id)
           if (!call) return

@@ -16,7 +16,7 @@ export function findStale(
   // A call that was read at a newer epoch shows that this ledger's is old: then the isolate reads Postgres.
   const organization = atLeast(rights, epochs.organization(now))
   const catalogue = atLeast(used, epochs.catalogue(now))
-  // What was read for this very call is current, also while this ledger gets no announcements.
+  // Epochs that were read for this very call are current, also while this ledger receives no announcements.
   const isFresh = catalogue === null && calls.catalogueIsFresh[index] === true
   const catalogueFits = used === 0 || catalogue === used || isFresh
   return (rights === 0 || organization === rights) && catalogueFits

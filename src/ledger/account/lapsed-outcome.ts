@@ -3,7 +3,7 @@ import type { CallProgress } from '../contract.ts'
 import { outcomeText } from '../records/record-body.ts'
 import type { OpenCall } from './open-calls.ts'
 
-/** The outcome of a call whose lease ran out. Its status is 0, because what the caller got is unknown. */
+/** The outcome of a call whose lease ran out. Its status is 0, because the answer to the caller is unknown. */
 export function lapsedOutcome(call: OpenCall, now: number): { cost: number; text: string } {
   const opening = JSON.parse(`{${call.opening}}`) as { at: number }
   const progress: CallProgress | null = call.progress === null ? null : JSON.parse(call.progress)

@@ -11,9 +11,9 @@ export interface OpenCall {
   progress: string | null
   /** The commit that opened it. */
   openedBy: number
-  /** It has a row in `open_calls`. */
+  /** Whether the call has a row in `open_calls`. */
   isStored: boolean
-  /** It has changed since that row was written. */
+  /** Whether the call has changed since that row was written. */
   isChanged: boolean
 }
 

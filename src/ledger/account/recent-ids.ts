@@ -1,4 +1,4 @@
-/** They take some 6 MB, also when Postgres is away for hours. */
+/** Maximum number of ids. They take some 6 MB, also when Postgres is away for hours. */
 const MOST_IDS = 50_000
 
 /** Ids of the newest records, by which a repeated call is recognized. */

@@ -1,7 +1,7 @@
 import type { CallLimits, Refusal } from '../contract.ts'
 
 const WINDOW_MS = 60_000
-/** How long a shard relies on the counts that it has of the others. */
+/** Time for which a shard relies on the last counts of the others. */
 const OTHERS_VALID_MS = 5_000
 
 interface Window {
@@ -91,7 +91,7 @@ export class SlidingWindows {
     return before + (this.#current.get(name) ?? 0)
   }
 
-  /** A clock that goes back stays in the current window. */
+  /** A clock that moves backwards stays in the current window. */
   #moveTo(now: number): void {
     const start = now - (now % WINDOW_MS)
     if (start <= this.#start) return

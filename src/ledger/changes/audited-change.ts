@@ -12,12 +12,11 @@ import { publishCatalogue, publishRights } from './publish-epoch.ts'
 import type { EpochChange, OrganizationScope } from './scoped-statements.store.ts'
 
 /**
- * How every change of the management API is made: audit first, then one statement or batch, then the epoch
- * (`changeRights`, `changeCatalogue`).
- *
- * No change without an audit record: the record of what is about to be done is stored before the statement runs. A
- * change that then does not happen is followed by a `change.failed` record naming the first one. So the trail may
- * show a change that did not happen (a process that died in between leaves no second record), never the reverse.
+ * The order of every change of the management API: audit first, then one statement or batch, then the epoch (`changeRights`,
+ * `changeCatalogue`).
+ * No change is made without an audit record: the record of the intended change is stored before the statement runs. A change that
+ * then fails is followed by a `change.failed` record naming the first one. So the trail may show a change that did not happen (a
+ * process that died in between leaves no second record), never the reverse.
  */
 
 /**
@@ -38,7 +37,7 @@ export interface Administration extends OrganizationScope {
 
 /** A change before it is made. Contains no secret, because it is stored permanently. */
 export interface Intent {
-  /** Whose audit trail records it; the administration's organization where left out. */
+  /** The organization whose audit trail records the change; the administration's organization when left out. */
   organizationId?: string
   /** Dotted, such as `api_key.created`. */
   action: string

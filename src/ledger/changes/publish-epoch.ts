@@ -13,7 +13,7 @@ export function publishCatalogue(administration: Administration, epoch: number) 
   return publish(administration, DEPLOYMENT_ORGANIZATION_ID, (ledger) => ledger.announceCatalogue(epoch))
 }
 
-/** The change stands whatever happens here: epochs that ledgers hold, and cached rights, expire by themselves. */
+/** A failure here does not undo the change: epochs that ledgers hold, and cached rights, expire by themselves. */
 async function publish(
   administration: Administration,
   organizationId: string,

@@ -8,7 +8,7 @@ import { batchOf, type CommitEntry } from './commit-entries.ts'
 
 /** Longest time that a commit waits for others to join. */
 const GATHER_MS = 4
-/** How long a closing waits for a commit of others before it leads one. */
+/** Time that a closing waits for a commit of others before its own request leads one. */
 const CLOSING_WAIT_MS = 20
 /** First wait for a commit that another request leads, until its leader is replaced. Each further wait is twice as long. */
 const PATIENCE_MS = 400
@@ -18,7 +18,7 @@ const MOST_CHARACTERS = 4_000_000
 /** A commit does not wait for calls that have been open for longer. */
 const IN_FLIGHT_MS = 10_000
 
-/** How a request reaches the ledger. Everything in it belongs to that request, and ends with it. */
+/** Sends a request's commits to the ledger. All its state belongs to that request, and ends with it. */
 export interface CommitSender {
   /** Sends a batch on a stub of its own. @throws TimeLimitError when there is no answer in time. */
   send(batch: CommitBatch, milliseconds: number): Promise<CommitAnswer>
@@ -31,13 +31,13 @@ type Send = (batch: CommitBatch) => Promise<CommitAnswer>
 /** The result of an entry; null: it was admitted and is not counted, or is settled. */
 type EntryVerdict = Admission | InvalidEntry | null
 
-/** One waiting entry. Plain data and a plain promise, because requests share it. */
+/** One waiting entry. It is plain data and a plain promise, because requests share it. */
 class WaitingEntry {
   readonly entry: CommitEntry
   answer: { verdict: EntryVerdict } | { error: unknown } | null = null
   /** No commit has taken it. */
   isQueued = false
-  /** Its request can lead a commit; that of a closing only after a while. */
+  /** Whether its request can lead a commit. The request of a closing can only after a while. */
   mayLead: boolean
   failures = 0
   #wake: () => void = () => {}
@@ -141,7 +141,7 @@ export class CommitQueue {
     await commit
   }
 
-  /** One commit, from gathering to answers. It never rejects. */
+  /** Runs one commit, from gathering to answers. It never rejects. */
   async #commit(own: WaitingEntry, send: Send): Promise<void> {
     const leader = {}
     this.#leader = leader

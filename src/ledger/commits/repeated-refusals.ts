@@ -4,8 +4,8 @@ import type { CallOpening, CallOutcome } from '../audit-record.ts'
 /** Refusals of one key for one reason in a minute that have records of their own, with address and path. */
 const SINGLE_RECORDS = 5
 /**
- * How long further refusals are gathered: first for this time, then each time twice as long, up to the longest. What was
- * refused in that time is lost with the isolate.
+ * Time for which further refusals are gathered: first this time, then each time twice as long, up to the longest. Gathered
+ * refusals are lost with the isolate.
  */
 const FIRST_GATHERING_MS = 1_000
 const LONGEST_GATHERING_MS = 8_000
@@ -13,7 +13,7 @@ const MINUTE_MS = 60_000
 
 /** Refusals that get one record together. */
 export interface GatheredRefusals {
-  /** Of the first one. */
+  /** Opening of the first call. */
   opening: CallOpening
   outcome: CallOutcome
   count: number
@@ -24,13 +24,13 @@ export interface GatheredRefusals {
 interface Repeated {
   single: number
   gathered: GatheredRefusals | null
-  /** How long the next ones are gathered. */
+  /** Time for which the next calls are gathered. */
   gatheringMs: number
 }
 
 /**
- * Calls of one ledger that this isolate refused before their admission, by key, minute and reason. Such calls are not
- * counted by a limit, so without this a flood of them would be a flood of records. Plain data: requests share it.
+ * Calls of one ledger that this isolate refused before their admission, by key, minute and reason. No limit counts such calls, so
+ * without this a flood of them would be a flood of records. The state is plain data: requests share it.
  */
 export class RepeatedRefusals {
   readonly #byReason = new BoundedMap<string, Repeated>(10_000)
@@ -64,7 +64,10 @@ export class RepeatedRefusals {
   }
 }
 
-/** Whether repeated calls with this outcome are gathered. Failures of our own stay single: their record can close a call. */
+/**
+ * Whether repeated calls with this outcome are gathered. Failures of the gateway are recorded one by one: their record can close
+ * a call.
+ */
 export const isRepeatable = ({ status, cost }: CallOutcome): boolean =>
   status >= 400 && status < 500 && cost === 0
 

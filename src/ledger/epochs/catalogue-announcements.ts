@@ -4,13 +4,15 @@ import { settleAll } from '../../lib/settle-all.ts'
 import { callLedger, DEPLOYMENT_LEDGER } from '../ledger-object.ts'
 import type { KnownEpochs } from './known-epochs.ts'
 
-/** How long a ledger relies on its registration, from when it sent it. */
+/** Time for which a ledger relies on its registration, from its sending. */
 const RELIED_ON_MS = 60_000
-/** How long announcements are sent to it, from when the registration arrived. Longer than the ledger relies on it. */
+/**
+ * Time for which announcements are sent to a ledger, from the arrival of its registration. Longer than the ledger relies on it.
+ */
 const REGISTERED_MS = 75_000
 /** A registration is renewed after this time. */
 const RENEWED_MS = 30_000
-/** How long to wait after a registration that failed. */
+/** Wait after a registration that failed. */
 const TRY_AGAIN_MS = 1_000
 
 /**

@@ -24,10 +24,10 @@ export async function readChain(
     .limit(most)
 }
 
-/** Longest bodies of one page together, in bytes. One record of more is a page of its own. */
+/** Maximum size of the bodies of one page together, in bytes. A larger record is a page of its own. */
 const PAGE_BYTES = 8_000_000
 
-/** Where a page of a chain begins and ends. */
+/** First and last place of a page of a chain. */
 export interface ChainPlace extends ChainIdentity {
   /** 0 for the beginning. */
   afterSequence: number
@@ -86,7 +86,7 @@ export async function readStoredChains(
   organizationId: string | null,
 ): Promise<StoredChain[]> {
   const owned = organizationId === null ? sql`true` : sql`record.organization_id = ${organizationId}::uuid`
-  // Of one organization, comparing both columns would read all entries of the index up to the next shard.
+  // Within one organization, comparing both columns would read all entries of the index up to the next shard.
   const isNext =
     organizationId === null
       ? sql`(record.organization_id, record.shard) > (chains.organization_id, chains.shard)`
@@ -160,7 +160,7 @@ export async function insertCheckpoint(
   return inserted
 }
 
-/** In order of id, after one. */
+/** Lists checkpoints in order of id, after one. */
 export async function listCheckpoints(
   database: Database,
   after: string | null,

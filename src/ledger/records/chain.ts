@@ -22,7 +22,7 @@ export interface LedgerChain {
   pending: ChainHead | null
 }
 
-/** One record, as the ledger stores it until Postgres has it. */
+/** One record in the form that the ledger stores until Postgres has it. */
 export interface ChainLink extends ChainHead {
   /** Call id, or the id of an administrative change. */
   id: string

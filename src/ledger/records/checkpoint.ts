@@ -33,9 +33,9 @@ interface CheckpointFault {
   detail: string
 }
 
-/** Which checkpoints to read. */
+/** Selects checkpoints to read. */
 export interface CheckpointPage {
-  /** Whose chains; null for those of all organizations. */
+  /** Organization of the chains; null for those of all organizations. */
   organizationId: string | null
   /** Id of the last checkpoint of the page before. */
   after: string | null
@@ -59,7 +59,7 @@ export async function writeCheckpoint(deps: CheckpointWriter): Promise<Checkpoin
   return checkpoint
 }
 
-/** After the row is stored: a record of a checkpoint that was never stored would be a lasting fault. */
+/** States the checkpoint after its row is stored: a record of a checkpoint that was never stored would be a lasting fault. */
 const stateCheckpoint = ({ ledgerOf, clock }: CheckpointWriter, checkpoint: Checkpoint) =>
   ledgerOf(DEPLOYMENT_ORGANIZATION_ID, HOME_SHARD).recordChange({
     id: newId('change'),
@@ -92,7 +92,7 @@ export async function verifyCheckpoints(
   return { checkpoints: checkpoints.length, faults, next: nextAfter(checkpoints, limit) }
 }
 
-/** What an export states of one organization, under a MAC that can be verified without the other organizations' chains. */
+/** A statement of an export about one organization, under a MAC that can be verified without the other organizations' chains. */
 export interface Attested<Statement> {
   statement: Statement
   pepperId: string

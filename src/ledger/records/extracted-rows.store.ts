@@ -127,7 +127,7 @@ export async function findUnrecordedUsage(
   return { rows, next: read.length < most ? null : (read.at(-1)?.row.callId ?? null) }
 }
 
-/** Where a row of credits stands in the order of the primary key. */
+/** Place of a row of credits in the order of the primary key. */
 type CreditPosition = Record<'organizationId' | 'kind' | 'id', string>
 
 /** Records that may have moved credits at the same instant, of which the one that did is searched. */

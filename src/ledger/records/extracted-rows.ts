@@ -14,7 +14,9 @@ export interface RecordWithRows {
   stated: StatedRow[]
 }
 
-/** The row of `usage_events` that belongs to a record; null if its call used nothing. `flush.store.ts` has the same in SQL. */
+/**
+ * The row of `usage_events` that belongs to a record; null if its call used nothing. `flush.store.ts` has the same rule in SQL.
+ */
 export function usageRowOf(body: RecordBody): UsageRow | null {
   if (body.kind !== 'call' || body.modelId === null || (!body.usage && body.cost === 0)) return null
   const { usage } = body
@@ -38,7 +40,10 @@ export function usageRowOf(body: RecordBody): UsageRow | null {
   }
 }
 
-/** The row of `credit_entries` that belongs to a record; null if the balance did not move. `flush.store.ts` has the same. */
+/**
+ * The row of `credit_entries` that belongs to a record; null if the balance did not change. `flush.store.ts` has the same rule in
+ * SQL.
+ */
 export function creditRowOf(body: RecordBody): CreditRow | null {
   const { organizationId, shard, at } = body
   const place = { organizationId, shard, at: new Date(at) }

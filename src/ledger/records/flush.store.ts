@@ -36,7 +36,7 @@ const RECORD: ColumnTexts<typeof auditRecords> = {
   hash: 'hash',
 }
 
-/** Of model calls that used something (HAS_USAGE). */
+/** Columns of model calls that used something (HAS_USAGE). */
 const USAGE: ColumnTexts<typeof usageEvents> = {
   callId: `record->>'id'`,
   organizationId: `(record->>'organizationId')::uuid`,
@@ -133,7 +133,7 @@ const heldCount = ({ organizationId, shard }: ChainIdentity, links: readonly Cha
     AND record.sequence BETWEEN ${links[0]?.sequence ?? 0} AND ${links.at(-1)?.sequence ?? 0}
     AND record.hash = ANY(${linesOf(links, 'hash')}))`
 
-/** How many of the links Postgres holds, including those of an earlier write that timed out here and committed later. */
+/** Number of the links that Postgres holds, including those of an earlier write that timed out here and committed later. */
 async function countHeld(
   database: Database,
   identity: ChainIdentity,

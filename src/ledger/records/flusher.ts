@@ -5,7 +5,7 @@ import type { Flushed } from '../contract.ts'
 
 /** Data that a Durable Object stores until Postgres has it. */
 export interface FlushSource<Batch> {
-  /** How many records or counts. */
+  /** Number of pending records or counts. */
   pending(): number
   /** When the oldest was stored, in milliseconds since the epoch. */
   pendingSince?(): number | null

@@ -7,7 +7,7 @@ export interface ExpectedHead extends ChainHead {
   isPending: boolean
 }
 
-/** How a chain in Postgres differs from the chain of its ledger object. Shows nothing of the records. */
+/** The difference between a chain in Postgres and the chain of its ledger object. It contains no content of records. */
 export interface HeadFault {
   shard: number
   sequence: number

@@ -24,14 +24,15 @@ type UsageDimension = UsageQuery['group_by']
 /** Records that one page of a search examines. An index for each filter would be written with every call. */
 const MOST_EXAMINED = 1_000
 /**
- * Without statistics Postgres takes an organization to have a two-hundredth of the table. If that is fewer rows than are
- * examined, it would read and sort all that the organization has, instead of the newest by the index. For one transaction.
+ * Forces reading by the index, for one transaction. Without statistics Postgres estimates an organization at a two-hundredth of
+ * the table. If that is fewer rows than are examined, it would read and sort all rows of the organization, instead of the newest
+ * by the index.
  */
 const READ_IN_ORDER = sql`SELECT set_config('enable_sort', 'off', true)`
 
 /**
  * Audit records of an organization, newest first. With filters other than the period, a page may have fewer rows than its limit,
- * or none, and another one after it.
+ * or none, although another page follows.
  */
 export async function selectAuditRecords(
   { database, organizationId }: OrganizationScope,

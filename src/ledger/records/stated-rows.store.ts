@@ -3,7 +3,7 @@ import type { Database } from '../../../schema/database.ts'
 import { auditCheckpoints, rejectedCalls } from '../../../schema/governance.ts'
 import { checkpointRow, rejectedRow, type StatedRow } from './stated-rows.ts'
 
-/** What Postgres refuses in JSON, as JSON.stringify writes it: NUL and unpaired surrogates. */
+/** Texts that Postgres refuses in JSON, as JSON.stringify writes them: NUL and unpaired surrogates. */
 const UNSTORABLE = /\\u(?:0000|d[89a-f])/
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 

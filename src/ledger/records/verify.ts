@@ -18,15 +18,17 @@ interface BrokenRecord {
 }
 
 /**
- * How a chain is broken: a record is not in its place (deleted, inserted or moved), does not follow the one before it, or
+ * The fault of a broken link: the record is not in its place (deleted, inserted or moved), does not follow the one before it, or
  * has a changed body or changed columns.
  */
 type BrokenLink = 'missing' | 'unlinked' | 'altered' | 'columns_differ'
 
-/** How the row of usage or credits differs from the record that it was taken from. `added`: the record has no such row. */
+/**
+ * The difference between a row of usage or credits and the record that it was taken from. `added`: the record has no such row.
+ */
 type BrokenRow = `${'usage' | 'credit'}_${'missing' | 'added' | 'differs'}`
 
-/** How a row that a record states differs from the statement. */
+/** The difference between a row that a record states and the statement. */
 type BrokenStatement = `${'checkpoint' | 'rejected_calls'}_${'missing' | 'differs'}`
 
 /** Names columns and ids, never a value of the record. */
@@ -53,7 +55,7 @@ export function verifyLinks(rows: readonly StoredRecord[], previous: ChainHead):
 }
 
 /**
- * Verifies a record, its rows of usage and credits, and the rows that it states. To find what else is broken, continue behind a broken record as
+ * Verifies a record, its rows of usage and credits, and the rows that it states. To find further faults, continue after a broken record as
  * if its hash were right.
  * @param head of the record before, or `GENESIS`.
  */

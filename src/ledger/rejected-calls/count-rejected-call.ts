@@ -5,7 +5,7 @@ import { ANSWER_LIMIT_MS, type LedgerObject } from '../ledger-object.ts'
 
 /** Objects that keyless calls are counted in, chosen by address. */
 const REJECTED_CALL_OBJECTS = 8
-/** How often, at most, an isolate sends its count of one address, minute and surface. */
+/** Minimum interval between two messages of an isolate with its count of one address, minute and surface. */
 const INTERVAL_MS = 1_000
 
 interface Gathered {
@@ -15,7 +15,7 @@ interface Gathered {
   count: number
 }
 
-/** Of this isolate, and plain data: requests share numbers here, and each does its own waiting and sending. */
+/** Counts of this isolate. They are plain data: requests share them, and each does its own waiting and sending. */
 const gathered = new BoundedMap<string, Gathered>(10_000)
 
 /**
@@ -27,10 +27,10 @@ export function rejectedCallsName(ip: string): string {
 }
 
 /**
- * Counts a call that was rejected without a known organization. The first one is sent at once, those that follow within a
- * second together, so a flood costs an object one request a second. Not repeated on failure: the count may be stored.
+ * Counts a call that was rejected without a known organization. The first call is sent at once, those that follow within a
+ * second together, so a flood costs an object one request a second. A failed message is not repeated: its count may be stored.
  * @param call.at milliseconds since the epoch.
- * @returns when nothing is left to do for this call, whose count another request may send.
+ * @returns when this request has no more work for the call, whose count another request may send.
  */
 export async function countRejectedCall(
   namespace: DurableObjectNamespace,

@@ -13,7 +13,7 @@ interface CountedCalls {
   finalFlusher: Flusher<RejectedCount[]>
 }
 
-/** The part of a ledger's object that counts keyless calls. Its table is made with the first count. */
+/** The part of a ledger's object that counts keyless calls. Its table is created with the first count. */
 export class RejectedCallsLedger {
   readonly #deps: LedgerShardDeps
   readonly #name: string

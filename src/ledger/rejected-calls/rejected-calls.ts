@@ -17,14 +17,14 @@ type Row = Pick<RejectedCount, 'minute' | 'ip' | 'surface'>
 /** Rows of one object. Beyond that, a flood from many addresses is counted under `*` and the object's name. */
 const MOST_ROWS = 10_000
 const MINUTE_MS = 60_000
-/** How long a minute takes counts that arrive late, from its beginning. Then its totals are final. */
+/** Time for which a minute accepts late counts, from its beginning. Then its totals are final. */
 const OPEN_MS = 5 * MINUTE_MS
 const BATCH_ROWS = 500
 /** Rows that one audit record states. */
 const STATED_ROWS = 200
 
 interface RejectedCallsOptions {
-  /** Of the object: each has a row of its own for what overflows. */
+  /** Name of the object: each object has its own row for overflowing counts. */
   name: string
   clock: Clock
   /** Stores totals in Postgres. */

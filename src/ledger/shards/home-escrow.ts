@@ -2,7 +2,7 @@ import type { LedgerAccount } from '../account/account.ts'
 
 /** The answer to a shard that draws credits. */
 export interface SentEscrow {
-  /** Of the transfer, from 1 for each shard. */
+  /** Number of the transfer, from 1 for each shard. */
   number: number
   /** Micro-credits; 0 when nothing was moved under that number, nor ever will be. */
   amount: number
@@ -19,10 +19,10 @@ export type KnownShard = {
 }
 
 /**
- * The home shard's side of transfers. The answer to a number never changes: credits leave with a numbered record, and a
- * number that nothing was sent for is used up too. So a request that is repeated, or arrives after its sender has given
- * up, loses no credits. While a transfer is on its way its credits belong to no shard, so that the shards together never
- * hold more than the balance.
+ * The home shard's side of transfers. The answer to a number never changes: credits leave with a numbered record, and a number
+ * without credits is used up too. So a request that is repeated, or arrives after its sender has stopped waiting, loses no
+ * credits. While a transfer is in transit its credits belong to no shard, so that the shards together never hold more than the
+ * balance.
  */
 export class HomeEscrow {
   readonly #sql: SqlStorage

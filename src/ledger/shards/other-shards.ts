@@ -7,11 +7,11 @@ import { callLedger, type LedgerObject, ledgerName } from '../ledger-object.ts'
 import type { LedgerChain } from '../records/chain.ts'
 import { HomeEscrow, type KnownShard, type SentEscrow } from './home-escrow.ts'
 
-/** How long a shard may take to return credits; calls wait for it. */
+/** Time that a shard may take to return credits; calls wait for it. */
 const GIVE_BACK_LIMIT_MS = 2_000
-/** How often a debt of the home shard is called in, while the others hold credits. */
+/** Interval at which a debt of the home shard is called in, while the others hold credits. */
 const COVER_MS = 2_000
-/** How often the balance is summed up, when credits move meanwhile. */
+/** Maximum number of times that the balance is summed up, when credits move meanwhile. */
 const MOST_SUMS = 5
 
 /** The objects of an organization's ledger. */
@@ -27,7 +27,7 @@ export class OtherShards {
   readonly #objects: ShardObjects
   readonly #clock: Clock
   #callingIn: Promise<void> | undefined
-  /** Whether the others may hold credits that can be called in. */
+  /** Whether the other shards may hold credits that can be called in. */
   #holdCredits = true
   #coverAt: number
 
@@ -63,7 +63,7 @@ export class OtherShards {
     if (isEnough()) return true
     const others = this.escrow.shards().filter(({ shard }) => shard !== asking)
     if (others.length === 0) return false
-    // One that is running may leave out a shard, and asked the others a while ago.
+    // A running request may leave out a shard, or may have asked the others too early.
     if (this.#callingIn !== undefined) await this.#callingIn
     if (!isEnough()) await (this.#callingIn ?? this.#callInFrom(others))
     return this.#account.balance().available > before
@@ -111,7 +111,7 @@ export class OtherShards {
   }
 
   /**
-   * Of all shards together, with credits that are on their way between two of them. Read again when credits moved
+   * The balance of all shards together, with credits that are in transit between two of them. It is read again when credits moved
    * meanwhile, so that none are counted twice or left out.
    */
   async balance(): Promise<CreditBalance> {
@@ -165,7 +165,7 @@ export class OtherShards {
   }
 }
 
-/** What is still pending in all. */
+/** The pending records of all shards together. */
 export function flushedTogether(parts: readonly Flushed[]): Flushed {
   const pending = parts.reduce((sum, part) => sum + part.pending, 0)
   const since = parts.flatMap((part) => part.since ?? []).sort()[0]

@@ -5,9 +5,9 @@ import type { CreditBalance } from '../contract.ts'
 import { callLedger, type LedgerObject, ledgerName } from '../ledger-object.ts'
 import type { SentEscrow } from './home-escrow.ts'
 
-/** How long a shard keeps credits that it does not need, before it looks again. */
+/** Time for which a shard keeps credits that it does not need, before it checks again. */
 const KEPT_MS = 60_000
-/** How long to wait before a transfer that was not answered is sent again. */
+/** Wait before a transfer that was not answered is sent again. */
 const TRY_AGAIN_MS = 2_000
 
 /** Numbers of the last transfers, and which of them may not have arrived. */
@@ -20,17 +20,17 @@ export interface EscrowState {
   returning: number
 }
 
-/** What the home shard needs to sum up the balance. */
+/** A shard's part of the balance, which the home shard sums up. */
 export interface ShardBalance extends CreditBalance, EscrowState {}
 
-/** Which shard this is, and how it reaches the home shard. */
+/** Identity of this shard, and its connection to the home shard. */
 interface ShardPlace {
   namespace: DurableObjectNamespace
   organizationId: string
   shard: number
 }
 
-/** The side of transfers of every shard but the home shard: its credits come from there and return there. */
+/** The side of transfers of every shard but the home shard: its credits come from the home shard and return to it. */
 export class ShardEscrow {
   readonly #sql: SqlStorage
   readonly #account: LedgerAccount
@@ -87,9 +87,9 @@ export class ShardEscrow {
   }
 
   /**
-   * Draws credits from the home shard, one draw at a time. Calls that need some meanwhile share its answer, as far as it
+   * Draws credits from the home shard, one draw at a time. Concurrent calls share its answer, as far as it
    * applies to them.
-   * @param least the call has no use for less. @param all what all waiting calls lack.
+   * @param least the call has no use for less. @param all the credits that all waiting calls lack.
    * @returns whether some came. It never rejects: without an answer there are none.
    */
   async draw(least: number, all: number): Promise<boolean> {
@@ -153,7 +153,7 @@ export class ShardEscrow {
     await this.#confirmReturn()
   }
 
-  /** Sends the last return to the home shard until that has confirmed it. */
+  /** Sends the last return to the home shard until it is confirmed. */
   async #confirmReturn(): Promise<void> {
     const { returned, returning } = this.#state
     if (returning === 0) return
@@ -185,13 +185,16 @@ export class ShardEscrow {
 
   async #repeat(now: number): Promise<void> {
     this.#repeatAt = now + TRY_AGAIN_MS
-    // It draws nothing new, so that an empty answer refuses no other draw.
+    // This message draws nothing new, so that an empty answer refuses no other draw.
     const isAlone = this.#drawing === undefined
     if (this.#state.asked && isAlone) await this.#begin(0, 0, Number.POSITIVE_INFINITY)
     if (this.#state.returning > 0) await this.#tryToGiveBack(Number.MAX_SAFE_INTEGER)
   }
 
-  /** A call cost more than was reserved for it: the home shard covers that, so that other shards cannot spend it. */
+  /**
+   * Covers a call that cost more than was reserved for it: the home shard takes over the debt, so that other shards cannot spend
+   * the credits.
+   */
   async #cover(now: number): Promise<void> {
     this.#coverAt = now + KEPT_MS
     await this.draw(1, -this.#account.balance().available)

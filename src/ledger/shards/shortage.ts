@@ -8,12 +8,12 @@ import {
 } from '../commits/commit.ts'
 import type { Refusal } from '../contract.ts'
 
-/** How often a batch is decided again after credits came: other calls may have reserved them meanwhile. */
+/** Maximum number of times that a batch is decided again after credits came: other calls may have reserved them meanwhile. */
 const MOST_DRAWS = 5
-/** How long the calls of a batch wait for credits in all; well below the time that an isolate waits for a commit. */
+/** Total time that the calls of a batch wait for credits; well below the time that an isolate waits for a commit. */
 const LONGEST_WAIT_MS = 4_000
 
-/** How a ledger gets credits for calls that it has too few for. */
+/** The way a ledger gets credits for calls that it has too few for. */
 interface Shortage {
   /** Micro-credits that are not reserved. */
   available(): number
@@ -25,8 +25,8 @@ interface Shortage {
 }
 
 /**
- * Decides the calls of a batch again that were refused for lack of credits, as long as other shards of the organization
- * have some. What else was refused stays refused.
+ * Decides the calls of a batch again that were refused for lack of credits, as long as other shards of the organization have
+ * some. Calls refused for another reason stay refused.
  */
 export async function coverShortage(
   shortage: Shortage,
@@ -43,7 +43,7 @@ export async function coverShortage(
   return covered
 }
 
-/** Decides the calls of a batch again that were refused for one reason. What else was refused stays refused. */
+/** Decides the calls of a batch again that were refused for one reason. Other refused calls stay refused. */
 export function decideAgain(
   decide: Shortage['decide'],
   calls: CallColumns,
@@ -92,7 +92,7 @@ async function hasDrawn(
   return withinTime(draw(least, all), left, 'drawing credits').catch(() => false)
 }
 
-/** Some of the calls, by their indices. */
+/** Selects some of the calls by their indices. */
 function pick(calls: CallColumns, indices: readonly number[]): CallColumns {
   const columns = Object.entries(calls).map(([name, column]) => [name, indices.map((index) => column[index])])
   return Object.fromEntries(columns) as CallColumns

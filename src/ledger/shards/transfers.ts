@@ -11,8 +11,8 @@ export interface Transfer {
 }
 
 /**
- * The initial records of the home shard. @param lastShard the highest one that has written audit records: it and those
- * before it have to get epochs, also if they never had credits.
+ * The initial records of the home shard. @param lastShard the highest shard that has written audit records: this shard and
+ * those before it have to get epochs, even if they never had credits.
  */
 export function knownShards(transfers: readonly Transfer[], lastShard: number): KnownShard[] {
   const others = Array.from({ length: lastShard }, (_, index) => index + 1)

@@ -6,9 +6,9 @@ import { limiterOf } from '../../lib/shared-limits.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { SlidingWindows } from '../account/sliding-windows.ts'
 
-/** How often a shard that admits calls reports how many. */
+/** Interval at which a shard that admits calls reports their number. */
 const INTERVAL_MS = 250
-/** How long it waits after Redis failed. */
+/** Wait after Redis failed. */
 const REST_MS = 2_000
 const ANSWER_LIMIT_MS = 2_000
 /** A limit that is never reached: Redis counts, and the shards decide. */
@@ -26,7 +26,7 @@ export class WindowBalance {
   readonly #organizationId: string
   readonly #clock: Clock
   #nextAt = 0
-  /** One report at a time: two would count the same calls twice. */
+  /** The running report. Two at a time would count the same calls twice. */
   #reporting: Promise<void> | null = null
   #windows: SlidingWindows | null = null
   /** `admitted` of these windows at the last report. */

@@ -13,7 +13,7 @@ export type Entry = {
   /** Milliseconds. */
   modified: number
   size: number
-  /** Of a symbolic link. */
+  /** Target of a symbolic link. */
   target: string
 }
 

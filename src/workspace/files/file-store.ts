@@ -2,15 +2,15 @@ import type { Entries, Entry } from './entries.ts'
 import { FileError } from './file-error.ts'
 import { checkNewPath, namesOf, pathOf } from './paths.ts'
 
-/** As in Linux. */
+/** Maximum number of links in one path, the same as in Linux. */
 const MOST_LINKS = 40
 /** The folders at the root, which are the only writable ones. */
 const ROOT_FOLDERS = ['workspace', 'tmp']
 
-/** Where a name is, or would be: the entry, if there is one, with its folder. */
+/** The place of a name, which may not exist yet: the entry, if there is one, with its folder. */
 interface Place {
   folder: Entry
-  /** Of the entry, after links are resolved. */
+  /** Path of the entry, after links are resolved. */
   names: string[]
   entry: Entry | null
 }
@@ -55,7 +55,7 @@ export class FileStore {
   /** @returns whether the file is new. */
   write(path: string, bytes: Uint8Array): boolean {
     const existing = this.find(path)
-    // Before the file is created: a refused write leaves no empty file.
+    // The check comes before the file is created: a refused write leaves no empty file.
     this.#entries.requireRoom(existing, bytes.length, path)
     this.#entries.replaceContent(this.#file(path), bytes)
     return existing === null

@@ -11,7 +11,7 @@ const MOST_STEPS = 64_000_000
 const FILE_STEPS = 40_000
 
 /**
- * What the work of one patch is counted in.
+ * The budget of steps for the work of one patch.
  * @internal Tests count its steps.
  */
 export const patchSteps = (): StepBudget =>

@@ -1,11 +1,11 @@
 import type { StepBudget } from '../step-budget.ts'
 
-/** What of a line has to be equal. */
+/** Reduces a line to the part that has to be equal. */
 export type LineForm = (line: string) => string
 
 /**
- * Where the lines of a patch are in a file, so that a search for consecutive lines reads only where the rarest of them is.
- * Lines of the file that the patch does not have take no memory but a number.
+ * The places of a patch's lines in a file, so that a search for consecutive lines reads only the places of the rarest one. A line
+ * of the file that the patch does not have takes only the memory of a number.
  */
 export class LineIndex {
   readonly #form: LineForm
@@ -29,7 +29,7 @@ export class LineIndex {
     for (const number of this.#lines) if (number >= 0) this.#add(number + 2, 1)
     for (let number = 2; number < this.#starts.length; number++) this.#add(number, this.#startOf(number - 1))
     this.#places = new Int32Array(this.#starts.at(-1) ?? 0)
-    // While places are filled in, the start of the next number is where the next place of a number goes.
+    // While places are filled in, the start of the next number is the position for the next place of a number.
     for (const [place, number] of this.#lines.entries()) {
       if (number < 0) continue
       this.#places[this.#startOf(number + 1)] = place
@@ -45,7 +45,7 @@ export class LineIndex {
   }
 
   /**
-   * Where consecutive lines are, from a place on; null if they are not there.
+   * Finds consecutive lines, from a place on; null if they do not occur.
    * @param wanted at least one. @throws WorkspaceError invalid when the steps of comparisons are used up
    */
   find(wanted: readonly string[], from: number, steps: StepBudget): number | null {
@@ -72,7 +72,7 @@ export class LineIndex {
     return this.#starts[number] ?? 0
   }
 
-  /** Nothing has the number -1. */
+  /** The number -1 has no places. */
   #endOf(number: number): number {
     return number < 0 ? 0 : this.#startOf(number + 1)
   }
@@ -85,7 +85,7 @@ export class LineIndex {
     this.#starts[number] = this.#startOf(number) + count
   }
 
-  /** How many of the numbers are there before one differs. */
+  /** Length of the common beginning of the numbers and the lines at a place. */
   #equalAt(start: number, numbers: readonly number[]): number {
     let equal = 0
     while (equal < numbers.length && this.#lines[start + equal] === numbers[equal]) equal++

@@ -7,8 +7,8 @@ const MOST_DIFFERENCES = 2_500
 const MOST_CHARACTERS = 8 * 1024 * 1024
 
 /**
- * `diff` of just-bash for files that it can compare in little time; for others an error. It compares without a pause, so that
- * nothing else could stop it.
+ * `diff` of just-bash for files that it can compare in little time; an error for others. It compares without a pause, so that it
+ * could not be stopped otherwise.
  */
 export const diffCommand: CustomCommand = defineCommand('diff', async (parameters, context) => {
   const { fs, cwd, stdin, origCommand } = context

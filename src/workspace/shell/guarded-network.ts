@@ -50,7 +50,7 @@ function allowedUrl(address: string, isAllowed: (host: string) => boolean): URL 
 
 const isRedirect = ({ status }: Response): boolean => [301, 302, 303, 307, 308].includes(status)
 
-/** As browsers do: a 303, and a 301 or 302 after POST, becomes a GET. */
+/** Redirects as browsers do: a 303, and a 301 or 302 after POST, becomes a GET. */
 function redirected(init: RequestInit, status: number, sameOrigin: boolean): RequestInit {
   const becomesGet = status === 303 || (status < 303 && init.method === 'POST')
   const { headers, body, ...rest } = init

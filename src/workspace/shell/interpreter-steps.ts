@@ -6,15 +6,15 @@ import type { BashOptions } from 'just-bash/browser'
  */
 const MOST_STEPS = 2_000_000
 
-/** Of one event: a command of sed reads a line, a node of jq builds values, a function of awk reads its arguments. */
+/** Steps of one event: a command of sed reads a line, a node of jq builds values, a function of awk reads its arguments. */
 const COSTS: Readonly<Record<string, number>> = { awk: 1, sed: 10, jq: 10 }
 const COST_OF_A_FUNCTION = 5
 /** Each key of an array is a loop of its own. */
 const COST_OF_KEYS = 20
 
 /**
- * Counts what the interpreters of awk, sed and jq do, which just-bash reports for each statement and expression. They compute
- * without a pause, so that nothing else could stop them. The shell itself is bounded by its number of commands.
+ * Counts the work of the interpreters of awk, sed and jq, which just-bash reports for each statement and expression. They compute
+ * without a pause, so that they could not be stopped otherwise. The shell itself is bounded by its number of commands.
  */
 export class InterpreterSteps implements NonNullable<BashOptions['coverage']> {
   #left = MOST_STEPS

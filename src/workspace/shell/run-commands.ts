@@ -18,7 +18,7 @@ interface CommandLimits {
   outputBytes: number
 }
 
-/** In bytes: an isolate has 128 MB, in which one file may be several times. */
+/** Memory limits in bytes: an isolate has 128 MB, which may hold several copies of one file. */
 const MEMORY_LIMITS = {
   maxLiveBytes: 32 * 1024 * 1024,
   maxInputBytes: 32 * 1024 * 1024,
@@ -70,7 +70,7 @@ export async function runCommands(
   return outputs
 }
 
-/** What all commands of a call have in common. */
+/** The state that all commands of a call share. */
 interface ShellCall {
   store: FileStore
   network: ShellNetwork | null
@@ -127,7 +127,7 @@ async function runCommand(
       state: result ? { env: result.env, cwd: result.env.PWD ?? state.cwd } : state,
     }
   } catch (error) {
-    // An error of the interpreter itself. Its text could have content of files, or name internals.
+    // An error of the interpreter itself. Its text could contain file content or internal names.
     logEvent('error', 'shell_failed', { error: error instanceof Error ? error.name : 'unknown' })
     const outcome = limit.signal.aborted ? TIMED_OUT : { type: 'exit' as const, exit_code: 126 }
     return { output: { stdout: '', stderr: 'bash: the shell failed\n', outcome }, state }
@@ -141,5 +141,5 @@ async function runCommand(
 
 const GRACE_MS = 500
 
-/** Without the options of the library, which callers cannot set. */
+/** Removes the advice about options of the library, which callers cannot set. */
 const plainMessage = (text: string): string => text.replace(/, increase executionLimits\.\w+/g, '')

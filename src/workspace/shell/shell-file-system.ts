@@ -22,8 +22,8 @@ const MOST_REPORTED = 10
 const NULL_DEVICE = '/dev/null'
 
 /**
- * The files of a workspace in the form that just-bash takes. Its interpreter awaits this file system, and nothing else that
- * leaves the microtask queue: the pauses here are what lets a time limit end a script.
+ * The files of a workspace in the form that just-bash takes. This file system is the only await of its interpreter that leaves
+ * the microtask queue: the pauses here are what lets a time limit end a script.
  */
 export class ShellFileSystem implements IFileSystem {
   readonly #store: FileStore

@@ -33,7 +33,7 @@ interface AuthorizeDeps {
 /** Why a page of a session shows no way on. */
 export type EndedSession = 'unknown' | 'expired' | 'completed' | 'failed' | 'other_browser'
 
-/** How connecting an account ended. */
+/** The result of connecting an account. */
 type Connected =
   | { kind: 'completed'; session: ConnectSession }
   | { kind: 'failed'; failure: string }
@@ -41,7 +41,7 @@ type Connected =
 
 const LINK_SECRET = /^[0-9A-Za-z]{43}$/
 
-/** The open session of a link. Only the page before the authorization server reads it; nothing is changed. */
+/** The open session of a link. Only the page before the authorization server reads it; reading changes nothing. */
 export async function openSession(
   deps: AuthorizeDeps,
   secret: string,
@@ -69,14 +69,14 @@ const cookieName = (sessionId: string) => `headgate_connect_${sessionId.slice(0,
 
 interface BegunAuthorization {
   kind: 'begun'
-  /** Of the authorization server. */
+  /** Address of the authorization page. */
   url: string
   cookie: { name: string; value: string; seconds: number }
 }
 
 /**
- * Binds a session to a browser, and sends it to the authorization server. A second browser cannot take the session over, so
- * that a code that someone else has authorized is not accepted.
+ * Binds a session to a browser, and redirects it to the authorization server. A second browser cannot take the session over,
+ * so that a code which another person has authorized is not accepted.
  * @param cookieOf reads a cookie of the request.
  */
 export async function beginAuthorization(
@@ -113,9 +113,9 @@ interface AuthorizationResponse {
 }
 
 /**
- * Finishes a session with the answer of the authorization server. Its state is taken before the code is sent, so that a
+ * Finishes a session with the answer of the authorization server. Its state is consumed before the code is sent, so that a
  * second return finds nothing.
- * @throws what the database throws.
+ * @throws errors of the database.
  */
 export async function finishAuthorization(
   deps: AuthorizeDeps,
@@ -133,7 +133,7 @@ export async function finishAuthorization(
   return failure === null ? { kind: 'completed', session } : { kind: 'failed', failure }
 }
 
-/** The session that a redirect belongs to: by `state`, and by the cookie of the browser that has begun it. */
+/** The session that a redirect belongs to, found by `state` and by the cookie of the browser that started it. */
 async function returnedSession(
   deps: AuthorizeDeps,
   { state }: AuthorizationResponse,

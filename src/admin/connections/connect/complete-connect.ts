@@ -3,7 +3,10 @@ import { type ConnectionChanges, selectConnection, updateConnection } from '../c
 import { mayConnect } from '../manager.ts'
 import type { ConnectSession } from './connect-sessions.store.ts'
 
-/** Whether the person of a session may still connect its account: it may have lost the connection since the session began. */
+/**
+ * Whether the person of a session may still connect the account: its rights to the connection may have ended since the session
+ * began.
+ */
 export async function mayComplete(
   administration: Administration,
   { connectionId, userId }: ConnectSession,

@@ -18,7 +18,7 @@ export interface ConnectSession {
   connectionName: string
   organizationName: string
   userEmail: string
-  /** Whether the user may still connect it: an enabled member of an enabled organization. */
+  /** Whether the user may still connect the account: an enabled member of an enabled organization. */
   isUserEnabled: boolean
 }
 
@@ -57,7 +57,7 @@ const selectSessions = (database: Database) =>
     .innerJoin(organizations, eq(organizations.id, connectSessions.organizationId))
     .innerJoin(users, eq(users.id, connectSessions.userId))
 
-/** The session of a link. Only who has the link knows the id, so it needs no organization. */
+/** The session of a link. The id is a secret that only the link contains, so the query needs no organization. */
 export async function selectSession(database: Database, id: string): Promise<ConnectSession | null> {
   const [row] = await selectSessions(database).where(eq(connectSessions.id, id))
   return row ?? null
@@ -87,7 +87,7 @@ export async function selectLastSession(
   return row ?? null
 }
 
-/** How long an ended session is kept, so that its outcome can be polled. */
+/** Time for which an ended session is kept, so that its outcome can be polled. */
 const KEPT = sql`interval '7 days'`
 
 /** Ends the pending sessions of a connection: their links do not work any more. */

@@ -15,8 +15,8 @@ export interface ConnectStatus {
 }
 
 /**
- * The last attempt to connect an account; null before the first. Where the broker has the return page, it is read whether the
- * person has finished, and the connection becomes active then.
+ * The last attempt to connect an account; null before the first. When the broker has the return page, the broker is asked
+ * whether the person has finished; if so, the connection becomes active.
  * @throws ApiError upstream while the broker does not answer.
  */
 export async function connectStatus(

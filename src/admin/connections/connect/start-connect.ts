@@ -16,12 +16,13 @@ export const sessionContext = (organizationId: string, sessionId: string) =>
   `connect-session:${organizationId}:${sessionId}`
 
 /**
- * Begins to connect the account of a connection: a link for the person whose account it is. A new link ends the one before.
- * Members connect accounts of their own.
- * @param userId that may finish the link of an administrator: for a connection of a user its owner, whom null stands for, or a
+ * Begins to connect the account of a connection: returns a link for the person whose account it is. A new link ends the one
+ * before. Members connect accounts of their own.
+ * @param userId the user that may finish the link of an administrator: for a connection of a user its owner (also null), or a
  *   member that manages it. @param origin of this gateway, as browsers reach it.
- * @throws ApiError as `managedConnection`; invalid_request for a user that may not, or none; unprocessable for an integration
- *   whose accounts cannot be connected so, and to a member for a revoked connection; upstream while a server does not answer.
+ * @throws ApiError as `managedConnection`; invalid_request for a user that may not finish it, or a missing user; unprocessable
+ *   for an integration without this way to connect accounts, and to a member for a revoked connection; upstream while a server
+ *   does not answer.
  */
 export async function startConnect(
   manager: Manager,
