@@ -79,6 +79,8 @@ const SECONDS_APART = 10
 const ROWS_OF_TABLE = 3
 /** Between the numbers of copies; the gateway goes on with numbers below it. */
 const STRIDE = 100_000
+/** The same for columns that hold two thousand million at most. */
+const SMALL_STRIDE = 1_000
 
 /** The rows that copies are made of. Taken once, so that copies are not copied. */
 export class TableGrowth {
@@ -201,10 +203,11 @@ function copyStatement(
     if (!free) return null
     changed.add(free.name)
     const text = literal(row[free.name] ?? null)
+    const stride = free.type === 'integer' ? SMALL_STRIDE : STRIDE
     const copy =
       free.type === 'text'
         ? `${text} || '-${family}-' || k`
-        : `${text}::bigint + k * ${STRIDE} + ${family * (STRIDE / 10)}`
+        : `${text}::bigint + k * ${stride} + ${family * (stride / 10)}`
     values.set(free.name, `(${copy})::${free.type}`)
   }
   const list = columns.map((column) => values.get(column.name)).join(', ')
