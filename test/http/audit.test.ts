@@ -25,10 +25,13 @@ beforeAll(async () => {
   await administrator(address).ask('DELETE', `${tenant.base}/keys/${revoked.id}`)
   const limitedUser = await addMember(address, tenant.base, { rate_limit_per_minute: 1 })
   const limited = await addKey(address, tenant.base, limitedUser)
-  // Two calls at most pass, when a minute ends between them; what is recorded of them is not looked at.
-  while ((await call({ name: '', route: 'models', key: limited.key, expected: {} })).status === 200);
   kinds = allKinds({ revoked: revoked.key, scoped: scoped.key, limited: limited.key })
-  for (const kind of kinds) answers.set(kind.name, await call(kind))
+  for (const kind of kinds) {
+    let answer = await call(kind)
+    // The limit allows one call a minute, and a minute can end between two.
+    while (kind.expected.status === 429 && answer.status === 200) answer = await call(kind)
+    answers.set(kind.name, answer)
+  }
 })
 
 function call({

@@ -20,10 +20,12 @@ const DEEPEST_SCHEMA = 32
 
 /** What is read of a longer text, of which much may be invisible. */
 const READ_SHARE = 4
+/** Characters that are kept beyond it until secrets were searched: one across that place would be shown without its end. */
+const LONGEST_SECRET = 64 * 1024
 const textUpTo = (longest: number) =>
   z
     .string()
-    .transform((text) => text.slice(0, READ_SHARE * longest))
+    .transform((text) => text.slice(0, READ_SHARE * longest + LONGEST_SECRET))
     .optional()
     .catch(undefined)
 

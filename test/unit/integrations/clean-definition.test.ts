@@ -62,6 +62,11 @@ describe('a definition', () => {
     expect(pinned({ description: `${'x'.repeat(4_080)}${secrets[0]}` })).not.toContain('secret-of')
   })
 
+  it('has no half of a secret at the end of what is read', () => {
+    const description = `${'\u200b'.repeat(4 * 4_096 - 10)}${secrets[0]}`
+    expect(pinned({ description })).not.toContain('secret-of')
+  })
+
   it.each(['a\u2028b', 'a\u2800', `${secrets[0]}`])('is not offered with the name %j', (name) => {
     expect(pinned({ name })).toMatch(/^\{"reason":"its name has/)
   })

@@ -161,6 +161,14 @@ describe('the title and the links of a page', () => {
     expect(read(many).links).toHaveLength(2_000)
   })
 
+  it('are parsed up to a limited length together, known ones too', () => {
+    const anchors = '<a href=same>l</a> '.repeat(3_000)
+    const { text } = read(`<base href="https://b.example/${'x'.repeat(1_900)}/">${anchors}`)
+    const numbered = text.split('[1]').length - 1
+    expect(numbered).toBeGreaterThan(500)
+    expect(numbered).toBeLessThan(600)
+  })
+
   it('have addresses of limited length together', () => {
     const anchors = Array.from({ length: 2_000 }, (_, number) => `<a href=${number}>l</a>`).join(' ')
     const { links } = read(`<base href="https://b.example/${'x'.repeat(1_900)}/">${anchors}`)

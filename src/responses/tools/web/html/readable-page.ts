@@ -35,6 +35,8 @@ const MOST_LINKS = 2_000
 const LONGEST_URL = 2_000
 /** Characters of all addresses of a page: a long base address would be part of each. */
 const MOST_URL_CHARACTERS = 256 * 1024
+/** Characters of addresses that are parsed, each with its base: to parse one takes many times the step of a character. */
+const MOST_PARSED_CHARACTERS = 1024 * 1024
 const LONGEST_TITLE = 300
 const LONGEST_LINK_TEXT = 200
 /** Characters of which the text of a link is made. */
@@ -74,6 +76,7 @@ class PageReader {
   #tooDeep: { name: string; count: number } | null = null
   readonly #numbers = new Map<string, number>()
   readonly #links: Array<{ url: string; text: string }> = []
+  #parsedCharacters = 0
   #urlCharacters = 0
   #linkText = ''
   #base: string
@@ -192,6 +195,8 @@ class PageReader {
 
   /** Links with the same address have one number. Null for an address that cannot be opened, or beyond the limits. */
   #numberOf(href: string): number | null {
+    this.#parsedCharacters += href.length + this.#base.length
+    if (this.#parsedCharacters > MOST_PARSED_CHARACTERS) return null
     const url = absolute(href, this.#base)
     if (url === null) return null
     const known = this.#numbers.get(url)
