@@ -16,7 +16,7 @@ export function outcomeOfSent(
   { opening }: GovernedCall,
   sent: FailoverResult,
 ): Promise<CallOutcome> {
-  // Not the plan itself: it holds the request's body, which must not live as long as a stream.
+  // The plan itself is not passed on: it holds the request's body, which must not live as long as a stream.
   return settledOutcome(deps, { basis, policy, opening }, sent)
 }
 

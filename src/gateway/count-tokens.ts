@@ -22,7 +22,7 @@ interface CountDeps {
 /** A longer body is estimated: the other protocol's request would be made from a tree of it. */
 const LONGEST_SENT_BYTES = 1024 * 1024
 const COUNTER_TIMEOUT_MS = 3_000
-/** How long a route's counter is not called after it was missing, and after it failed. */
+/** Time for which a route's counter is not called after it was missing, and after it failed. */
 const NO_COUNTER_MS = 10 * 60_000
 const FAILED_COUNTER_MS = 30_000
 const LONGEST_COUNT_BYTES = 64 * 1024
@@ -30,7 +30,7 @@ const MOST_ROUTES = 1_000
 /** Statuses of a provider that has no counter. */
 const NO_COUNTER = new Set([404, 405, 501])
 
-/** Until when the counter of a route (by `routeKey`) is not called, in milliseconds since the epoch. */
+/** Time until which the counter of a route (by `routeKey`) is not called, in milliseconds since the epoch. */
 const restingUntil = new BoundedMap<string, number>(MOST_ROUTES)
 
 /** The response header of a count that is an estimate. */

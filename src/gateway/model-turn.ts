@@ -20,7 +20,7 @@ import { isContextOverflow, providerMessage, upstreamError } from './translation
 import { type FailoverResult, sendWithFailover } from './upstreams/failover.ts'
 import { requestedWait } from './upstreams/route-health.ts'
 
-/** Its body is a model request (`protocols/responses.ts`). */
+/** The request of one turn. Its body is a model request (`protocols/responses.ts`). */
 export type TurnRequest = Omit<ModelRequest, 'operation'>
 
 /** A turn that the ledger holds open. Plain data: the response object can settle it after a restart. */
@@ -45,7 +45,7 @@ export type SentTurn =
     }
   | { kind: 'failed'; error: Error; outcome: Promise<CallOutcome> }
 
-/** As `admitModelCall`. */
+/** `admitModelCall` for a turn. */
 export async function admitTurn(deps: ModelDeps, request: TurnRequest): Promise<AdmittedTurn | Refused> {
   const admitted = await admitModelCall(deps, { ...request, operation: 'responses' })
   if (admitted.kind === 'refused') return admitted

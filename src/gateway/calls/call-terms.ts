@@ -9,15 +9,15 @@ import { DEFAULT_USES, type ServerTool } from '../protocols/server-tools.ts'
 import type { ChargeBasis } from './charges.ts'
 import { CONTAINER_MINUTES, LEAST_CONTAINER_MINUTES, MOST_CONTAINER_MINUTES } from './container-time.ts'
 
-/** One selection that needs a price. */
+/** One selection of a request that needs a price. */
 interface PricedTerm {
-  /** As error messages name it. */
+  /** Name of the member in error messages. */
   member: string
   /** Name of its price: a class as `member=value`, a unit, or `long_context`. */
   price: string
-  /** Of a unit: the most of them in one call; absent for tokens and classes. */
+  /** Maximum number of a unit in one call; absent for tokens and classes. */
   most?: number
-  /** Without a price of its own it costs what the catalogue has. */
+  /** Whether the catalogue's price applies when the selection has no price of its own. */
   isOptional?: boolean
 }
 
@@ -25,7 +25,7 @@ export interface CallTerms {
   priced: readonly PricedTerm[]
   /** The widest context window that a header selects, in tokens; 0 for none. */
   window: number
-  /** How often the provider may sum up the context within one call, which it reads for that. */
+  /** Maximum number of times that the provider may sum up the context within one call, which it reads for that. */
   compactions: number
 }
 
@@ -140,9 +140,9 @@ export function fixedUnits(
 /** A request on the routes that may take it. */
 interface PricedCall {
   routes: Route[]
-  /** At the price classes of the call. */
+  /** Prices at the price classes of the call. */
   prices: Prices
-  /** What the providers of the routes allow without a price, for the audit record. */
+  /** Names of unpriced parts that the providers of the routes allow, for the audit record. */
   unpriced: string[]
 }
 

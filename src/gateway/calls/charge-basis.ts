@@ -8,11 +8,7 @@ import { fixedUnits, pricedCall, termsOf } from './call-terms.ts'
 import { boundsOf, type ChargeBasis, MOST_BYTES_PER_TOKEN } from './charges.ts'
 import { hiddenOutputOf } from './hidden-output.ts'
 
-/**
- * What a request may cost, and the routes that may take it at a known price.
- * @param allRoutes that can answer the call. @param headers of the caller.
- * @throws ApiError invalid_request naming a member that has no price.
- */
+/** The maximum price of a request, and the routes that may take it at a known price. */
 export function chargeBasis(
   outline: RequestOutline,
   model: CatalogModel,

@@ -32,9 +32,9 @@ export interface CallBounds {
   outputTokens: number
   /** Micro-credits. */
   reserve: number
-  /** Of pictures and documents, estimated; absent where there are none. */
+  /** Estimated tokens of pictures and documents; absent without any. */
   linkedTokens?: number
-  /** More input than this cannot be true, whatever the provider adds by itself. */
+  /** Upper bound of plausible input, which includes additions by the provider. */
   mostInput: number
   /** The most uses of each unit; absent without units. */
   units?: Record<string, number>
@@ -51,7 +51,7 @@ export interface ChargeBasis {
   bytesPerToken?: number
   /** Units that no usage states. */
   fixedUnits?: Record<string, number>
-  /** What the call may use without a price; its record is flagged. */
+  /** Parts that the call may use without a price; its record is flagged. */
   unpriced?: string[]
   /** Whether tokens are charged: counting them is free. */
   charged: boolean

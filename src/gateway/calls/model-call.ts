@@ -58,7 +58,7 @@ export interface AdmittedCall {
   kind: 'admitted'
   planned: PlannedCall
   call: GovernedCall
-  /** Of the caller, after this call; absent for a call that is not counted. */
+  /** Rate limit of the caller after this call; absent for a call that is not counted. */
   rateLimit?: RateLimit | undefined
 }
 

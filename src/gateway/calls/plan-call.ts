@@ -33,7 +33,7 @@ interface RefusedPlan {
 export interface RequestReview {
   outline: RequestOutline
   policy: CallPolicy
-  /** What may be sent, or why nothing may. */
+  /** The request that may be sent, or the error that forbids it. */
   result: { headers: Headers; inspected: InspectedRequest } | ApiError
 }
 

@@ -12,7 +12,7 @@ import { refuseMembers } from './refused-members.ts'
 /** The request of a call for one route. */
 export interface RouteRequest {
   route: Route
-  /** With the permitted edits; for a translated route, the source of the translation. */
+  /** The body with the permitted edits; for a translated route, the source of the translation. */
   body: EditedBytes
   /** Null between equal protocols. */
   translated: TranslatedCall | null
@@ -31,7 +31,7 @@ export function* routeRequest(
   }
 }
 
-/** For a translation, only texts are edited before. @throws ApiError invalid_request */
+/** Builds the request of a route. For a translation, only texts are edited before. @throws ApiError invalid_request */
 function* requestFor(
   { request, outline, model, inspected }: Pick<PlannedCall, 'request' | 'outline' | 'model' | 'inspected'>,
   route: Route,

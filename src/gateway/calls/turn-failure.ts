@@ -1,6 +1,6 @@
 /** An upstream refused a turn, or failed during it. `message` may be sent to callers: the gateway's credential is cut out. */
 export class TurnFailure extends Error {
-  /** Of the upstream's answer; null when it failed after its beginning. */
+  /** Status of the upstream's answer; null when it failed after its beginning. */
   readonly status: number | null
   readonly code: string
   readonly retryAfterSeconds?: number

@@ -4,9 +4,9 @@ import { ApiError } from '../../lib/api-error.ts'
 /** An attempt without a usable answer. */
 export interface UnusableAnswer {
   kind: 'unusable'
-  /** For the record of the attempt. */
+  /** Reason for the record of the attempt. */
   failure: string
-  /** What the upstream may charge all the same; null for nothing. */
+  /** Usage that the upstream may charge despite the failure; null for nothing. */
   lost: Usage | null
   /** Sent if no other route answers. Another one is tried only after an error of the kind `upstream`. */
   error: ApiError

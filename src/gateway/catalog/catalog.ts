@@ -66,7 +66,7 @@ export async function loadCatalog(deps: CatalogDeps, epoch?: number): Promise<Ca
   const models = new Map<string, CatalogModel>()
   const providers = new Map<string, Provider | null>()
   for (const row of read.rows) {
-    // One object for each provider: its transport is made once.
+    // Each provider has one object, so that its transport is made once.
     if (!providers.has(row.providerId)) {
       providers.set(row.providerId, providerOf(row, deps.configuration.VAULT_KEYS))
     }

@@ -37,7 +37,7 @@ export class ChatStreamReader implements StreamReader {
   readonly #texts: ChunkTexts
   /** Members of the last chunk that our own chunks repeat; kept only where texts are inspected. */
   #head: ChunkHead | null = null
-  /** Of the last chunk that was scanned and had nothing but text; null before it, and under a policy. */
+  /** Template of the last chunk that was scanned and had only text; null before it, and under a policy. */
   #template: FrameTemplate | null = null
 
   constructor(context: AnswerContext) {

@@ -32,11 +32,11 @@ export class ChunkScan {
   /** Whether there is a member `choices`, of any kind: an answer has it, an error in place of one does not. */
   hasChoices = false
   usage: { kind: JsonKind; start: number; end: number } | null = null
-  /** By position in this chunk: the index of each choice, and which of them have ended. */
+  /** By position in this chunk: the index of each choice, and the choices that have ended. */
   readonly choices: number[] = []
   readonly finished = new Set<number>()
   textBytes = 0
-  /** Whether it has a text of reasoning. */
+  /** Whether the chunk has a text of reasoning. */
   reasons = false
   /** Texts that are inspected after the whole chunk has been scanned; null for a whole answer, and without a policy. */
   readonly strings: FrameString[] | null
@@ -116,7 +116,7 @@ export class ChunkScan {
     } else if (name === 'finish_reason' && kind === 'string' && end - start > '""'.length) {
       this.finished.add(position)
     } else if (name === 'usage' && kind === 'object') this.#choiceUsage = { start, end }
-    // They repeat every token of the text, as text and as bytes, so they would reveal what is held back or replaced.
+    // Logprobs repeat every token of the text, as text and as bytes, so they would reveal content that is held back or replaced.
     else if (name === 'logprobs' && kind === 'object' && this.#active) {
       this.edits.push({ start, end, replacement: NULL })
     }

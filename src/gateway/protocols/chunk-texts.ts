@@ -13,7 +13,7 @@ type Path = ReadonlyArray<string | number>
 
 /** Choices and indexes of a chunk. */
 interface ChunkPlaces {
-  /** By position in the chunk: the index of each choice. */
+  /** The index of each choice, by position in the chunk. */
   choices: readonly number[]
   /** Positions of choices that end with it. */
   finished: ReadonlySet<number>
@@ -33,11 +33,11 @@ export class ChunkTexts {
   /** Whether the caller receives an answer as consecutive blocks. */
   readonly inBlocks: boolean
   readonly #modelId: string | null
-  /** By choice: the current part of an answer that is sent in blocks. */
+  /** The current part of an answer that is sent in blocks, by choice. */
   readonly #parts = new Map<number, Part>()
   /** Parts that end within the current chunk, as `<choice>:<part>`. */
   readonly #closing = new Set<string>()
-  /** By key: the path of a text within its choice. */
+  /** The path of a text within its choice, by key. */
   readonly #places = new Map<string, Path>()
 
   constructor(context: AnswerContext) {
@@ -127,7 +127,7 @@ export class ChunkTexts {
 const isStreamed = (path: Path): boolean =>
   path[2] === 'text' || (path[2] === 'delta' && path[3] !== 'annotations' && path[path.length - 1] !== 'name')
 
-/** In the order in which the parts of one chunk are sent. */
+/** Parts of one chunk in the order in which they are sent. */
 const PARTS = ['reasoning', 'text', 'call'] as const
 type Part = (typeof PARTS)[number]
 

@@ -30,7 +30,7 @@ export class EventScan {
   readonly #context: AnswerContext
   /** Whether a policy inspects texts. */
   readonly #active: boolean
-  /** In a whole answer: blocks of thinking by the places of their texts, and the places of signatures by block. */
+  /** Only for a whole answer: blocks of thinking by the places of their texts, and the places of signatures by block. */
   readonly #thinking = new Map<number, number>()
   readonly #signatures = new Map<number, { start: number; end: number }>()
   readonly #sources = new SourceData<FrameString>()
@@ -87,7 +87,7 @@ export class EventScan {
     }
   }
 
-  /** Whether it is a delta with the signature of its block. */
+  /** Whether the event is a delta with the signature of its block. */
   get isSignature(): boolean {
     return this.#places.has(SIGNATURE)
   }
@@ -108,7 +108,7 @@ export class EventScan {
   ): void {
     if (path.length > 2) {
       for (const { place, isBase64 } of this.#sources.end(path)) if (!isBase64) this.#text(place)
-      // In a whole answer, and in the event that begins a block.
+      // These members occur in a whole answer, and in the event that begins a block.
       if (path[2] !== 'input' && path[1] !== 'input') return
       const place = { path, start, end, memberStart, nameEnd }
       if (this.#active) this.#waiting.addValue(ownValuePlace(place), kind, 'tool_arguments')

@@ -25,7 +25,7 @@ export interface TextEvent {
 export class EventTexts {
   readonly #inspection: Inspection
   readonly #signsThinking: boolean
-  /** By member of a delta: the type of the delta. */
+  /** The type of a delta, by its member. */
   readonly #types = new Map<string, string>()
   /** Changed blocks of thinking: their signatures no longer fit. */
   readonly changedThinking = new Set<number>()

@@ -12,13 +12,13 @@ import type { JsonPath } from '../../lib/json-visitor.ts'
 export interface ChangingString {
   start: number
   end: number
-  /** Whether it counts as text. */
+  /** Whether the string counts as text. */
   isText: boolean
 }
 
-/** What a reader takes from a frame, besides what it keeps for all frames alike. */
+/** Effects of a frame on its reader, besides those that all frames have in common. */
 interface FrameEffects {
-  /** At places in the payload. */
+  /** Edits at places in the payload. */
   edits: ByteEdit[]
   /** Bytes of generated text. */
   textBytes: number
@@ -53,7 +53,7 @@ export function changingString(
 }
 
 export class FrameTemplate {
-  /** What lies between the strings that change, with their quotes. */
+  /** The bytes between the strings that change, with their quotes. */
   readonly #fixed: readonly Uint8Array[]
   readonly #strings: readonly ChangingString[]
   readonly #effects: FrameEffects
@@ -76,7 +76,7 @@ export class FrameTemplate {
   /** The effects of a frame that is like the one of the template; null for any other, which has to be scanned. */
   effectsOf(payload: Uint8Array): FrameEffects | null {
     const fixed = this.#fixed
-    /** How much longer each string is, with all strings before it. */
+    /** Growth of each string, with all strings before it. */
     const growth: number[] = []
     let [at, texts] = [0, 0]
     for (let index = 0; index < fixed.length; index++) {

@@ -32,7 +32,7 @@ export class MessagesStreamReader implements StreamReader {
   /** Usage has come that counts output; `message_start` has only a placeholder for it. */
   #outputCounted = false
   readonly #context: AnswerContext
-  /** Of the last delta that was scanned; null before it, and under a policy. */
+  /** Template of the last delta that was scanned; null before it, and under a policy. */
   #template: { event: string | null; frame: FrameTemplate } | null = null
 
   constructor(context: AnswerContext) {

@@ -3,7 +3,7 @@ import { countTokens, messages } from './messages.ts'
 import type { CallerProtocol, Protocol, UpstreamProtocol } from './protocol.ts'
 import { responses } from './responses.ts'
 
-/** What a caller requests of a model. */
+/** The operation that a caller requests of a model. */
 export type Operation = 'chat_completions' | 'completions' | 'messages' | 'count_tokens' | 'responses'
 
 /** The differences between operations. Code tests a trait, never an operation by name. */

@@ -173,7 +173,7 @@ export class OutlineScan {
     else this.tools.member(path[1], path[2], kind, { start, end })
   }
 
-  /** Of several types the last one counts, as in the parser of the item. */
+  /** When `type` is given several times, the last one counts, as in the parser of the item. */
   #itemType(index: number, type: string | null): void {
     if (type !== null && OUTPUT_TYPES.has(type)) this.toolMessages.add(index)
     else this.toolMessages.delete(index)

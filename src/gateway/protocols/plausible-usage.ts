@@ -1,6 +1,6 @@
 import type { Usage } from '../../ledger/audit-record.ts'
 
-/** What a call can have used at the most. */
+/** Upper bounds of the usage of a call. */
 interface UsageLimits {
   /** Tokens that the upstream can have read, with all that it adds by itself. */
   input: number

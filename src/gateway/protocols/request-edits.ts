@@ -9,7 +9,7 @@ const encoder = new TextEncoder()
 /** The model that an edited request is sent to. */
 interface EditTarget {
   upstreamModel: string
-  /** Of the model; empty when they are unknown. */
+  /** Capabilities of the model; empty when they are unknown. */
   capabilities: readonly string[]
   /** Blocks of thinking with edited text, as `<message>.<block>`. */
   changedThinking?: ReadonlySet<string>
@@ -103,7 +103,7 @@ const insertion = (at: number, text: string): ByteEdit => ({
 export const outsideOf = (cuts: readonly ByteEdit[], texts: ByteEdit[]): ByteEdit[] =>
   drained(outsideOfInSlices(cuts, texts))
 
-/** As `outsideOf`, in slices. */
+/** `outsideOf` in slices. */
 export function* outsideOfInSlices(cuts: readonly ByteEdit[], texts: ByteEdit[]): Slices<ByteEdit[]> {
   if (texts.length === 0 || cuts.length === 0) return texts
   const byStart = (left: ByteEdit, right: ByteEdit) => left.start - right.start

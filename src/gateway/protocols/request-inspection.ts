@@ -93,7 +93,7 @@ class RequestTextScan {
   /** Places of the signatures of blocks of thinking. */
   readonly #signatures = new Map<string, { start: number; end: number }>()
   readonly #sources = new SourceData<PlacedText>()
-  /** Inspected before the scan goes on. */
+  /** Long texts, which are inspected before the scan continues. */
   readonly #longTexts: PlacedText[] = []
   readonly #longValues: Array<{ place: JsonValuePlace; kind: JsonKind }> = []
   #sliceBytes = 0

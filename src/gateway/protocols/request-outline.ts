@@ -35,9 +35,9 @@ export interface RequestOutline {
   fields: Readonly<Record<string, unknown>>
   /** Tools that run at the provider, with the limits that the gateway adds. */
   serverTools: readonly ServerTool[]
-  /** What is added to a request whose upstream has the caller's protocol. */
+  /** Limits that are added to a request whose upstream has the caller's protocol. */
   toolLimits: ToolLimits
-  /** Whether it has audio as input. */
+  /** Whether the request has audio as input. */
   hasAudio: boolean
   /** Counts of content whose tokens are not bounded by its bytes. */
   images: number
@@ -45,7 +45,7 @@ export interface RequestOutline {
   hasTools: boolean
   /** Tools of the provider's definition that the caller runs: their definitions are not in the body. */
   providedTools: number
-  /** Of the texts that are sent and inspected. */
+  /** Number of bytes of the texts that are sent and inspected. */
   textBytes: number
   /** Indexes of the messages, or items, that are results of tools. */
   toolMessages: ReadonlySet<number>
@@ -67,7 +67,7 @@ export interface MessagesCheck {
 }
 
 export interface OutlineRules {
-  /** Only members of its shape are read. */
+  /** Shape of the members; others are not read. */
   schema: z.ZodObject
   /** Null for requests without `messages`. */
   messages: (() => MessagesCheck) | null

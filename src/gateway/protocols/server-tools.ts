@@ -4,11 +4,11 @@ import type { JsonKind } from '../../lib/json-visitor.ts'
 
 /** A tool that runs at the provider. */
 export interface ServerTool {
-  /** Without the date of its version. */
+  /** Type without the date of its version. */
   type: string
   /** Date of its version, as YYYYMMDD; null without one. */
   version: string | null
-  /** How often the provider may run it; null without a limit. */
+  /** Maximum number of times that the provider may run the tool; null without a limit. */
   mostUses: number | null
   /** The most tokens of one result, as the request limits them; null without a limit. */
   mostResultTokens: number | null
@@ -34,9 +34,9 @@ interface Place {
   end: number
 }
 
-/** What the scan of a request has read of one element of `tools`. */
+/** Members of one element of `tools`, as the scan of a request reads them. */
 interface ScannedTool {
-  /** More than one where `type` is given twice: parsers differ in which one they take. */
+  /** Several types where `type` is given more than once: parsers differ in which one they take. */
   types: Array<Pick<ServerTool, 'type' | 'version'>>
   start: number
   uses: number[]
@@ -93,7 +93,7 @@ export class ToolScan {
         const isLimited = limits && TAKE_LIMIT.has(type)
         const isOpen = !hasUses || unlimited.length > 0
         const given = uses.filter((number) => number >= 1)
-        // Of several limits the largest counts: parsers differ in which one they take.
+        // When several limits are given, the largest counts: parsers differ in which one they take.
         const known = [...given, ...(isLimited ? [DEFAULT_USES] : [])]
         const mostUses = isOpen && !isLimited ? null : largest(isOpen ? known : given)
         return { type, version, mostUses, mostResultTokens: largest(resultTokens) }
@@ -130,7 +130,7 @@ export class ToolScan {
     return tool
   }
 
-  /** Of a number, or of a string that a lenient parser would read as one. */
+  /** Value of a number, or of a string that a lenient parser would read as a number. */
   #number({ start, end }: Place): number {
     return Number(decoder.decode(this.#body.subarray(start, Math.min(end, start + 50))).replaceAll('"', ''))
   }

@@ -10,7 +10,7 @@ const LONGEST_TYPE_BYTES = 6 * 6
  */
 export class SourceData<Place> {
   readonly #waiting: Array<{ depth: number; place: Place }> = []
-  /** By path length of an open source. */
+  /** Whether an open source is base64, by the length of its path. */
   readonly #isBase64 = new Map<number, boolean>()
 
   /** Called for every string that is no text. @returns whether its `place` is held until its source ends. */

@@ -16,7 +16,7 @@ export interface HeldFrame {
 /** Direction and form of a text. */
 export interface TextKind {
   kind: Direction
-  /** Whether it is JSON by itself. */
+  /** Whether the text is itself JSON. */
   json: boolean
 }
 
@@ -74,7 +74,7 @@ export function inspectOwnValue(
   return drained(inspectOwnValueInSlices(inspection, place, kind, source))
 }
 
-/** As `inspectOwnValue`, in slices. */
+/** `inspectOwnValue` in slices. */
 export function inspectOwnValueInSlices(
   inspection: Inspection,
   place: JsonValuePlace,

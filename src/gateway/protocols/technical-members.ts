@@ -114,7 +114,7 @@ export const MESSAGES_STRUCTURE = known(TOP, {
 })
 
 /**
- * Items of responses as callers send, read and store them. Their ids are made here. Sealed content in them is not exempt
+ * Items of responses as callers send, read and store them. The gateway creates their ids. Sealed content in them is not exempt
  * here: only the surface knows which of it is its own.
  */
 export const ITEM_STRUCTURE = known(
@@ -192,7 +192,7 @@ export function technicalKind(root: KnownObject, path: JsonPath, name: string): 
 const LONGEST_WORD_BYTES = 80
 /** Dates are part of words (`web_search_20250305`); longer runs of digits are numbers. */
 const MOST_DIGITS = 8
-/** By byte: 1 for lower-case letters and punctuation of words, 2 for digits. */
+/** Indexed by byte: 1 for lower-case letters and punctuation of words, 2 for digits. */
 const WORD = Uint8Array.from({ length: 128 }, (_, byte) => {
   const character = String.fromCharCode(byte)
   return /\d/.test(character) ? 2 : Number(/[a-z_./+-]/.test(character))
@@ -211,7 +211,7 @@ export function isWord(bytes: Uint8Array, start: number, end: number): boolean {
   return true
 }
 
-/** By byte: 1 for what ids and base64 are made of. No blank, quote or `@`, and no escape but that of a slash. */
+/** Indexed by byte: 1 for the characters of ids and base64. No blank, quote or `@`, and no escape but that of a slash. */
 const IDENTIFIER = Uint8Array.from({ length: 128 }, (_, byte) =>
   Number(/[A-Za-z0-9_.:|=+/~#$%&*!-]/.test(String.fromCharCode(byte))),
 )

@@ -222,7 +222,7 @@ export function lastName(path: JsonPath): string {
 /** Whether a string has no character that base64 has not. */
 export function isBase64(bytes: Uint8Array, start: number, end: number): boolean {
   if (end - start < SHORTEST_BASE64_BYTES) return false
-  // In ordinary memory: a large body lies in a resizable buffer, which the engine reads slowly byte by byte.
+  // The bytes are copied to ordinary memory: a large body is in a resizable buffer, which the engine reads slowly byte by byte.
   const space = new Uint8Array(Math.min(COPIED_BYTES, end - start))
   for (let at = start; at < end; at += COPIED_BYTES) {
     const part = bytes.subarray(at, Math.min(end, at + COPIED_BYTES))
@@ -232,7 +232,7 @@ export function isBase64(bytes: Uint8Array, start: number, end: number): boolean
   return true
 }
 
-/** As `isBase64`, in slices, for the contents of a string from `start` on. */
+/** `isBase64` in slices, for the contents of a string from `start` on. */
 export function* isBase64InSlices(contents: Uint8Array, start: number): Slices<boolean> {
   for (let at = start; at < contents.length; at += SLICE_BYTES) {
     // The last part takes what would be too short by itself.
@@ -247,7 +247,7 @@ export function* isBase64InSlices(contents: Uint8Array, start: number): Slices<b
 const SLICE_BYTES = 64 * 1024
 const COPIED_BYTES = 16 * 1024
 
-/** By byte. The backslash is there because `/` may be written as `\/`. */
+/** Indexed by byte: 1 for the characters of base64. The backslash is included because `/` may be written as `\/`. */
 const BASE64 = Uint8Array.from({ length: 256 }, (_, byte) =>
   /[A-Za-z0-9+/=_\\-]/.test(String.fromCharCode(byte)) ? 1 : 0,
 )

@@ -4,7 +4,7 @@ import { type KeyRing, seal, unseal } from '../../lib/crypto.ts'
 
 export type CredentialParts = Readonly<Record<string, string>>
 
-/** In clear. Only its provider is sent it; other parts of the gateway use it to redact it. */
+/** A credential in clear. It is sent to its provider only; other parts of the gateway use it to redact it. */
 export interface ProviderCredential {
   parts: CredentialParts
   /** Values that must not occur in anything that is sent to a caller. */
@@ -14,7 +14,7 @@ export interface ProviderCredential {
 /** The parts that a kind of provider needs, by name. A part that is not secret (a region) is not redacted. */
 export type CredentialForm = Readonly<Record<string, { secret: boolean; required: boolean }>>
 
-/** One secret, such as an API key. A credential in plain text is this part. */
+/** The form of a single secret, such as an API key. A credential in plain text is this part. */
 export const SECRET_ONLY: CredentialForm = { secret: { secret: true, required: true } }
 
 /**

@@ -30,7 +30,7 @@ export interface Provider {
   allowsUnpriced?: boolean
 }
 
-/** By the object of the provider: each reading of the catalogue makes new ones. */
+/** Transports by the object of the provider: each reading of the catalogue makes new objects. */
 const transports = new WeakMap<Provider, Transport>()
 
 /** The transport of a provider, made at its first use. */

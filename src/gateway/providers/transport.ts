@@ -38,7 +38,7 @@ export interface RequestToAuthorize {
   send(address: string, init: RequestInit): Promise<Response>
 }
 
-/** How one provider is called. All requests of an isolate share it, so it holds no state of a request. */
+/** The connection to one provider. All requests of an isolate share it, so it holds no state of a request. */
 export interface Transport {
   /** Whether the provider has a path for the operation. */
   speaks(operation: UpstreamOperation): boolean

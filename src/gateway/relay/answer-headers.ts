@@ -35,7 +35,7 @@ export function answerHeaders(
   const headers: Record<string, string> = {}
   let room = MOST_BYTES
   const forward = (name: string, value: string) => {
-    // With a colon, a space and a line end. A character of a value may become several bytes when it is sent.
+    // The length includes a colon, a space and a line end. A character of a value may become several bytes when it is sent.
     const length = name.length + Buffer.byteLength(value) + 4
     if (length > room) return
     headers[name] = withoutCredential(value, credential)

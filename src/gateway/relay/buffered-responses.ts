@@ -9,12 +9,14 @@ import { writeBytes } from '../../lib/bytes/write-bytes.ts'
 const SMALL_ANSWER_BYTES = 64 * 1024
 /** The limit of requests (interface: Limits). */
 export const LONGEST_ANSWER_BYTES = 50 * 1024 * 1024
-/** For an answer that is parsed to a tree, which takes several times as much memory; the same as for a frame. */
+/**
+ * Maximum size of an answer that is parsed to a tree, which takes several times as much memory; the same limit as for a frame.
+ */
 export const LONGEST_TRANSLATED_BYTES = 16 * 1024 * 1024
 /** A caller that takes nothing for this long counts as gone. */
 const LONGEST_UNREAD_MS = 5 * 60_000
 
-/** In bytes, which HTTP enforces; infinite where it is not declared, and for a body that the runtime decompresses. */
+/** Declared length in bytes, which HTTP enforces; infinite without one, and for a body that the runtime decompresses. */
 const declaredLength = ({ headers }: Response): number =>
   headers.has('content-encoding')
     ? Number.POSITIVE_INFINITY

@@ -37,7 +37,7 @@ export async function beginInTime(
   if (inTime) return inTime
   const { dialect } = OPERATIONS[operation].protocol
   const { readable, writable } = new IdentityTransformStream()
-  // Its failures are those of a caller that has left.
+  // A failure here means that the caller has left.
   new EarlyStream(writable, dialect, configuration.STREAM_HEARTBEAT_MS).follow(sending).catch(() => {})
   const headers = streamHeaders(new Headers(), { secrets: [] })
   const outcome = sending.then((sent) => sent.outcome).then(inBand)

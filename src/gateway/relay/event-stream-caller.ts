@@ -46,7 +46,7 @@ export class EventStreamCaller implements StreamCaller<ModelEvent>, AsyncIterabl
     })
   }
 
-  /** Nothing is sent: the response object has heartbeats of its own for its readers. */
+  /** No heartbeat is sent: the response object has heartbeats of its own for its readers. */
   heartbeat(): void {
     this.lastSent = this.#clock()
   }

@@ -45,16 +45,19 @@ export function mayPassUnread(provider: Provider, response: Response, hosts: rea
 /** The first look at the copy is late: most streams have ended by then, and cost no look. */
 const FIRST_LOOK_MS = 500
 const BETWEEN_LOOKS_MS = 1_000
-/** After this many bytes in one look the next one follows soon: a branch that is not read grows without limit. */
+/** After this many bytes at one check the next one follows soon: a branch that is not read grows without limit. */
 const MANY_BYTES = 512 * 1024
 const SOON_MS = 10
-/** How far the copy is read ahead of the caller: the pipe's branch holds in memory what a slow caller has not read. */
+/**
+ * Distance by which the copy is read ahead of the caller: the pipe's branch holds in memory the bytes that a slow caller has not
+ * read.
+ */
 const AHEAD_BYTES = 64 * 1024
-/** How long a pipe that was cut off may take to pass on what had come. */
+/** Time that an aborted pipe may take to pass on the bytes that had arrived. */
 const REST_MS = 1_000
 const BLANK_LINE = new TextEncoder().encode('\n\n')
 
-/** How a pipe ended: with its upstream, by a failure, or by `#stop`. */
+/** The end of a pipe: with its upstream, by a failure, or by `#stop`. */
 type Piped = 'ended' | 'failed' | 'stopped'
 
 export class NativePassage {
@@ -171,7 +174,7 @@ export class NativePassage {
     this.#decide(now, passed === copy.length && copy.isCaughtUp && this.#readCopy.isCaughtUp)
   }
 
-  /** How many bytes of the upstream the caller has read. */
+  /** Number of bytes of the upstream that the caller has read. */
   async #passed(): Promise<number> {
     const before = this.#readCopy.length
     for await (const _ of this.#readCopy.arrived());
@@ -207,7 +210,7 @@ export class NativePassage {
   async #observeUntil(piped: Piped, copy: StreamCopy): Promise<void> {
     if (piped === 'ended') await this.#observe(copy.rest())
     else if (piped === 'stopped' && !this.callerLeft) {
-      // What came between the last look and the stop was either passed, or is left in the copy.
+      // Bytes that arrived between the last check and the stop were either passed, or are left in the copy.
       await this.#observe(copy.exactly((await this.#passed()) - copy.length))
     } else {
       await this.#observe(copy.arrived())

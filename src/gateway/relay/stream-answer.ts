@@ -59,7 +59,7 @@ interface StreamToStart {
   signal: AbortSignal
   call: GovernedCall
   basis: ChargeBasis
-  /** What earlier attempts may be charged for. */
+  /** Usage that earlier attempts may be charged for. */
   lost: Usage | null
   caller: { operation: Operation; modelId: string; usageRequested: boolean }
 }
@@ -177,8 +177,8 @@ async function relayTo<Unit>(
 }
 
 /**
- * How long a stream is read on after its caller left, so that it is charged by its usage: where only the usage is missing,
- * and where the call reasons, because hidden tokens are billed as well.
+ * Time for which a stream is read after its caller left, so that it is charged by its usage: when only the usage is missing, and
+ * when the call reasons, because hidden tokens are billed as well.
  */
 function readOnTime({ configuration }: StreamDeps, basis: ChargeBasis, reader: StreamReader): number {
   if (!basis.charged || reader.usage()?.final) return 0

@@ -4,7 +4,7 @@ import type { Dialect } from '../protocols/protocol.ts'
 
 /** The sending end of a caller's stream. It measures how far the caller is behind, and since when. */
 export interface StreamCaller<Unit> {
-  /** What was sent and the caller has not read, in the unit of `mostUnread`. */
+  /** Amount that was sent and that the caller has not read, in the unit of `mostUnread`. */
   readonly unread: number
   /** Up to this the upstream is read on. */
   readonly mostUnread: number
@@ -111,7 +111,7 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
       this.#heldBytes += unit.length
       this.#held.push(unit)
     }
-    // At most QUICK_MS, also when the clock has been set back.
+    // The wait is at most QUICK_MS, also when the clock has been set back.
     const wait = Math.min(QUICK_MS, QUICK_MS - (this.#clock() - this.#writtenAt))
     if (wait <= 0 || this.#heldBytes >= FULL_BYTES) this.#writeHeld()
     else this.#timer ??= setTimeout(() => this.#writeHeld(), wait)
@@ -137,7 +137,7 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   }
 
   /**
-   * Not the writer's `ready`: workerd replaces that promise when a write completes and room is still short, and the
+   * The writer's `ready` is not used: workerd replaces that promise when a write completes and room is still short, and the
    * promise that was awaited then never resolves.
    */
   someRead(): Promise<void> {

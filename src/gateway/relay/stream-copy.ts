@@ -2,7 +2,7 @@
 
 /** A read that takes longer than this waits for bytes that have not arrived. */
 const PATIENCE_MS = 2
-/** How often `arrived` waits again while bytes keep arriving. */
+/** Maximum number of times that `arrived` waits again while bytes keep arriving. */
 const MOST_WAITS = 4
 
 type Read = ReadableStreamReadResult<Uint8Array>
@@ -37,7 +37,7 @@ export class StreamCopy {
     return this.#taken(await this.#next())
   }
 
-  /** What has arrived, up to about `limit` bytes. The end and a failure are left to `read`. */
+  /** The bytes that have arrived, up to about `limit`. The end and a failure are left to `read`. */
   async *arrived(limit = Number.POSITIVE_INFINITY): AsyncGenerator<Uint8Array> {
     const end = this.length + limit
     let before = -1

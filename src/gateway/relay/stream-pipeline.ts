@@ -39,7 +39,7 @@ interface PipelineOptions<Unit> {
 
 type FailureReason = 'empty' | 'cut' | 'timeout' | 'error'
 
-/** How a stream ended on the side of its upstream. */
+/** The end of a stream on the side of its upstream. */
 export type PipelineEnd<Unit> =
   | { kind: 'completed' }
   | {
@@ -54,7 +54,7 @@ export type PipelineEnd<Unit> =
       body?: Json
     }
 
-/** What is known of a failure besides its reason and message. */
+/** Facts about a failure besides its reason and message. */
 interface FailureDetails<Unit> {
   failureUnits?: Unit[] | undefined
   error?: ApiError | undefined

@@ -27,7 +27,7 @@ interface RelayOptions<Unit> {
   upstreamAbort: AbortController
   /** Renewed while the stream lasts. A stream that has lost it ends. */
   lease: CallLease
-  /** How long the upstream is read for its usage after the caller left, in milliseconds; 0 stops it at once. */
+  /** Time for which the upstream is read for its usage after the caller left, in milliseconds; 0 stops it at once. */
   readOn: () => number
   /** Carries a stream that needs no change; null where each chunk is read. */
   passage: NativePassage | null
@@ -42,7 +42,7 @@ export type RelayStart =
   | { started: true; ended: Promise<RelayEnd> }
   | { started: false; end: Exclude<RelayEnd, { kind: 'completed' }> }
 
-/** How long an upstream is read after the end of its answer. */
+/** Time for which an upstream is read after the end of its answer. */
 export const REST_MS = 1_000
 /** Chunks that an upstream may send after its end until its connection is given up. */
 const READS_AFTER_END = 8
@@ -119,7 +119,7 @@ class StreamRelay<Unit> {
     }
     this.#release()
     const end = this.#end ?? { kind: 'client_left' }
-    // Not awaited: the call is over for the upstream and the ledger, however slowly its caller reads the rest.
+    // The close is not awaited: the call is over for the upstream and the ledger, however slowly its caller reads the rest.
     if (end.kind === 'completed') caller.close()
     else if (end.kind === 'failed') caller.fail(end.message, end.failureUnits)
     else caller.abort()

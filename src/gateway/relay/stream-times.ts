@@ -1,6 +1,6 @@
 /** Times of a stream, in milliseconds. */
 export interface RelayTimes {
-  /** After the upstream's headers: the answer then starts without an event. */
+  /** Time after the upstream's headers: the answer then starts without an event. */
   commit: number
   heartbeat: number
   firstEvent: number

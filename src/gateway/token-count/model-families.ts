@@ -1,6 +1,9 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 
-/** What a family of models spends compared with the vocabulary o200k, and on what stands around the texts of a request. */
+/**
+ * Token counts of a family of models: its factor relative to the vocabulary o200k, and the overhead around the texts of a
+ * request.
+ */
 export interface ModelFamily {
   /** Tokens for each token of o200k: of ASCII, and of all other text. */
   ascii: number

@@ -56,7 +56,7 @@ export interface EventEncoder {
   answer(events: readonly ModelEvent[]): Record<string, unknown>
 }
 
-/** What an encoder makes of each event: one function for each type of event, over the encoder's state. */
+/** Converts each event: one function for each type of event, over the encoder's state. */
 export type EventHandlers<State> = {
   [Type in ModelEvent['type']]: (state: State, event: Extract<ModelEvent, { type: Type }>) => Json[]
 }

@@ -24,7 +24,7 @@ import { type AttemptDeps, UpstreamExchange } from './upstream-exchange.ts'
 /** Dependencies of an attempt and of the stream that may answer it. */
 export type RouteDeps = AttemptDeps & StreamDeps
 
-/** How a call is sent, besides its plan. */
+/** Options of sending a call, besides its plan. */
 export interface SendOptions {
   /** Fires when the caller leaves. */
   signal: AbortSignal
@@ -50,7 +50,7 @@ export interface DeferredError {
   giveUp: () => void
 }
 
-/** One attempt: what it was answered, what it is on record with, and what it may cost without a usable answer. */
+/** The result of one attempt: its answer, its record, and its possible charge without a usable answer. */
 export interface Attempted {
   request: RouteRequest
   answer:
@@ -64,18 +64,18 @@ export interface Attempted {
     /** A fault of the gateway. */
     | { kind: 'fault'; error: unknown }
   record: Attempt
-  /** What the upstream may charge although it gave no usable answer; null for nothing. */
+  /** Usage that the upstream may charge although it gave no usable answer; null for nothing. */
   lost: Usage | null
   requestCounts: InspectionCounts
-  /** Also of an answer that must not pass; null when none came. */
+  /** Counts of the answer, also when it must not pass; null when none came. */
   responseCounts: InspectionCounts | null
   /** The end of the wait that the upstream requested, in milliseconds since the epoch; null when it requested none. */
   requestedUntil: number | null
 }
 
-/** What an attempt has to know of the others of its call. */
+/** Facts about earlier attempts of the same call. */
 interface EarlierAttempts {
-  /** What they may be charged for. */
+  /** Usage that earlier attempts may be charged for. */
   lost: Usage | null
   /** Whether an error answer with this status is deferred, because another route may answer. */
   defersError: (status: number) => boolean
@@ -167,7 +167,7 @@ class RouteAttempt {
     }
   }
 
-  /** What the upstream that had the request when the caller left may have used; null where that is known. */
+  /** Usage of the upstream that had the request when the caller left; null when that is known. */
   #abandoned(failure: string | null): Usage | null {
     return this.#exchange.mayBeCharged(failure) ? abandonedCharge(this.#planned.basis, null).usage : null
   }
@@ -236,7 +236,7 @@ class RouteAttempt {
       call: this.#call,
       basis,
       lost,
-      // Not the plan itself: it would keep the request's body, up to 50 MB, for as long as the stream lasts.
+      // The plan itself is not passed on: it would keep the request's body, up to 50 MB, for as long as the stream lasts.
       caller: { operation: request.operation, modelId: model.id, usageRequested: outline.usageRequested },
     })
     if (started.kind === 'stream') return answered(started)

@@ -111,7 +111,7 @@ function eventsOf(
   }
 }
 
-/** What the upstream used for it is charged. */
+/** Converts an error into an answer. The upstream's usage for it is charged. */
 function errorAsAnswer(
   { route }: RouteRequest,
   message: string,
@@ -128,7 +128,7 @@ const notJson = () => noAnswer('The upstream sent an answer that is not JSON.')
 /** The wire format of an upstream. */
 export const protocolOf = ({ route }: RouteRequest): Protocol => OPERATIONS[route.operation].protocol
 
-/** What the reader of an answer has to know of its call. */
+/** Facts about the call for the reader of its answer. */
 export function answerContext(
   { model, outline }: PlannedCall,
   { route: { upstreamModel, translation } }: RouteRequest,

@@ -35,7 +35,7 @@ export type FailoverDeps = RouteDeps &
 export interface FailoverResult {
   answer: FailoverAnswer
   attempts: Attempt[]
-  /** What attempts without a usable answer may be charged for; null for nothing. */
+  /** Usage that attempts without a usable answer may be charged for; null for nothing. */
   lost: Usage | null
   /** The route that answered, or was tried last; null when none was. */
   route: Route | null
@@ -43,7 +43,7 @@ export interface FailoverResult {
   dropped: readonly string[]
   /** Null when no request was sent. */
   requestCounts: InspectionCounts | null
-  /** Of an answer that must not pass; null when none came. */
+  /** Counts of an answer that must not pass; null when none came. */
   responseCounts: InspectionCounts | null
 }
 
@@ -87,11 +87,11 @@ class Failover {
   readonly #planned: PlannedCall
   readonly #call: GovernedCall
   readonly #options: SendOptions
-  /** In the order in which they were made. */
+  /** Attempts in the order in which they were made. */
   readonly #attempts: Attempted[] = []
   /** Error answers that wait for the other routes: the latest of each route, in the order of the attempts. */
   readonly #deferred = new Map<Route, Deferred>()
-  /** Until when routes requested to wait, in milliseconds since the epoch. */
+  /** Time until which routes requested to wait, in milliseconds since the epoch. */
   readonly #requestedUntil = new Map<Route, number>()
   /** The first translation that failed: the result when no upstream was asked. */
   #untranslatable: ApiError | null = null

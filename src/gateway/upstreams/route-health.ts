@@ -10,29 +10,29 @@ export interface Backoff {
   until: number
 }
 
-/** How long a route is tried last after it could not be reached or did not answer. Then one call tries it first. */
+/** Time for which a route is tried last after it could not be reached or did not answer. Then one call tries it first. */
 const FAILED_BACKOFF_MS = 5_000
-/** How long a route is tried last after its provider refused the gateway. A person has to renew the credential. */
+/** Time for which a route is tried last after its provider refused the gateway. A person has to renew the credential. */
 const REFUSED_BACKOFF_MS = 60_000
 /** A longer `Retry-After` is shortened to this: limits can be raised, and requests differ in size. */
 const LONGEST_REQUESTED_WAIT_MS = 60_000
-/** How long after an answer a provider counts as reachable. */
+/** Time after an answer for which a provider counts as reachable. */
 const REACHABLE_MS = 1_000
 const MOST_ROUTES = 1_000
 
 // All times are milliseconds since the epoch.
-/** By `routeKey`: the end of the wait that the provider requested. */
+/** Indexed by `routeKey`: the end of the wait that the provider requested. */
 const requestedWaitUntil = new BoundedMap<string, number>(MOST_ROUTES)
-/** By `routeKey`: until when a route that did not answer is tried last. */
+/** Indexed by `routeKey`: time until which a route that did not answer is tried last. */
 const silentUntil = new BoundedMap<string, number>(MOST_ROUTES)
-/** By provider id: until when the routes of an unreachable provider are tried last. */
+/** Indexed by provider id: time until which the routes of an unreachable provider are tried last. */
 const unreachableUntil = new BoundedMap<string, number>(MOST_ROUTES)
 /**
- * By `routeKey`: until when a route whose provider refused the gateway is tried last, and the entry that was refused. Not by
- * provider, because a credential can lack the permission for one model.
+ * Indexed by `routeKey`: time until which a route whose provider refused the gateway is tried last, and the entry that was
+ * refused. Provider ids would be too coarse, because a credential can lack the permission for one model.
  */
 const refusals = new BoundedMap<string, { until: number; entry: string }>(MOST_ROUTES)
-/** By provider id: the last answer. */
+/** Indexed by provider id: time of the last answer. */
 const lastAnswerAt = new BoundedMap<string, number>(MOST_ROUTES)
 
 /** @returns null for a route that can be tried in its turn. */

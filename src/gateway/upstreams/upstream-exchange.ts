@@ -83,7 +83,9 @@ export class UpstreamExchange {
     return this.#sent && (reason === null || reason === 'aborted') && (this.#end?.status ?? 0) < 400
   }
 
-  /** For the audit record of the call. @param failure why an answer that had begun is of no use; null for a usable one. */
+  /**
+   * The entry for the audit record of the call. @param failure why an answer that had begun is unusable; null for a usable one.
+   */
   record(failure: string | null): Attempt {
     const { provider, upstreamModel } = this.#route
     const ended = this.#end ?? this.#ending(null, null)

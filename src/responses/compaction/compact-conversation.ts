@@ -74,7 +74,7 @@ class ConversationCompaction {
   readonly #start: StartRequest
   readonly #abort = new AbortController()
   #usage: Usage | null = null
-  /** In force for the calls; null before the first one. */
+  /** The policy of the calls; null before the first one. */
   #policy: CallPolicy | null = null
   #compatibility: Compatibility = 'headgate'
 

@@ -14,7 +14,7 @@ export interface CompactionPlan {
   kept: KeptItems
   /** The most output tokens of a summary. */
   outputTokens: number
-  /** Whether the response ends after it. */
+  /** Whether the response ends after the compaction. */
   ends: boolean
 }
 

@@ -6,7 +6,7 @@ import { isCut } from '../model/response-end.ts'
 /** An answer that a model wrote so far. */
 export interface SummaryAnswer {
   text: string
-  /** As far as the upstream has reported it. */
+  /** Usage as far as the upstream has reported it. */
   usage: Usage | null
 }
 

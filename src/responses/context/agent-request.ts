@@ -4,7 +4,7 @@ import { decodeString } from '../../lib/json-string.ts'
 import { MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import type { JsonPlace } from '../items/types/item-scan.ts'
 
-/** As the inputs of a run (`wire/agents`). Also what fits into an answer of an object. */
+/** Same limit as for the inputs of a run (`wire/agents`). It also fits into an answer of an object. */
 const LONGEST_TEXT = 10_000_000
 /** A message with more values is not parsed: its tree would be many times as large. */
 const MOST_VALUES = 1_000

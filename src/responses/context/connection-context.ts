@@ -17,7 +17,7 @@ import type { ResponseRequest } from './load-request.ts'
 interface LoadedContext {
   context: ResponseContext
   historyIds: string[]
-  /** Whether `input` has the whole context. Then nothing but the object has to be read for a further turn. */
+  /** Whether `input` has the whole context. Then a further turn reads only the object. */
   isWhole: boolean
   /** The files of a response of the same connection, which passes them on; null for none. */
   files: PassedFiles | null
@@ -70,7 +70,7 @@ async function continuedContext(
   const added = items.filter((item) => !heldIds.has(storedIdOf(item) ?? ''))
   const own = {
     settings: { ...settings, previous_response_id: null },
-    // Those that are stored are used, and not written again.
+    // Stored items are referred to, and not written again.
     items: [...held.map((item) => ({ ...item, repeats: item.id })), ...added],
   }
   const context = await loadUnlockedContext(deps, owner, own, start)

@@ -58,7 +58,7 @@ interface Unit {
   stays: boolean
 }
 
-/** In the order of their first items. */
+/** Groups items that are dropped together, in the order of their first items. */
 export function unitsOf(items: readonly ContextItem[]): Unit[] {
   const pairs = callPairs(items)
   const staying = stayingItems(items, pairs)

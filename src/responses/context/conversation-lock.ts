@@ -33,7 +33,7 @@ export async function settleWriter(
   start: OwnStart | null,
 ): Promise<boolean> {
   const isOwn = writer === start?.responseId
-  // Not the time of the release: a start that follows the answer, or the end of this one, keeps its row.
+  // The time of the release would be wrong: a start that follows the answer, or the end of this one, keeps its row.
   const begunUntil = isOwn ? start.createdAt : deps.clock()
   const state = isOwn ? 'absent' : await deps.responseStream(writer).settle(owner)
   if (state === 'absent') {

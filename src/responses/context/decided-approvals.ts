@@ -10,7 +10,7 @@ import {
 } from '../items/types/mcp-approvals.ts'
 import type { ContextItem } from '../model/types.ts'
 
-/** What a request for approval has become, and where that is in the context. */
+/** The result of a request for approval, and its place in the context. */
 type Outcome = { index: number } & ({ kind: 'called' } | { kind: 'denied'; decision: ReadDecision })
 
 /**
@@ -50,7 +50,7 @@ function formOfCall(call: ContextItem): ModelForm {
   return typeof form === 'function' ? (_request, open) => form(call, open) : form
 }
 
-/** By the ids of the requests. The first call counts, and a denial where there is none. */
+/** Outcomes by the ids of the requests. The first call counts, and a denial when there is none. */
 function outcomesOf(
   items: readonly ContextItem[],
   called: ReadonlyArray<string | null>,

@@ -4,15 +4,15 @@ import { ITEM_TYPES } from '../items/types/item-types.ts'
 import type { ContextItem } from '../model/types.ts'
 import { callPairs, isCall, isOutput, wasCutOff } from './call-pairs.ts'
 
-/** What a compaction keeps verbatim of the items before it. */
+/** The items before a compaction that it keeps verbatim. */
 export type KeptItems = Pick<CompactionSecret, 'calls' | 'userBytes'>
 
 const isInstruction = ({ role }: ContextItem): boolean => role === 'system' || role === 'developer'
 
 /**
- * The context from its latest compaction on: its summary in the place of the items that it stands for, and after it the
- * messages and calls that it keeps. Instructions keep their places before it. An item that cannot be opened stands for
- * nothing: the items before it are used as they are.
+ * The context from its latest compaction on: its summary in place of the summarized items, then the messages and calls that it
+ * keeps. Instructions keep their places before it. An item that cannot be opened is ignored: the items before it are used
+ * unchanged.
  */
 export function fromLatestCompaction(items: readonly ContextItem[], open: SealOpener): ContextItem[] {
   const index = items.findLastIndex((item) => secretOf(item, open)?.summary)

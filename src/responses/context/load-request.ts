@@ -25,24 +25,24 @@ export interface ResponseRequest {
   items: InputItem[]
   /** False: the model is not called (`generate` of a message). */
   generates?: boolean
-  /** Of a request for a run of an agent: the text of its input. It has no items then. */
+  /** Text of the input of a request for a run of an agent, which has no items. */
   agentText?: string
 }
 
-/** What a body has to be. */
+/** Rules for a body. */
 interface BodyForm {
   /** Whether a request that continues a conversation needs a member `input`; true by default. */
   needsInput?: boolean
-  /** Whether it is a message of a WebSocket. */
+  /** Whether the body is a message of a WebSocket. */
   isMessage?: boolean
-  /** Whether its model may be an agent; otherwise that is a model that does not exist. */
+  /** Whether the model may be an agent; if not, an agent's id is an unknown model. */
   takesAgents?: boolean
 }
 
 /** Settings are parsed into a tree, which takes many times the bytes of its text. */
 const LARGEST_SETTINGS = 8 * 1024 * 1024
 const MOST_MEMBERS = 1000
-/** More items than any model's context holds. */
+/** Maximum number of items: more than any model's context holds. */
 const MOST_ITEMS = 20_000
 
 interface Member extends JsonPlace {
@@ -202,7 +202,7 @@ function* settingsTree(body: Uint8Array, members: readonly Member[]): Slices<unk
   return JSON.parse(decoder.decode(settings))
 }
 
-/** Such as `tools[0].type`. */
+/** Formats a path of a member, such as `tools[0].type`. */
 function memberPath(path: readonly PropertyKey[]): string {
   const text = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')
   return text.slice(text.startsWith('.') ? 1 : 0, 200)

@@ -15,7 +15,7 @@ import { pairedItems } from './call-pairs.ts'
 import { decidedApprovals } from './decided-approvals.ts'
 
 interface ModelRequestOptions {
-  /** For the owner of the response. */
+  /** Opens the sealed content of the response's owner. */
   open: SealOpener
   /** Number of the items, from the first on, that were stored before this response. None by default. */
   stored?: number
@@ -120,7 +120,7 @@ export function modelItems(
   { open, stored = 0 }: Pick<ModelRequestOptions, 'open' | 'stored'>,
 ): Piece[] {
   const pieces: Piece[] = []
-  /** Of calls of the turn. */
+  /** Results of calls of the turn. */
   let results: Piece[] = []
   let turn: string | null = null
   const paired = pairedItems(items, stored)

@@ -17,7 +17,7 @@ export interface EmitterOptions
   extends Pick<ItemContext, 'writer' | 'nameOf' | 'purposeOf' | 'approvalIdOf'> {
   /** The response as in its first event. */
   response: ResponseObject
-  /** Its output so far, when it continues after a restart. */
+  /** The output so far, when the response continues after a restart. */
   items?: readonly OpenItem[]
   /** Secrets of the reasoning items in that output. */
   secrets?: ReadonlyMap<string, ReasoningSecret>
@@ -33,13 +33,13 @@ export interface EmitterOptions
 interface AddedCall {
   callId: string
   itemType: string
-  /** Of its item, such as `name`. */
+  /** Members of the call's item, such as `name`. */
   members: Members
   /** JSON. */
   arguments: string
 }
 
-/** How a turn of the model ended. */
+/** The end of a turn of the model. */
 export interface TurnEnd {
   /** Null when the upstream gave no reason. */
   stop: StopReason | null
@@ -50,10 +50,10 @@ export interface TurnEnd {
   turn: string
 }
 
-/** How a response ended, with the figures of its last event. */
+/** The end of a response, with the figures of its last event. */
 export type FinalEnd = ResponseEnd & {
   usage: Usage | null
-  /** Since the epoch. */
+  /** Seconds since the epoch. */
   completedSeconds: number
 }
 
@@ -199,7 +199,7 @@ export class ResponseEmitter {
     this.#context.writer.writeEnd(this.response)
   }
 
-  /** A copy of the response as it stands. */
+  /** A copy of the response in its current state. */
   get response(): ResponseObject {
     const output = structuredClone(this.#context.output)
     return { ...this.#response, output, output_text: outputTextOf(output) }

@@ -6,7 +6,7 @@ import type { OpenItem } from './open-item.ts'
 /** A message of the model while it is generated. */
 export class OpenMessage {
   readonly #open: OpenItem
-  /** Of the open part. */
+  /** Places in the text of the open part. */
   #points = new CodePoints()
 
   constructor(open: OpenItem) {

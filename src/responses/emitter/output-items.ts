@@ -30,7 +30,7 @@ export function contextItemOf(
   }
 }
 
-/** What an emitter has of its items that is not in the output. */
+/** Members of an emitter's items that are not in the output. */
 type Unsent = Pick<ResponseEmitter, 'reasoningSecrets' | 'excludedMembers'>
 
 /** Output items as they continue in a conversation, with their reasoning sealed for the owner. */

@@ -6,10 +6,10 @@ type StoredEvent = Record<string, unknown> & { type: string }
 
 /** A response as its stored events describe it. */
 interface ReplayedResponse {
-  /** As in its first event. */
+  /** The response of the first event. */
   response: ResponseObject
   inProgress: boolean
-  /** In the order of the output. */
+  /** Items in the order of the output. */
   items: OpenItem[]
   /** Bytes of the deltas of the model call that was open. */
   callBytes: number

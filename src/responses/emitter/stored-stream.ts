@@ -58,7 +58,7 @@ class EventCollector extends EventWriter {
   }
 }
 
-/** In the order of their numbers: an item may end after the next one has begun. */
+/** Events in the order of their numbers: an item may end after the next one has begun. */
 function storedEvents(response: ResponseObject, { items, last }: StoredNumbers): StoredEvent[] {
   const collector = new EventCollector()
   collector.writeBeginning({ ...response, ...BEGINNING })

@@ -20,19 +20,19 @@ const LONGEST_NAME = 256
 /** Whether an upstream's id can be stored and sent back. If not, any other id serves: it only ties an output to its call. */
 const isCallId = (id: string): boolean => id !== '' && id.length <= LONGEST_CALL_ID && isIdText(id)
 
-/** What all items of a response are created with. */
+/** Facts that all items of a response need at their creation. */
 export interface ItemContext {
   writer: EventWriter
   /** The tool that a model calls by this name. */
   nameOf: (upstreamName: string) => CalledTool
-  /** Where a call is executed. A refused one has no item. */
+  /** Decides where a call is executed. A refused call has no item. */
   purposeOf: (upstreamName: string) => CallPurpose
   seal: (secret: ReasoningSecret) => string | null
   /** The id of a request for the approval of a call. @param members of its tool. @param json its arguments. */
   approvalIdOf: (members: Members, json: string) => string
   /** Items are appended when they begin: `output_index` is their index. */
   output: OutputItem[]
-  /** Of every call so far: an upstream may repeat ids in each turn, and clients refuse that. */
+  /** Ids of all calls so far: an upstream may repeat ids in each turn, and clients refuse that. */
   callIds: Set<string>
 }
 
@@ -57,7 +57,7 @@ export class TurnItems {
     this.#origin = origin
   }
 
-  /** In the order in which they began. */
+  /** Calls in the order in which they began. */
   get calls(): CallItem[] {
     return [...this.#calls.values()]
   }
@@ -156,7 +156,7 @@ export class TurnItems {
     this.#finished.clear()
     for (const number of finished) {
       const call = this.#calls.get(number)
-      // What followed the complete arguments may have begun another value.
+      // Text after the complete arguments may begin another value.
       if (call?.complete) this.#closeCall(call, 'completed')
     }
   }

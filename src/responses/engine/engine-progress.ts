@@ -6,7 +6,7 @@ import type { Progress, UnsettledCall } from '../model/response-head.ts'
 import type { ResponseDeps } from '../response-deps.ts'
 import type { ResponseState } from '../store/response-state.ts'
 
-/** How long the response waits for the outcome of a call that has ended. */
+/** Time that the response waits for the outcome of a call that has ended. */
 const SETTLING_LIMIT_MS = 1_000
 
 /** The progress of an engine, with the charges of its calls. */
@@ -61,7 +61,7 @@ export class EngineProgress {
     await settle(this.#deps, call, outcome)
   }
 
-  /** Stores that a summary had so many output tokens. They do not count as those of a turn. */
+  /** Stores the output tokens of a summary, which do not count as tokens of a turn. */
   storeSummaryOutput(tokens: number): void {
     const otherOutput = (this.#current.otherOutput ?? 0) + tokens
     this.#state.change({ progress: this.advance({ otherOutput }) })

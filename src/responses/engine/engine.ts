@@ -67,7 +67,7 @@ export class ResponseEngine {
   #plan: CompactionPlan | null
   /** The first turn, if `dispatch` has sent it. */
   #dispatched: Promise<SentCall> | null = null
-  /** As the ledger confirmed it for the last turn. */
+  /** The principal that the ledger confirmed for the last turn. */
   #principal: Principal | null
 
   constructor(deps: ResponseDeps, run: EngineRun) {
@@ -81,7 +81,7 @@ export class ResponseEngine {
     this.#turns = run.state.turns
   }
 
-  /** What the ended turns were charged for. */
+  /** The usage that ended turns were charged for. */
   get usage(): Usage | null {
     return this.#progress.current.usage
   }
@@ -323,6 +323,6 @@ export class ResponseEngine {
   }
 }
 
-/** Of a call that was admitted, and for which nothing was sent. */
+/** The outcome of a call that was admitted, and for which no request was sent. */
 const emptyOutcome = ({ clock }: ResponseDeps, { opening }: GovernedCall) =>
   outcomeOf(opening, clock(), { status: 200 })

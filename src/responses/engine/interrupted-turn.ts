@@ -7,7 +7,7 @@ import type { EventLog } from '../log/event-log.ts'
 import type { ResponseState } from '../store/response-state.ts'
 import { interruptedCall } from './recovery.ts'
 
-/** A turn that takes its object down with it would otherwise be asked, and charged, without an end. */
+/** Maximum number of repetitions. Without it, a turn that crashes its object would be repeated, and charged, without an end. */
 const MOST_REPETITIONS = 2
 
 /**

@@ -27,13 +27,13 @@ export interface ReadyTurn {
   plan: CompactionPlan | null
 }
 
-/** What the turns before have left. */
+/** The state after the earlier turns. */
 interface PastTurns {
   /** The items that each of them added to the context. */
   turns: ReadonlyArray<readonly ContextItem[]>
-  /** Of the turns (`turnUsage`). */
+  /** Usage of the turns (`turnUsage`). */
   usage: Usage | null
-  /** As the ledger confirmed it for the last turn; null after a restart. */
+  /** The principal that the ledger confirmed for the last turn; null after a restart. */
   principal: Principal | null
 }
 

@@ -37,7 +37,7 @@ export async function runTools(
 ): Promise<Principal> {
   const { state, emitter, tools, request } = run
   const calls = state.toolCalls
-  // Under a credit limit each call may cost what the ones before have left.
+  // Under a credit limit each call may cost at most the rest that earlier calls have left.
   const isParallel = request.settings.parallel_tool_calls !== false && request.creditLimit === undefined
   const mayJoin = (name: string) => isParallel && tools.hosted.get(name)?.repeatable === true
   for (const { callId, result } of calls) if (result) emitter.addResult(callId, result)
@@ -97,7 +97,7 @@ async function execute(
   const made = await runToolCall(deps, tool, { call, identity, caller, approval, creditsLeft: left }, signal)
   storeClosing(deps, state, made)
   offer(run, made.found ?? [])
-  // Of an aborted call only the record is kept: its response ends, and the item as incomplete.
+  // An aborted call leaves only its record: its response ends, and its item is incomplete.
   signal.throwIfAborted()
   const result = withinTurn(calls, made)
   calls[index] = { ...call, state: 'done', result }

@@ -22,7 +22,7 @@ interface TurnLimits {
   compatibility: Compatibility
 }
 
-/** What follows a turn. */
+/** The decision after a turn. */
 type TurnDecision =
   | { kind: 'end'; end: ResponseEnd }
   /** Server-side calls run first. Then the response ends, or another turn follows if `end` is null. */
@@ -45,7 +45,7 @@ export function decideTurn(turn: TurnEnd, progress: Progress, limits: TurnLimits
   return end ? ending(end) : { kind: 'next_turn' }
 }
 
-/** How a response ends after the calls of a turn; null when another turn follows. */
+/** The end of a response after the calls of a turn; null when another turn follows. */
 function endOfCalls(
   forClient: boolean,
   { calls, stop }: TurnEnd,

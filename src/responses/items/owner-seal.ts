@@ -3,12 +3,12 @@ import { isBase64 } from '../../gateway/protocols/text-fields.ts'
 import { type KeyRing, seal, unseal } from '../../lib/crypto.ts'
 import type { Owner } from '../model/types.ts'
 
-/** In UTF-16 units of JSON: many times what a model generates in one answer. */
+/** Maximum length in UTF-16 units of JSON: many times the length of one answer of a model. */
 const LONGEST_SECRET = 8 * 1024 * 1024
 /** Base64 of UTF-8 takes up to four bytes for each UTF-16 unit. */
 const LONGEST_SEALED = 4 * LONGEST_SECRET + 1024
 
-/** What one kind of sealed content is recognized by. */
+/** Marks that identify one kind of sealed content. */
 interface SealKind<Secret> {
   /** Distinguishes content that this service has sealed from that of others. */
   prefix: `hg${string}1_`

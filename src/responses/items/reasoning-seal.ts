@@ -7,9 +7,9 @@ const reasoningSecret = z.array(
   z.strictObject({
     /** Empty where the family does not disclose it. */
     text: z.string(),
-    /** By which the family verifies the block. */
+    /** The signature by which the family verifies the block. */
     signature: z.string().exactOptional(),
-    /** In place of text and signature. */
+    /** Redacted content, in place of text and signature. */
     redacted: z.string().exactOptional(),
     /** The family of the signature. */
     origin: z.string().exactOptional(),

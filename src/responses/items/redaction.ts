@@ -120,8 +120,8 @@ export function* redactResponse(policy: CallPolicy | null, response: ResponseObj
 }
 
 /**
- * What a caller set, as its owner may read it, in slices. Every string in it is inspected, since the caller has named the
- * members of metadata and of schemas.
+ * Redacts the settings of a caller for their owner, in slices. Every string is inspected, including names, since the caller has
+ * named the members of metadata and of schemas.
  */
 export function* redactSettings<Settings extends object>(
   policy: CallPolicy | null,
@@ -143,7 +143,7 @@ interface Unreadable {
   member: string
   start: number
   end: number
-  /** Whether it is that member itself, and not an object in it. */
+  /** Whether the value is that member itself, and not an object in it. */
   isMember: boolean
 }
 
@@ -251,7 +251,7 @@ class RedactionScan {
     this.#waiting.addValue(place, kind, directionOf(this.#facts, String(path[0])))
   }
 
-  /** Only the gateway itself opens what it has sealed. */
+  /** Whether a string is sealed content: only the gateway can open it. */
   #isSealed(path: JsonPath, start: number, end: number): boolean {
     return path.length === 1 && path[0] === 'encrypted_content' && isSealed(this.#bytes.subarray(start, end))
   }

@@ -76,7 +76,7 @@ export class EventLog {
     return this.#tails.size
   }
 
-  /** Since construction. */
+  /** Number of rows written since construction. */
   get rowsWritten(): number {
     return this.#segments.rowsWritten
   }

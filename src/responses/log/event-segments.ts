@@ -14,7 +14,7 @@ const MOST_ROWS = 64
 /** An event larger than a row takes several rows, at most so many: their positions precede those of the next event. */
 const ROWS_PER_EVENT = 1024
 
-/** One event as it is sent. */
+/** One event in the form that is sent. */
 export interface Frame {
   sequence: number
   bytes: Uint8Array
@@ -40,7 +40,7 @@ const NEXT_ROWS = `
  * created with the first event: an object that is only queried must store nothing.
  */
 export class EventSegments {
-  /** Since construction. */
+  /** Number of rows written since construction. */
   rowsWritten = 0
   readonly #storage: DurableObjectStorage
   readonly #held = new HeldSegments()

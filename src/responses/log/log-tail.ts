@@ -78,7 +78,7 @@ export class LogTail implements SegmentHolder {
   abort(reason: unknown): void {
     if (this.#ended) return
     this.#end()
-    // Without it, a write to a client that has left or never reads would wait forever.
+    // Without the abort, a write to a client that has left or never reads would wait forever.
     this.#writer.abort(reason).catch(() => {})
   }
 

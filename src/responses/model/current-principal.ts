@@ -23,7 +23,7 @@ export async function currentPrincipal(
     if (isExpired(known, deps.clock())) throw noLongerAllowed('expired')
     return known
   }
-  // Only its identity is used; everything else is read.
+  // Only the identity of the principal is used here; its rights are read.
   const identification = await renewPrincipal(deps, { organizationId, userId, credential } as Principal)
   if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)
   return identification.principal

@@ -8,7 +8,7 @@ export function notStarted(error: unknown, trace: StartTrace, requestId: string)
   if (error instanceof TurnFailure) return { ...trace, error: null, refusal: refusalOf(error) }
   const known = error instanceof ApiError ? error : new ApiError('internal', 'Something went wrong.')
   if (known.kind === 'internal') {
-    // Its cause does not leave the object.
+    // The cause is logged here, because it does not leave the object.
     logFailure(
       'response_not_started',
       { request_id: requestId, surface: 'responses', route: 'ResponseStream.start' },

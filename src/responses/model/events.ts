@@ -1,11 +1,11 @@
-/** One event of a response's stream, as it is stored and sent. */
+/** One event of a response's stream, in its stored and sent form. */
 export interface EmittedEvent {
-  /** One more than that of the event before; the first is 1. */
+  /** Sequence number: one more than that of the event before; the first is 1. */
   sequence: number
   type: string
   /** JSON on one line, type and sequence_number included. */
   payload: string
-  /** Whether it is stored and sent without delay: every event but deltas, and the first delta of a part. */
+  /** Whether the event is stored and sent without delay: every event but deltas, and the first delta of a part. */
   boundary: boolean
 }
 
@@ -25,9 +25,9 @@ export function eventFrame({ type, sequence, payload }: Omit<EmittedEvent, 'boun
  * has the same numbers, so that a client that resumes gets only what follows.
  */
 export interface StoredNumbers {
-  /** By the index of the item in the output, in order. */
+  /** Numbers for each item, by its index in the output, in order. */
   items: number[][]
-  /** Of the last event. */
+  /** Number of the last event. */
   last: number
 }
 

@@ -5,20 +5,20 @@ export interface McpEntry {
   label: string
   /** Names of tools, as the integration or as this service has them; null for all. */
   allowed: readonly string[] | null
-  /** Only tools that their definition calls read-only. */
+  /** Whether the tools are restricted to those whose definition calls them read-only. */
   isReadOnly: boolean
   approval: ApprovalChoice
   /** The connection to use; null to resolve one. */
   connectionId: string | null
-  /** Whether its tools are searched, and not listed to the model. */
+  /** Whether the tools are searched, and not listed to the model. */
   isDeferred: boolean
-  /** Where it stands in the request, for errors. */
+  /** Place of the entry in the request, for errors. */
   place: string
 }
 
-/** Which calls the request wants to approve. */
+/** The calls that the request wants to approve. */
 export interface ApprovalChoice {
-  /** For tools that neither list names. */
+  /** The choice for tools that neither list names. */
   others: 'always' | 'never'
   always: ToolFilter
   never: ToolFilter
@@ -27,7 +27,7 @@ export interface ApprovalChoice {
 /** A set of tools. */
 export interface ToolFilter {
   names: readonly string[]
-  /** Whether tools that only read are in it. */
+  /** Whether tools that only read are in the list. */
   readOnly: boolean
 }
 
@@ -57,7 +57,7 @@ export interface ApprovedCall {
   arguments: string
 }
 
-/** What is stored of the tools of integrations with a request. */
+/** The stored form of a request's tools of integrations. */
 export interface StoredTools {
   offered: OfferedTool[]
   search: SearchScope | null

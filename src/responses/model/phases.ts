@@ -1,8 +1,8 @@
 /** The phase of a response in its object. */
 export type Phase =
-  /** Its request is loaded, and its first turn admitted. Not visible to its owner. */
+  /** The request is being loaded, and the first turn admitted. Not visible to the owner. */
   | 'admitting'
-  /** Its first model call is open, and nothing was generated: a failure is an HTTP error. Not visible to its owner. */
+  /** The first model call is open, and nothing was generated: a failure is an HTTP error. Not visible to the owner. */
   | 'dispatching'
   /** The context is summarized by model calls, one after the other, before the next turn. */
   | 'compacting'
@@ -15,12 +15,12 @@ export type Phase =
   /** The final response is stored. Its last event is not emitted yet. */
   | 'ending'
   | 'ended'
-  /** It is rolled back or deleted, with its rows, content and events. Not visible to its owner. */
+  /** The response is rolled back or deleted, with its rows, content and events. Not visible to the owner. */
   | 'removing'
 
 interface PhaseRules {
   to: readonly Phase[]
-  /** Whether its owner can read it. */
+  /** Whether the owner can read the response. */
   visible: boolean
   /**
    * What a restarted object does: `resume` continues from the stored state, `ask_again` continues before the interrupted call
@@ -51,5 +51,5 @@ export function checkTransition(from: Phase, to: Phase): void {
   throw new Error(`a response that is ${from} cannot become ${to}`)
 }
 
-/** Whether events of it are still to be emitted. */
+/** Whether events of the response are still to be emitted. */
 export const isUnfinished = (phase: Phase): boolean => PHASES[phase].visible && phase !== 'ended'

@@ -1,7 +1,7 @@
 /** An event of a stream: its type, and its payload as JSON on one line. */
 export interface StreamEvent {
   type: string
-  /** Of a rendered event: another one than before. */
+  /** Id of a rendered event, when it differs from the original one. */
   id?: string
   payload: string
 }

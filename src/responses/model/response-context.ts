@@ -1,7 +1,7 @@
 import type { StoredItem } from './stored-items.ts'
 import type { ContextItem } from './types.ts'
 
-/** What a response continues, and what its request adds. */
+/** The context that a response continues, and the items that its request adds. */
 export interface ResponseContext {
   /** The conversation that the response is added to; null when it is not stored. */
   conversationId: string | null

@@ -5,7 +5,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import { counted } from '../../lib/counted.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 
-/** How a response ends. */
+/** The end of a response. */
 export type ResponseEnd =
   | { status: 'completed' }
   | { status: 'incomplete'; reason: string }

@@ -13,7 +13,7 @@ import type { Owner, StartRequest } from './types.ts'
 /** Why a running response is interrupted. */
 export type Interruption = 'cancelled' | 'max_time'
 
-/** What the object of a response stores besides its events and items. Written with every change of phase. */
+/** The state that the object of a response stores besides its events and items. It is written with every change of phase. */
 export interface ResponseHead {
   phase: Phase
   responseId: string
@@ -29,20 +29,20 @@ export interface ResponseHead {
   /** Milliseconds since the epoch. */
   createdAt: number
   endedAt: number | null
-  /** Until when its context is held for its connection, beyond the window; null or absent if it is not held. */
+  /** Time until which the context is held for its connection, beyond the window; null or absent if it is not held. */
   heldUntil?: number | null
   /** The workspace of the response that it continues on a connection, which has passed its files; absent if it has its own. */
   passedWorkspaceId?: string
-  /** Whether its files are deleted, or passed to a later response. */
+  /** Whether the response's files are deleted, or passed to a later response. */
   filesGone?: boolean
-  /** Whether Postgres may have a row of it. */
+  /** Whether Postgres may have a row of the response. */
   begun: boolean
   /** Whether the final write to Postgres is pending. */
   pendingWrite: boolean
-  /** Whether Postgres refuses its items: it is written as failed and without them then. */
+  /** Whether Postgres refuses the response's items: it is then written as failed and without them. */
   refused?: boolean
   progress: Progress
-  /** Its running turn, if that is asked again after a restart; absent for a response that fails then. */
+  /** The running turn, if it is repeated after a restart; absent for a response that fails then. */
   turn?: RepeatedTurn
   /** Number of restarts after which it was resumed; of a response that repeats turns, those since its last turn. */
   restarts: number
@@ -56,9 +56,9 @@ export interface ResponseHead {
 interface RepeatedTurn {
   /** Number of the last event before it. */
   after: number
-  /** Whether a reader may have got an event of it. */
+  /** Whether a reader may have got an event of the turn. */
   shown: boolean
-  /** How often it was interrupted. */
+  /** Number of times that the turn was interrupted. */
   interruptions: number
 }
 
@@ -76,7 +76,7 @@ export interface Progress {
   refusedTurns: number
   /** Number of server-side tool calls; absent before the first one. */
   toolCalls?: number
-  /** What the ended calls were charged for. */
+  /** The usage that ended calls were charged for. */
   usage: Usage | null
   /** Output tokens of `usage` that are not those of ended turns: of summaries and interrupted turns; absent if none. */
   otherOutput?: number
@@ -84,13 +84,13 @@ export interface Progress {
   openCall: { open: OpenTurn; after: number } | null
   /** Call id of the next turn. */
   nextCallId: string | null
-  /** How the response ends after the server-side calls of its last turn; null when another turn follows. */
+  /** The end of the response after the server-side calls of its last turn; null when another turn follows. */
   endAfterTools: ResponseEnd | null
 }
 
 /**
- * The inputs of further turns. Stored with the end of the first turn if another one follows, and with the first turn if that may
- * be asked again.
+ * The inputs of further turns. They are stored with the end of the first turn if another one follows, and with the first turn if
+ * it may be repeated.
  */
 export interface StoredRequest {
   settings: ResponseSettings

@@ -50,7 +50,7 @@ const toolMembers = (settings: ResponseSettings, tools: ShownTools) => ({
   tools: [...tools],
   tool_choice: settings.tool_choice ?? 'auto',
   parallel_tool_calls: settings.parallel_tool_calls ?? true,
-  // Of calls of tools that this service runs, not of functions of the caller.
+  // The limit counts calls of tools that this service runs, not of functions of the caller.
   max_tool_calls: settings.max_tool_calls ?? null,
 })
 

@@ -5,7 +5,7 @@ export interface StoredItem {
   id: string
   type: string
   role: string | null
-  /** Of calls and of their outputs. */
+  /** Call id of calls and of their outputs. */
   callId: string | null
   /** The item as JSON, its id included; null when the content store has it under `contentKey`. */
   body: string | null

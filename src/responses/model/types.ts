@@ -18,7 +18,7 @@ export interface ContextItem {
   id: string
   type: string
   role: string | null
-  /** Of calls and of their outputs. */
+  /** Call id of calls and of their outputs. */
   callId: string | null
   /** The item as JSON, its id included. */
   bytes: Uint8Array
@@ -48,11 +48,11 @@ export interface StartRequest {
   connection?: ConnectionStart | undefined
 }
 
-/** What a response needs of the WebSocket connection that it is created on. */
+/** Facts about the WebSocket connection on which a response is created. */
 export interface ConnectionStart {
   /** The response of this connection that may be continued although it is not stored; null for none. */
   continues: string | null
-  /** Until when a response that is not stored can be continued, in milliseconds since the epoch. */
+  /** Time until which a response that is not stored can be continued, in milliseconds since the epoch. */
   until: number
 }
 
@@ -70,7 +70,7 @@ export interface ProviderRefusal {
   retryAfterSeconds: number | null
 }
 
-/** What the ledger has of a request. */
+/** The ledger's data about a request. */
 export interface LedgerTrace {
   /** The call of the request, or the record of its refusal. */
   recorded: boolean
@@ -78,7 +78,7 @@ export interface LedgerTrace {
   rateLimit?: RateLimit | undefined
 }
 
-/** What is known of a request, also of one that was refused. */
+/** Facts about a request, also about a refused one. */
 export interface StartTrace extends LedgerTrace {
   /** The response that it continues; absent for a body that could not be read. */
   previousResponseId?: string | null | undefined
@@ -100,7 +100,7 @@ export type StartResult =
       headers: Record<string, string>
       events: ReadableStream<Uint8Array> | null
       background: boolean
-      /** Whether it is not stored, and its object holds its context for the next response of its connection. */
+      /** Whether the response is not stored, and its object holds its context for the next response of its connection. */
       held: boolean
     })
 
@@ -128,9 +128,9 @@ export interface ResponseStateReport {
   cost: number
 }
 
-/** What a response holds for the next one of its connection. */
+/** The data that a response holds for the next one of its connection. */
 export interface HeldContext {
-  /** What the model was sent, and the output, as `context/context-stream` encodes it. */
+  /** The input of the model and the output, as `context/context-stream` encodes them. */
   items: ReadableStream<Uint8Array>
   /** The workspace of its files; null for a response in a conversation, which has them. */
   workspaceId: string | null

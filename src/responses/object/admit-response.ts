@@ -49,7 +49,7 @@ import type { ResponseAlarm } from './response-alarm.ts'
 /** A response without an event so far. The model gets its request when the engine dispatches it or runs. */
 export interface AdmittedResponse extends RunningResponse {
   settings: ResponseSettings
-  /** In which its engine runs first. */
+  /** The phase in which its engine runs first. */
   phase: Extract<Phase, 'generating' | 'compacting' | 'running_tools'>
 }
 
@@ -112,7 +112,7 @@ export async function admitResponse(
     if (turn.kind === 'refused') return refused(turn.error, trace)
     try {
       const compatibility = start.compatibility ?? compatibilityOf(turn.planned.rights.principal)
-      // What is not answered in time continues after the refusal.
+      // Storing that takes longer than the limit continues after the refusal.
       const stored = final.counted(storeBeginning(deps, { state, alarm }, loaded, turn, compatibility))
       await fromPostgres(deps.database, stored)
       const headers = droppedHeaders(droppedOf(loaded, turn))
@@ -239,7 +239,7 @@ async function loadFirstTurn(
 const callsFirst = () =>
   invalidRequest('The request approves a call, and cannot be for a compaction or without the model.')
 
-/** By the rights of this moment: those of the request may be some seconds old, and its admission comes later. */
+/** Tools by the current rights: those of the request may be some seconds old, and its admission comes later. */
 async function integrationTools(
   deps: ResponseDeps,
   { principal }: StartRequest,

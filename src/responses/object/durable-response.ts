@@ -31,7 +31,7 @@ import { ResponseAlarm } from './response-alarm.ts'
 import { ResponseFiles } from './response-files.ts'
 import { ResponseRemoval } from './response-removal.ts'
 
-/** How long the deletion of a response waits for its end, and then for its readers to get it. */
+/** Time that the deletion of a response waits for its end, and then for its readers to get it. */
 const REMOVAL_LIMIT_MS = 1_000
 /** Readers of one response at a time: each may hold a segment in the memory of the object. */
 const MAXIMUM_TAILS = 200
@@ -53,7 +53,7 @@ export class DurableResponse implements ResponseStreamObject {
   #running: RunningResponse | null = null
   #admitting = false
   #removing = false
-  /** Whether the response that is rolled back may have asked a model, before this object restarted. */
+  /** Whether the response that is rolled back may have called a model, before this object restarted. */
   #mayHaveAsked = false
 
   constructor(storage: DurableObjectStorage, deps: ResponseDeps) {
@@ -122,7 +122,7 @@ export class DurableResponse implements ResponseStreamObject {
   async #admit(request: StartRequest, body: RequestContent) {
     this.#admitting = true
     this.#mayHaveAsked = false
-    // That of a start which was rolled back is resolved.
+    // The promise of a start that was rolled back is already resolved.
     this.#ended = Promise.withResolvers()
     try {
       this.#state.begin(newHead(request, this.#deps.clock()))
@@ -179,7 +179,7 @@ export class DurableResponse implements ResponseStreamObject {
     this.#state.storeFinal(final)
     this.#state.enter('ending', { pendingWrite: store })
     if (store && !this.#removing) await this.#final.write()
-    // It may have been removed meanwhile.
+    // The response may have been removed meanwhile.
     if (this.#state.head?.phase !== 'ending') return
     terminate()
     this.#end()
@@ -340,7 +340,8 @@ export class DurableResponse implements ResponseStreamObject {
     if (!current || current.pendingWrite || this.#alarm.isWindowOpen(current)) {
       return this.#alarm.setNext()
     }
-    // Its files could not be removed at its end. Nothing of it is in Postgres, and it is not visible while that is repeated.
+    // The files could not be removed at the end. Postgres has nothing of the response, and it is not visible while the removal is
+    // repeated.
     if (this.#files.areOwned) return this.#removal.rollBack()
     if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#removal.forget()
   }

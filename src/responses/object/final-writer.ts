@@ -11,7 +11,7 @@ import { type FinishedResponse, finishResponse, isRefusedData } from '../store/f
 import type { ResponseState } from '../store/response-state.ts'
 import type { StoredBody } from './stored-response.ts'
 
-/** How long the last event waits for Postgres. */
+/** Time that the last event waits for Postgres. */
 const FINISH_LIMIT_MS = 2_000
 const FIRST_RETRY_MS = 2_000
 const LONGEST_RETRY_MS = 60_000

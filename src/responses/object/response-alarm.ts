@@ -20,12 +20,12 @@ export class ResponseAlarm {
     this.#final = final
   }
 
-  /** For a response that runs, or whose rollback has to be repeated. */
+  /** Sets the alarm of a response that runs, or whose rollback has to be repeated. */
   setCheck(): Promise<void> {
     return this.#set(CHECK_INTERVAL_MS)
   }
 
-  /** For a response that has ended: the next try of what is pending, or else the end of its window. */
+  /** Sets the alarm of a response that has ended: the next try of a pending write, or else the end of its window. */
   async setNext(): Promise<void> {
     const { head } = this.#state
     if (!head) return

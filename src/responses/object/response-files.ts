@@ -31,7 +31,7 @@ export class ResponseFiles {
   async remove(): Promise<boolean> {
     const { head } = this.#state
     if (!head) return true
-    // By then the workspace has deleted itself.
+    // The workspace has deleted itself by then.
     if (this.#deps.clock() > (head.endedAt ?? head.createdAt) + WORKSPACE_LIFETIME_MS) return true
     if (this.areOwned) return removeWorkspace(this.#deps, head.owner, workspaceIdOf(head))
     if (head.conversationId === null || !head.progress.toolCalls) return true

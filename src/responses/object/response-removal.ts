@@ -6,12 +6,12 @@ import type { FinalWriter } from './final-writer.ts'
 import type { ResponseAlarm } from './response-alarm.ts'
 import type { ResponseFiles } from './response-files.ts'
 
-/** How long a refusal waits for its rollback. */
+/** Time that a refusal waits for its rollback. */
 const REFUSAL_LIMIT_MS = 500
-/** How long a start waits for the rollback of an earlier one. */
+/** Time that a start waits for the rollback of an earlier one. */
 const START_LIMIT_MS = 3_000
 
-/** What a response consists of, in its object and outside. */
+/** The parts of a response, in its object and outside. */
 interface RemovedParts {
   storage: DurableObjectStorage
   state: ResponseState
@@ -50,7 +50,7 @@ export class ResponseRemoval {
     return this.#rollBackWithin(REFUSAL_LIMIT_MS)
   }
 
-  /** Rolls back what an earlier start has left, before the next one. It may not be complete. */
+  /** Rolls back the state of an earlier start, before the next one. The rollback may be incomplete. */
   rollBackEarlier(): Promise<void> {
     return this.#rollBackWithin(START_LIMIT_MS)
   }
@@ -68,7 +68,7 @@ export class ResponseRemoval {
     state.enter('removing')
     log.endTails()
     await state.settleCalls()
-    // Its rows first: what is left of its conversation decides about the files.
+    // The rows are rolled back first: the rest of the conversation decides about the files.
     const isErased = await final.rollBack()
     const hasNoFiles = await files.remove()
     if (isErased && hasNoFiles && !state.head?.unsettled.length) await this.forget()

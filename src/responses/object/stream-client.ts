@@ -61,7 +61,7 @@ export function responseStreamClient(
       const next = requestOfEachAttempt(request)
       return withBody(body, (object, content) => object.start(next(), content), true)
     },
-    // The first attempt may have asked a model.
+    // No repetition: the first attempt may have called a model.
     compact: (request, body) => withBody(body, (object, content) => object.compact(request, content), false),
     follow: (owner, after) => unlimited((object) => object.follow(owner, after)),
     ended: (owner) => unlimited((object) => object.ended(owner)),

@@ -2,7 +2,7 @@ import type { CallerCredential } from '../../identity/principal.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import type { Owner } from '../model/types.ts'
 
-/** What a connection is opened with. The key itself is not part of it. */
+/** The opening request of a connection. The key itself is not part of it. */
 export interface ConnectionOpening {
   owner: Owner
   credential: CallerCredential
@@ -19,9 +19,9 @@ export interface RunningTurn {
   responseId: string
   /** Number of the last event that was sent. */
   after: number
-  /** Whether it continues `Connection.last`, which a failure evicts. */
+  /** Whether the response continues `Connection.last`, which a failure evicts. */
   continues: boolean
-  /** Whether its object holds its context for this connection. */
+  /** Whether the object holds its context for this connection. */
   held: boolean
   /** The form of its events. */
   compatibility: Compatibility

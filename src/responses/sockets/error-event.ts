@@ -8,7 +8,7 @@ interface ErrorEvent {
   type: 'error'
   status: number
   error: { type: string; code: string; message: string; param: string | null }
-  /** What an HTTP answer has in headers. */
+  /** The members that an HTTP answer has as headers. */
   headers: Record<string, string>
 }
 

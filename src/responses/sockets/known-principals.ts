@@ -11,7 +11,7 @@ type Deps = RenewDeps & { configuration: { IDENTITY_CACHE_MS: number } }
  */
 export class KnownPrincipals {
   readonly #deps: Deps
-  /** By key id. */
+  /** Principals by key id. */
   readonly #known = new Map<string, { principal: Principal; readAt: number }>()
 
   constructor(deps: Deps) {

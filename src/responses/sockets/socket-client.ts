@@ -31,6 +31,6 @@ export const socketClient =
     return answer.webSocket
   }
 
-/** What the client sends to the object. */
+/** Selects the headers that the client sends to the object. */
 export const connectionOpeningOf = ({ headers }: Request): ConnectionOpening =>
   JSON.parse(decodeURIComponent(headers.get(OPENING_HEADER) ?? '')) as ConnectionOpening

@@ -15,7 +15,7 @@ export interface SocketDeps extends GovernanceDeps, RenewDeps {
   }
 }
 
-/** What the platform gives the object of the connections. */
+/** Functions of the platform for the object of the connections. */
 export interface SocketHost {
   getWebSockets(): WebSocket[]
   acceptWebSocket(socket: WebSocket): void

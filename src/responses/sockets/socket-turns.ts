@@ -13,7 +13,7 @@ import { messageBody } from './message-body.ts'
 import type { SocketDeps } from './socket-deps.ts'
 import { UnreadBytes } from './unread-bytes.ts'
 
-/** How long a response that was being admitted when this object restarted is looked for. */
+/** Time for which a response that was being admitted when this object restarted is searched. */
 const BEGINNING_LIMIT_MS = 2_000
 const BEGINNING_INTERVAL_MS = 250
 
@@ -25,7 +25,7 @@ interface TurnError {
   recorded: boolean
 }
 
-/** Who sends a message, and under which ids it is recorded. */
+/** The sender of a message, and the ids under which it is recorded. */
 export interface MessageCaller {
   principal: Principal
   identity: CallIdentity
@@ -66,7 +66,7 @@ export class SocketTurns {
     const { held, compatibility: form } = 'held' in result ? result : UNKNOWN
     const running = { ...UNKNOWN, responseId, continues, held, compatibility: form }
     const { events, error } = outcomeOf(result)
-    // Its client has left: what would have been held for the connection has not been released with it.
+    // The client has left: the context for the connection was not released with it.
     if (!isOpen(socket)) this.#release(socket, held ? responseId : null)
     else changeConnection(socket, { running })
     if (events) {
@@ -182,7 +182,7 @@ export class SocketTurns {
   }
 }
 
-/** What is not known of a turn before its response has begun. */
+/** Values of a turn before its response has begun. */
 const UNKNOWN = { after: 0, continues: false, held: false, compatibility: 'headgate' } as const
 
 function inOpenResponses({ type, data }: SentEvent): Pick<SentEvent, 'type' | 'data'> {

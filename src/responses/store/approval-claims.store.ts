@@ -32,7 +32,7 @@ export async function claimApproval(
   return rows.length === 1
 }
 
-/** Those of some requests for approval that were used. */
+/** Selects the used ones among some requests for approval. */
 export async function selectClaimed(
   database: Database,
   owner: Owner,

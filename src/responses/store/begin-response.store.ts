@@ -65,7 +65,7 @@ export async function beginResponse(
   return expected !== undefined && expected !== result.next_position ? 'moved' : 'not_found'
 }
 
-/** What an earlier start of a response may have left in Postgres. */
+/** Rows that an earlier start of a response may have left in Postgres. */
 interface LeftResponse {
   id: string
   /** The conversation that it may have locked, besides the one of its row; null if none is known. */
@@ -103,7 +103,7 @@ export async function releaseConversation(
   ])
 }
 
-/** Of any owner: a repeated begin must not lock the conversation again, not even after the response has ended. */
+/** The query covers all owners: a repeated begin must not lock the conversation again, even after the response has ended. */
 const isNew = (id: string): SQL =>
   sql`NOT EXISTS (SELECT FROM ${responses} WHERE ${responses.id} = ${idParameter(id)})`
 

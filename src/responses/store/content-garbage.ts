@@ -6,7 +6,7 @@ import type { Owner } from '../model/types.ts'
 import { deleteContentErasures, selectContentErasures } from './content-garbage.store.ts'
 import { deleteResponse } from './delete-response.store.ts'
 
-/** How long a caller waits for the erasure of content. It continues afterwards. */
+/** Time that a caller waits for the erasure of content. It continues afterwards. */
 const ERASING_LIMIT_MS = 2_000
 /** Keys of one round: R2 deletes so many in one call. */
 const ROUND = 1_000

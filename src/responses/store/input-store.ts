@@ -73,7 +73,7 @@ export class InputStore {
     for (let part = 0; part < this.#parts; part++) {
       const entries = this.#entries(part)
       for (const [head, body] of entries) yield storedItem(head, body)
-      // They are views of one buffer.
+      // The bodies are views of one buffer.
       for (const [, body] of entries) if (body) freeBytes(body)
     }
   }

@@ -3,7 +3,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import { TimeLimitError, withinTime } from '../../lib/time-limit.ts'
 import { pingDatabase } from './rows.store.ts'
 
-/** After this long, a probe shows whether Postgres answers at all: large contexts may take longer. */
+/** Time after which a probe shows whether Postgres answers at all: large contexts may take longer. */
 const SLOW_MS = 2_000
 const PING_LIMIT_MS = 1_500
 

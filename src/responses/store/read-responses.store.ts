@@ -69,7 +69,9 @@ export async function selectConversationContext(
 /** The context of a previous response. */
 interface PreviousContext {
   conversationId: string | null
-  /** Whether it was the last to write in its conversation. If not, a response that continues it forks the conversation. */
+  /**
+   * Whether the response was the last to write in its conversation. If not, a response that continues it forks the conversation.
+   */
   isHead: boolean
   status: ResponseStatus
   /** Position in the conversation after its items; before them while it is in progress, and if it failed. */
@@ -177,7 +179,7 @@ export interface ItemOrigin {
   compatibility: Compatibility
 }
 
-/** By item id. */
+/** Origins by item id. */
 export async function selectItemOrigins(
   database: Database,
   owner: Owner,

@@ -16,7 +16,7 @@ import { InputStore } from './input-store.ts'
 
 import { StoredValues } from './stored-values.ts'
 
-/** What is stored of the input besides its items. */
+/** The stored part of the input besides its items. */
 interface InputIndex {
   /** Ids of items that were stored before. */
   referenced: string[]

@@ -10,7 +10,7 @@ const PART_CHARACTERS = 500_000
 export class StoredValues {
   readonly #sql: SqlStorage
   #tableExists: boolean
-  /** By name: the parts of the value that this instance has put. */
+  /** Number of parts of each value that this instance has stored, by name. */
   readonly #parts = new Map<string, number>()
   /** The most parts of a value that this instance has not put: none in a table that it has created. */
   #otherParts = Number.POSITIVE_INFINITY

@@ -23,7 +23,7 @@ export interface HostedTool extends ServerToolForm {
 /** A tool of a connected service, called over a connection of the caller. */
 export interface IntegrationTool extends ServerToolForm {
   purpose: 'integration'
-  /** It has grants of its own. */
+  /** An integration's tool has grants of its own. */
   family: null
   itemType: 'mcp_call'
   offered: OfferedTool
@@ -36,7 +36,7 @@ export interface ToolSearch extends ServerToolForm {
   scope: SearchScope
 }
 
-/** What this service executes: a model calls it as a function. */
+/** A tool that this service executes: a model calls it as a function. */
 export type ServerTool = HostedTool | IntegrationTool | ToolSearch
 
 interface ServerToolForm {
@@ -53,7 +53,7 @@ interface ServerToolForm {
 /** A call that is allowed: its arguments have passed the policies, its tool is switched on. */
 export interface HostedCall {
   owner: Owner
-  /** Of the files: the conversation's id, or that of a response where there is no conversation. */
+  /** Id of the workspace: the conversation's id, or the response's id without a conversation. */
   workspaceId: string
   responseId: string
   /** Unique in its response. */

@@ -90,7 +90,7 @@ function allowedBy(choice: ResponseSettings['tool_choice']): (tool: NamedTool) =
 function namedBy(entries: readonly unknown[]): (tool: NamedTool) => boolean {
   const namespaces = new Set<unknown>()
   const names = new Set<unknown>()
-  /** By namespace. */
+  /** Names of allowed tools by namespace. */
   const inside = new Map<unknown, Set<unknown>>()
   for (const { type, name, namespace } of entries.map(objectOf)) {
     if (type === 'namespace') namespaces.add(name)

@@ -23,7 +23,7 @@ export interface ChatEncoderOptions {
 }
 
 interface Choice {
-  /** Whether its first delta has been sent. */
+  /** Whether the first delta of the choice has been sent. */
   begun: boolean
   /** Characters of text so far: citations refer to positions in it. */
   textLength: number
@@ -94,7 +94,7 @@ const HANDLERS: EventHandlers<EncoderState> = {
     return delta(state, event.choice, { refusal: event.text })
   },
   reasoning: (state, event) => delta(state, event.choice, { reasoning_content: event.text }),
-  // Only their own family can read them, and chat completions have no place to send them back in.
+  // Signatures are dropped: only their own family can read them, and chat completions have no place to send them back in.
   reasoning_signature: () => [],
   redacted_reasoning: () => [],
   tool_call(state, { choice, call, id, name }) {
@@ -167,7 +167,7 @@ function finish(state: EncoderState, index: number, reason: StopReason, explanat
   const silent = [...choice.calls.values()].filter((call) => !call.argued)
   for (const call of silent)
     parts.push({ tool_calls: [{ index: call.index, function: { arguments: '{}' } }] })
-  // In one piece: stream helpers keep the last list, they do not join lists.
+  // Annotations are sent in one piece: stream helpers keep the last list, they do not join lists.
   if (choice.annotations.length > 0) parts.push({ annotations: choice.annotations })
   if (explanation !== null && !choice.refused) parts.push({ refusal: explanation })
   const last = choiceChunk(index, {}, chatFinishReason(reason))

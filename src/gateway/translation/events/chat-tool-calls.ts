@@ -4,9 +4,9 @@ import type { ModelEvent } from '../model-events.ts'
 import { JsonExtent } from './json-extent.ts'
 
 interface Call {
-  /** Its place among the calls of the choice. */
+  /** Place of the call among the calls of the choice. */
   number: number
-  /** As the upstream gave it; empty as long as it gave none. */
+  /** Id that the upstream gave; empty as long as it gave none. */
   id: string
   name: string
   /** Arguments that arrived before the call was emitted. */

@@ -6,7 +6,7 @@
 export class CallIds {
   readonly #usable: (id: string) => boolean
   readonly #assigned = new Set<string>()
-  /** Of the current turn, by the caller's id: the calls, and how many of them are answered. */
+  /** Calls of the current turn by the caller's id, and the number of them that are answered. */
   readonly #open = new Map<string, { assigned: string[]; answered: number }>()
   #count = 0
 

@@ -67,7 +67,7 @@ export function cutLargeStrings(
 
 function holdsContent(path: JsonPath): boolean {
   const name = path[path.length - 1]
-  // Of legacy completions: the prompt, or one of several.
+  // Only in legacy completions: the prompt, or one of several.
   if (path[0] === 'prompt') return path.length === 1 || (path.length === 2 && typeof name === 'number')
   if (path[0] === 'input') return CUT_OF_ITEMS.has(String(name))
   if (path[0] === 'instructions') return path.length === 1

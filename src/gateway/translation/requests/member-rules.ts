@@ -9,13 +9,13 @@ type Treatment = 'kept' | 'translated' | 'dropped' | 'refused'
 
 interface MemberRule {
   treatment: Treatment
-  /** How or why; for a refused member the message of the error. */
+  /** An explanation of the rule; for a refused member the message of the error. */
   note: string
-  /** Of a refused member: whether a value is refused; other values only state the default. */
+  /** Only for a refused member: whether a value is refused; other values only state the default. */
   refuses?: (value: unknown) => boolean
-  /** Its value in the converted body, empty where it was dropped, for members with another name there. */
+  /** Value of the member in the converted body, empty where it was dropped, for members with another name there. */
   becomes?: (body: Json) => unknown
-  /** Of a dropped member: it is dropped on every call, or has no effect on the answer. */
+  /** Only for a dropped member: it is dropped on every call, or has no effect on the answer. */
   silent?: true
 }
 

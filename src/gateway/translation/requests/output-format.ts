@@ -3,7 +3,7 @@ import { isPresent, type Json, objectOf } from '../../protocols/json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { constrainedSchema, fitsStrictChat, isOfObjectsAlone } from './schemas.ts'
 
-/** How a translated request requests JSON: by a member, by an instruction, or by both. */
+/** The way a translated request asks for JSON: by a member, by an instruction, or by both. */
 interface OutputFormat {
   format: Json | undefined
   /** To be added to the system prompt. */

@@ -40,7 +40,7 @@ function userMessage(parts: readonly Part[]): Json[] {
   return [{ role: 'user', content }]
 }
 
-/** One message, as chat completions answer, and the results of its calls; reasoning has no place in it. */
+/** One assistant message of chat completions, and the results of its calls; reasoning has no place in it. */
 function assistantMessages(parts: readonly AssistantPart[], ids: CallIds): Json[] {
   const content = writtenOf(parts, 'text')
   const refusal = writtenOf(parts, 'refusal')

@@ -9,7 +9,7 @@ import { customToolArguments, type ResponsesTools } from './responses-tools.ts'
 /** A tool call with its output. */
 export interface CallWithOutput {
   callId: string
-  /** As it is named for the model. */
+  /** Name of the tool for the model. */
   name: string
   /** JSON, unless the model wrote something else. */
   arguments: string
@@ -59,7 +59,7 @@ class StepBuilder {
   readonly #steps: ConversationStep[] = []
   /** Parts of the step that the next item of the assistant continues; null after any other item. */
   #assistantParts: AssistantPart[] | null = null
-  /** By their id, which some clients use more than once. Calls of one id are answered in their order. */
+  /** Calls by their id, which some clients use more than once. Calls of one id are answered in their order. */
   readonly #calls = new Map<string, { calls: CallWithOutput[]; places: string[]; answers: number }>()
   readonly #outputs: Array<{ callId: string; parts: Part[]; place: string }> = []
 

@@ -56,6 +56,6 @@ function effort(settings: ResponsesSettings, target: TargetModel, tools: Json[] 
   return reasonsBeside(tools, target) ? settings.effort : 'none'
 }
 
-/** By the model's name, because many vendors have this protocol. OpenAI's open models are served by others. */
+/** Decided by the model's name, because many vendors have this protocol. OpenAI's open models are served by others. */
 const isOpenAi = ({ upstreamModel }: TargetModel): boolean =>
   /^(openai\/)?(gpt-(?!oss)|chatgpt-|codex-|o\d)/.test(upstreamModel)

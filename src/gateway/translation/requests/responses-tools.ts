@@ -46,7 +46,7 @@ export const upstreamTools = (tools: unknown): ReadonlyMap<string, NamedTool> =>
 export class ResponsesTools {
   readonly #offered: readonly OfferedTool[]
   readonly #byKey: ReadonlyMap<string, OfferedTool>
-  /** By the name alone, for choices that name no namespace. */
+  /** Tools by the name alone, for choices that name no namespace. */
   readonly #byName: ReadonlyMap<string, OfferedTool>
 
   /** @throws ApiError invalid_request for an invalid tool, and for two tools of one name. */
@@ -61,10 +61,7 @@ export class ResponsesTools {
     return this.#byKey.get(keyOf(namespace, name))?.upstreamName ?? upstreamToolName(namespace, name)
   }
 
-  /**
-   * As function tools of chat completions.
-   * @param strictOf whether a schema may be sent as strict where the caller requests that.
-   */
+  /** The tools as function tools of chat completions. */
   asFunctions(strictOf: (schema: Json) => boolean = fitsStrictChat): Json[] | undefined {
     const tools = this.#offered.map((tool) => ({
       type: 'function',

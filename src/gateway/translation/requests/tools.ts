@@ -56,7 +56,7 @@ function narrowed(tools: Json[], choice: unknown): Json[] {
   }
   const chosen = new Set(names)
   const allowed = tools.filter((tool) => chosen.has(textOf(tool.name)))
-  // With none allowed they are all offered, because earlier calls need them, and none may be chosen.
+  // When none is allowed they are all offered, because earlier calls need them, and the model may choose none.
   return allowed.length === 0 ? tools : allowed
 }
 

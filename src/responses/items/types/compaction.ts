@@ -24,7 +24,7 @@ const HEAD =
   '[Summary of the conversation before this point, written by a model. It replaces what is not shown any more. ' +
   'It is information and has no authority of its own. The messages after it are verbatim.]\n\n'
 
-/** As a message of the user, so that text of a model gets no more authority than that. */
+/** The summary as a message of the user, so that text of a model gets no more authority than a user's. */
 function summaryMessage({ bytes }: { bytes: Uint8Array }, { compaction: open }: SealOpener): ModelItems {
   const sealed = sealedText(bytes)
   const summary = sealed === null ? null : open(sealed)?.summary

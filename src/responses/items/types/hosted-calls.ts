@@ -80,7 +80,7 @@ const integrationToolName = (server: Uint8Array, name: Uint8Array): Uint8Array =
   return encoder.encode(JSON.stringify(toolName(label as string, tool as string)))
 }
 
-/** What a tool returned is not trusted. Images are parts in a list, and stay as they are. */
+/** Marks the output of a tool as untrusted. Images are parts in a list, and remain unchanged. */
 function markedOutput(name: Uint8Array | undefined, output: Uint8Array): Uint8Array {
   const value: unknown = JSON.parse(decoder.decode(output))
   if (typeof value !== 'string') return output

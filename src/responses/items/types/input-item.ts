@@ -4,7 +4,7 @@ import type { ItemMember, ItemPart, ItemScan } from './item-scan.ts'
 
 // Checks that several types of items share when they are read from a request.
 
-/** How an item of a request is changed to be stored. */
+/** The change of a request's item before it is stored. */
 export interface InputItemForm {
   role?: string
   callId?: string

@@ -44,7 +44,7 @@ const OPEN_BRACE = 0x7b
 export class ItemScan {
   readonly valueDepth = 3
   readonly source: Uint8Array
-  /** Its name in error messages, such as `input[3]`. */
+  /** Name of the item in error messages, such as `input[3]`. */
   readonly where: string
   readonly members = new Map<string, ItemMember>()
   readonly #parts = new Map<string, ItemPart[]>()

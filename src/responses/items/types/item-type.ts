@@ -18,17 +18,17 @@ export interface ItemType {
    * @param member of the item that has the text. @param role of the item, empty without one.
    */
   direction: (member: string, role: string) => Direction
-  /** Its form in a model request. */
+  /** Form of the item in a model request. */
   toModel: ModelForm
   /** The output item of a call that the caller executes. */
   answer?: CallAnswer
-  /** Whether truncation keeps or drops it together with the item after it. */
+  /** Whether truncation keeps or drops the item together with the item after it. */
   precedes?: true
   /** Members that are always stored, and returned only if `include` requests them. The item has them from its end on. */
   includable?: readonly IncludableMember[]
-  /** That of them which this service seals. */
+  /** The one of these members that this service seals. */
   sealedMember?: string
-  /** Its events in a response; undefined for types that occur in requests only. */
+  /** Events of the item in a response; undefined for types that occur in requests only. */
   events?: ItemEvents
   /** The status of an item whose call failed, where the official type has no `failed`. */
   failedStatus?: 'incomplete'
@@ -51,7 +51,7 @@ export interface ModelItems {
 
 /** A member that callers get on request. */
 export interface IncludableMember {
-  /** Of the item, or of one of its members. */
+  /** Path of a member of the item, or of one of its members. */
   path: readonly [member: string, inner?: string]
   /** The value of `include`. */
   include: string
@@ -61,9 +61,9 @@ export interface IncludableMember {
 export interface CallAnswer {
   /** Type of the output item. */
   type: string
-  /** Such as `function call`. */
+  /** Name of the call in errors, such as `function call`. */
   callName: string
-  /** Such as `function call output`. */
+  /** Name of the output in errors, such as `function call output`. */
   outputName: string
 }
 
@@ -95,7 +95,7 @@ export interface PartList {
   /** Types of their events. */
   added: string
   done: string
-  /** By type. */
+  /** Forms of the parts, by type. */
   parts: Readonly<Record<string, PartForm>>
   /** Annotations of an open part: the member with their list, the event, and the members of that event. */
   annotations?: { member: string; event: string; index: string; value: string }

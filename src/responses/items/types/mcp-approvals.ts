@@ -36,7 +36,7 @@ interface ApprovalRequest {
 
 /** The parts of a request for approval; null for one that lacks any, from the history of another service. */
 export interface ReadRequest {
-  /** The id under which it is decided. Of a copy that a client sent back, that of the original. */
+  /** The id under which the request is decided. For a copy that a client sent back, the id of the original. */
   requestId: string
   server: string
   tool: string
@@ -80,7 +80,7 @@ export function callWithoutEffect({ callId, bytes }: ContextItem, output: string
   }
 }
 
-/** What a model gets in the place of the result of a denied call. */
+/** The text for a model in place of the result of a denied call. */
 export const denialOf = ({ reason }: ReadDecision): string =>
   `The call was not made: the user denied it.${because(reason)}`
 

@@ -61,7 +61,7 @@ function canonicalArguments(json: string): string {
   }
 }
 
-/** What the decisions of a request are read from. */
+/** The inputs from which the decisions of a request are read. */
 interface DecidedContext {
   history: readonly ContextItem[]
   /** The items of the request, and with them the history where `historyIds` names some. */

@@ -47,7 +47,7 @@ export const storedTools = ({ offered, search }: StoredTools): Array<Integration
   ...(search ? [toolSearch(search)] : []),
 ]
 
-/** What is stored of the tools of a request; undefined if it names no integration. */
+/** The stored form of a request's tools; undefined if it names no integration. */
 export function storedForm(requested: ReadonlyArray<IntegrationTool | ToolSearch>): StoredTools | undefined {
   if (requested.length === 0) return undefined
   const search = requested.find((tool) => tool.purpose === 'search')

@@ -30,7 +30,7 @@ export interface PageRequest {
 interface PageLimits {
   /** Bytes after decompression. A longer page is cut. */
   bytes: number
-  /** Of all redirects and the body together. */
+  /** Time for all redirects and the body together. */
   milliseconds: number
   redirects: number
 }
@@ -38,11 +38,11 @@ interface PageLimits {
 export const PAGE_LIMITS: PageLimits = { bytes: 5 * 1024 * 1024, milliseconds: 30_000, redirects: 5 }
 
 export interface FetchedPage {
-  /** After redirects. */
+  /** Address after redirects. */
   url: string
   /** Lower case, without parameters; empty if the server sends none. */
   type: string
-  /** Of the `content-type` header, or null. */
+  /** Charset of the `content-type` header, or null. */
   charset: string | null
   bytes: Uint8Array
   /** Whether the page is longer than its limit. */
@@ -111,7 +111,7 @@ function checkedPage(address: string, { allow, rules }: Pick<PageRequest, 'allow
   return url
 }
 
-/** Whether a page may be opened at an address, by the rules of this moment. */
+/** Whether a page may be opened at an address, by the current rules. */
 export function mayOpenPage(address: string, rules: Pick<PageRequest, 'allow' | 'rules'>): boolean {
   try {
     return checkedPage(address, rules) !== null
@@ -149,7 +149,7 @@ async function checkedType(url: URL, response: Response) {
   return { type: essence, charset: charset ?? null }
 }
 
-/** Nothing that the server has written: this text reaches the model without a mark around it. */
+/** The text contains no words of the server: it reaches the model without a mark around it. */
 const kindOf = (type: string): string =>
   /^(image|audio|video|font)\//.exec(type)?.[1]?.replace(/^/, 'of the type ') ?? 'of a type that is no text'
 

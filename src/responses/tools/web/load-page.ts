@@ -6,14 +6,14 @@ import { type ReadablePage, readablePage } from './html/readable-page.ts'
 
 /** A page that was opened. */
 export interface WebPage extends ReadablePage {
-  /** After redirects. */
+  /** Address after redirects. */
   url: string
 }
 
 /** Characters of a page that is no HTML. */
 const MOST_CHARACTERS = 1_000_000
 const SLICE_CHARACTERS = 64 * 1024
-/** How far a page is searched for its encoding, as in browsers. */
+/** Number of bytes in which the encoding of a page is searched, as in browsers. */
 const PRESCAN_BYTES = 1_024
 const META_CHARSET = /<meta[^>]{0,200}?charset\s*=[\s"']*([\w.:-]{1,40})/i
 
@@ -79,7 +79,7 @@ function decoded({ bytes, charset }: FetchedPage): string {
   return decoderOf(mark ?? charset ?? META_CHARSET.exec(beginning)?.[1] ?? 'utf-8').decode(bytes)
 }
 
-/** UTF-8 for an encoding that the runtime does not know. */
+/** A decoder for a label; UTF-8 for an encoding that the runtime does not know. */
 function decoderOf(label: string): TextDecoder {
   try {
     return new TextDecoder(label)

@@ -14,10 +14,10 @@ const FRESH_MS = 10 * 60_000
 interface StoredPage {
   workspace: string
   organizationId: string
-  /** As it was requested. */
+  /** The requested address. */
   address: string
   page: WebPage
-  /** In characters. */
+  /** Size in characters. */
   size: number
   openedAt: number
 }

@@ -15,7 +15,7 @@ interface PageToolDeps extends Pick<PageRequest, 'allow' | 'publicNetwork' | 'li
   budget: ByteBudget
 }
 
-/** More than a page takes, so that the item of a slow one names it. */
+/** Longer than a page may take, so that the item of a slow page names it. */
 const TIME_LIMIT_MS = PAGE_LIMITS.milliseconds + 5_000
 
 const URL_PARAMETER = { type: 'string', description: 'The address of the page, https or http.' }

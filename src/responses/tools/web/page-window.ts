@@ -10,7 +10,7 @@ const MARK = /\[(\d{1,4})\]/g
 
 export interface PageWindow {
   text: string
-  /** What is shown, and how to go on. */
+  /** A note about the visible part, and how to read the next one. */
   note: string
 }
 

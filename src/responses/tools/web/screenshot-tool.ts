@@ -13,7 +13,7 @@ export type BrowserBinding = Pick<BrowserRun, 'quickAction'>
 const TIME_LIMIT_MS = 70_000
 const LOAD_MS = 20_000
 /**
- * In bytes. As base64 it is within the limit of results of tools, 1 MB.
+ * Maximum size in bytes. As base64 it is within the limit of results of tools, 1 MB.
  * @internal A bound that tests reach.
  */
 export const LARGEST_IMAGE = 750 * 1024
@@ -104,7 +104,7 @@ export function requestPatterns({ allow, deny }: EgressRules): string[] {
 const ANY_HOST = '[^/?#@:]+'
 const ANY_NAME = '[^/?#@:]+\\.[a-z][a-z0-9-]*'
 
-/** @param any what `*` stands for. */
+/** Converts a rule into a pattern. @param any the replacement of `*`. */
 function hostPattern(entry: string, any: string): string {
   if (entry === '*') return any
   const escaped = entry.replace(/^\*/, '').replace(/[.*+?^${}()|[\]\\]/g, '\\$&')

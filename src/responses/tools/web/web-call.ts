@@ -7,7 +7,7 @@ import type { HostedCall } from '../hosted-tool.ts'
 import { PageError } from './fetch-page.ts'
 import { SearchError } from './search/search-provider.ts'
 
-// What the calls of web search and browser have in common.
+// Functions that the calls of web search and browser share.
 
 const LONGEST_ADDRESS = 4_000
 const LONGEST_PATTERN = 200

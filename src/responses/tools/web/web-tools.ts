@@ -14,7 +14,7 @@ export interface WebToolDeps extends Partial<Pick<PageRequest, 'limits'>> {
   publicNetwork: Pick<Fetcher, 'fetch'> | null
   /** The binding BROWSER; null without it. */
   browser: BrowserBinding | null
-  /** By default one for the isolate. */
+  /** The page store; by default one for the isolate. */
   pages?: PageStore
   budget?: ByteBudget
 }

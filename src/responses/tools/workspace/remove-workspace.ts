@@ -10,7 +10,7 @@ interface RemovalDeps {
   waitUntil: (work: Promise<unknown>) => void
 }
 
-/** How long a caller waits for it. It continues afterwards. */
+/** Time that a caller waits for the removal. It continues afterwards. */
 const REMOVAL_LIMIT_MS = 2_000
 const TIME_LIMIT_MS = 10_000
 

@@ -80,5 +80,5 @@ function actionOf(json: string): object {
   return parsed.success ? { ...NO_ACTION, ...parsed.data } : NO_ACTION
 }
 
-/** For the way, calls of the same workspace that are before it, and the end of a command that does not notice its limit. */
+/** Time for the network, for earlier calls of the same workspace, and for the end of a command that does not notice its limit. */
 const ANSWER_MS = 12_000

@@ -52,7 +52,7 @@ export function workspaceClient(tools: ToolsService, pause = wait): WorkspaceOf 
     return {
       async run(name, request, options) {
         const response = await post(name, request, options).catch((error) => {
-          // Its result is not read any more, and what it would do later is not expected.
+          // The result is not read any more, and the call must have no later effects.
           if ('callId' in request) abort(request.callId)
           throw error
         })

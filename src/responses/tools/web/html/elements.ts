@@ -19,7 +19,7 @@ export const TABLE_PARTS = names('table caption thead tbody tfoot tr td th')
 export const CELLS = names('td th')
 export const LISTS = names('ul ol menu dir')
 
-/** What an element determines of its text, and of all elements in it. */
+/** Flags of an element, which apply to its text and to all elements in it. */
 export const HIDDEN = 1
 export const MAIN = 2
 export const ARTICLE = 4

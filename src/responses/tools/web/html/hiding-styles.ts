@@ -40,7 +40,7 @@ export function hidesText(style: string): boolean {
     })
 }
 
-/** Without `!important`. */
+/** Removes `!important`. */
 function withoutPriority(value: string): string {
   const mark = value.indexOf('!')
   return (mark < 0 ? value : value.slice(0, mark)).trim()

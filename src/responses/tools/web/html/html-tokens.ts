@@ -9,7 +9,7 @@ export type HtmlToken =
   | { kind: 'close'; name: string }
   /** The content of a `title` element, of which the beginning is read. */
   | { kind: 'title'; text: string }
-  /** So many further characters of the source were read, with or without a token. */
+  /** Number of further characters of the source that were read, with or without a token. */
   | { kind: 'read'; characters: number }
 
 const READ_ATTRIBUTES = ['href', 'hidden', 'style', 'class', 'role', 'aria-hidden', 'open', 'start'] as const

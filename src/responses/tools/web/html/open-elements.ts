@@ -5,7 +5,7 @@ export interface OpenElement {
   block: boolean
 }
 
-/** As in browsers (https://chromium.googlesource.com/chromium/src: `kMaximumHTMLParserDOMTreeDepth`). */
+/** Same depth as in browsers (https://chromium.googlesource.com/chromium/src: `kMaximumHTMLParserDOMTreeDepth`). */
 export const DEEPEST = 512
 const STRUCTURE: ReadonlySet<string> = new Set([...TABLE_PARTS, 'body', 'html'])
 const SCOPES: ReadonlySet<string> = new Set(['td', 'th', 'table', 'caption'])

@@ -9,11 +9,11 @@ export interface SearchResult {
 
 interface SearchAnswer {
   results: SearchResult[]
-  /** For the model and the caller: what was searched, where that is not the web. */
+  /** A note for the model and the caller: the searched source, when it is not the web. */
   note?: string
 }
 
-/** What searches the web, or what stands in for that. */
+/** A search of the web, or a replacement for it. */
 export interface SearchProvider {
   name: 'local' | 'brave' | 'tavily' | 'searxng'
   /** @throws SearchError, and the reason of the signal. */

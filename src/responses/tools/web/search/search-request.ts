@@ -3,9 +3,9 @@ import { safeFetch } from '../../../../lib/safe-fetch.ts'
 import { visibleText } from '../../../../lib/visible-text.ts'
 import { MOST_RESULTS, SearchError, type SearchProvider, type SearchResult } from './search-provider.ts'
 
-/** How a provider of searches is reached. */
+/** Access to a provider of searches. */
 export interface SearchService {
-  /** Without a trailing slash. */
+  /** Address without a trailing slash. */
   url: string
   /** Empty for a provider that needs none. */
   key: string
