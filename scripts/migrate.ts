@@ -70,6 +70,8 @@ async function apply(opened: OpenDatabase, migration: Migration): Promise<boolea
   try {
     await opened.transaction([
       `select pg_advisory_xact_lock(${LOCK_ID})`,
+      // A migration that waits for a lock makes every later reader of the table wait behind it: it gives up instead.
+      `set local lock_timeout = '10s'`,
       'create schema if not exists drizzle',
       `create table if not exists ${JOURNAL} (id serial primary key, hash text not null, created_at bigint)`,
       // Fails the transaction when the lock was waited for and the other run did the work; distinguished below.

@@ -1,5 +1,3 @@
-DROP INDEX "runs_owner";--> statement-breakpoint
-DROP INDEX "connections_owner";--> statement-breakpoint
 CREATE INDEX "memberships_created" ON "memberships" USING btree ("organization_id","created_at");--> statement-breakpoint
 CREATE INDEX "organizations_created" ON "organizations" USING btree ("created_at");--> statement-breakpoint
 CREATE INDEX "content_erasures_created" ON "content_erasures" USING btree ("created_at","content_key");--> statement-breakpoint
@@ -10,4 +8,6 @@ CREATE INDEX "connections_created" ON "connections" USING btree ("organization_i
 CREATE INDEX "tool_catalogues_organization" ON "tool_catalogues" USING btree ("organization_id");--> statement-breakpoint
 CREATE INDEX "runs_agent_status" ON "runs" USING btree ("agent_id","status","created_at");--> statement-breakpoint
 CREATE INDEX "runs_agent_user" ON "runs" USING btree ("agent_id","user_id","created_at");--> statement-breakpoint
-CREATE INDEX "connections_owner" ON "connections" USING btree ("organization_id","owner_user_id");
+DROP INDEX "connections_owner";--> statement-breakpoint
+CREATE INDEX "connections_owner" ON "connections" USING btree ("organization_id","owner_user_id");--> statement-breakpoint
+DROP INDEX "runs_owner";
