@@ -13,13 +13,11 @@ import { seal, sha256Hex } from '../lib/crypto.ts'
 import { type AgentDefinition, MOST_AGENTS } from '../wire/agents.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 import {
-  type AgentRow,
   type CurrentAgent,
   countAgents,
   deleteAgent,
   insertAgent,
   selectAgent,
-  selectAgents,
   selectTriggers,
   selectVersion,
   selectVersions,
@@ -96,12 +94,6 @@ export async function readAgent(administration: Administration, id: string): Pro
   if (agent === null) throw notFound('Agent', id)
   return { ...agent, triggers }
 }
-
-export const listAgents = (
-  administration: Administration,
-  filter: { name?: string | undefined },
-  page: PageRequest,
-): Promise<Page<AgentRow>> => selectAgents(administration, filter, page)
 
 /** Versions without their definitions, newest first, of a deleted agent as well. @throws ApiError `not_found`. */
 export async function listVersions(

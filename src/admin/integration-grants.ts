@@ -8,12 +8,7 @@ import {
   type IntegrationGrantRow,
   insertIntegrationGrant,
   selectIntegrationGrant,
-  selectIntegrationGrants,
 } from './integration-grants.store.ts'
-
-export type { IntegrationGrantRow } from './integration-grants.store.ts'
-
-export const listIntegrationGrants = selectIntegrationGrants
 
 const detailOf = ({
   subjectType,

@@ -13,12 +13,9 @@ import {
   deleteIntegration,
   type IntegrationRow,
   insertIntegration,
-  selectIntegrations,
   selectShownIntegration,
   updateIntegration,
 } from './integrations.store.ts'
-
-export type { IntegrationRow } from './integrations.store.ts'
 
 /**
  * Adds an integration to the organization. Tools of a document are there at once; those of a server are read by the first
@@ -63,8 +60,6 @@ async function refreshDocument(deps: RefreshDeps, administration: Administration
   const { organizationId } = administration
   await refreshCatalogue(deps, { organizationId, integrationId: id, connectionId: '' }, administration)
 }
-
-export const listIntegrations = selectIntegrations
 
 /** @throws ApiError `not_found` for one of another organization, too. */
 export async function readIntegration(administration: Administration, id: string): Promise<IntegrationRow> {

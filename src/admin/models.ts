@@ -1,21 +1,13 @@
 import { type Administration, changeCatalogue } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'
 import type { ModelReplacement } from '../wire/catalogue.ts'
-import type { Page, PageRequest } from '../wire/page-cursor.ts'
 import {
   type ModelRow,
   replaceModel,
   selectModel,
-  selectModels,
   selectProviderIds,
   updateModelDisabled,
 } from './catalogue.store.ts'
-
-export type { ModelRow } from './catalogue.store.ts'
-
-export function listModels(administration: Administration, page: PageRequest): Promise<Page<ModelRow>> {
-  return selectModels(administration.database, page)
-}
 
 /** @throws ApiError `not_found`. */
 export async function readModel(administration: Administration, modelId: string): Promise<ModelRow> {

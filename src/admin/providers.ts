@@ -9,17 +9,13 @@ import { type Administration, changeCatalogue, conflict } from '../ledger/change
 import { invalidRequest, notFound } from '../lib/api-error.ts'
 import { checkEgress, EgressError } from '../lib/safe-fetch.ts'
 import { withoutTrailing } from '../lib/without-trailing.ts'
-import type { Page, PageRequest } from '../wire/page-cursor.ts'
 import {
   insertProvider,
   organizationExists,
   type ProviderRow,
   selectProvider,
-  selectProviders,
   updateProvider,
 } from './catalogue.store.ts'
-
-export type { ProviderRow } from './catalogue.store.ts'
 
 /** One text, or the named parts that the kind of provider needs. */
 type GivenCredential = string | CredentialParts
@@ -70,10 +66,6 @@ export async function createProvider(
       })
     },
   )
-}
-
-export function listProviders(administration: Administration, page: PageRequest): Promise<Page<ProviderRow>> {
-  return selectProviders(administration.database, page)
 }
 
 /** @throws ApiError `not_found`. */

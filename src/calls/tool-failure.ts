@@ -201,10 +201,10 @@ export function renderFailure(failure: ToolFailure): RenderedFailure {
 }
 
 /** The failure of a tool that threw an error which its caller may read. */
-export const failureOf = (error: ApiError, retryable = false): ToolFailure =>
+export const failureOf = (error: ApiError): ToolFailure =>
   error.kind === 'rate_limited' || error.kind === 'forbidden'
     ? { kind: 'refused', error }
-    : { kind: 'failed', error, retryable }
+    : { kind: 'failed', error, retryable: false }
 
 /** The failure of a call whose arguments or result the policies have refused. */
 export const refusedByPolicy = (part: InspectedPart, error: ApiError): ToolFailure =>

@@ -9,26 +9,21 @@ import { ApiError, invalidRequest, notFound } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { redactEncoded } from '../../lib/log.ts'
 import type { StaticCredential } from '../../wire/connections.ts'
-import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { readGroup } from '../groups.ts'
 import { readMember } from '../members.ts'
 import { expireSessions } from './connect/connect-sessions.store.ts'
 import {
-  type ConnectionFilter,
   type ConnectionRow,
   type CredentialColumns,
   deleteConnection,
   deleteShare,
   insertConnection,
   type Permission,
-  selectConnections,
   selectIntegration,
   updateConnection,
   upsertShare,
 } from './connections.store.ts'
 import { administrator, type Manager, managedConnection } from './manager.ts'
-
-export type { ConnectionRow } from './connections.store.ts'
 
 // Names and secrets of connections stay out of the audit records, which are permanent.
 
@@ -67,12 +62,6 @@ export async function createConnection(
   )
   return readConnection(administration, id)
 }
-
-export const listConnections = (
-  administration: Administration,
-  filter: ConnectionFilter,
-  page: PageRequest,
-): Promise<Page<ConnectionRow>> => selectConnections(administration, filter, page)
 
 /** @throws ApiError not_found for a connection of another organization, too. */
 export const readConnection = (administration: Administration, id: string): Promise<ConnectionRow> =>

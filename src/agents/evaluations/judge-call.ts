@@ -1,6 +1,5 @@
 import { TOOL_FAMILIES } from '../../identity/tool-rights.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import { newId } from '../../lib/ids.ts'
 import { apiErrorOf } from '../../responses/model/error-data.ts'
 import { messageBody } from '../../responses/sockets/message-body.ts'
 import type { AgentDeps } from '../agent-deps.ts'
@@ -8,7 +7,7 @@ import { isTransient } from '../runs/advance-run.ts'
 import type { RunState } from '../runs/run.ts'
 import { ownerOf } from '../runs/run.ts'
 import type { EndedStep } from '../runs/step-output.ts'
-import { findResponseOf, principalOf, waitForResponseOf } from '../runs/step-response.ts'
+import { findResponseOf, principalOf, responseStart, waitForResponseOf } from '../runs/step-response.ts'
 import { selectRunCost } from '../runs/verdicts.store.ts'
 
 /** Why a call of the judge did not begin. */
@@ -36,18 +35,9 @@ export async function beginJudging(
   try {
     const principal = await principalOf(deps, run)
     const request = {
+      ...responseStart(deps, run, `EVALUATE /v1/runs/${run.id} step ${run.step}`),
       responseId,
       principal: { ...principal, tools: { ...principal.tools, off: TOOL_FAMILIES } },
-      identity: {
-        callId: newId('call'),
-        requestId: `run_${run.id}`,
-        at: deps.clock(),
-        actor: { userId: run.userId, keyId: null, administrator: null, ip: null },
-        surface: 'agents',
-        action: `EVALUATE /v1/runs/${run.id} step ${run.step}`,
-      },
-      headers: [],
-      compatibility: null,
       ...(creditLimit !== null && { creditLimit }),
     }
     const result = await deps.responseStream(responseId).start(request, messageBody(JSON.stringify(body)))

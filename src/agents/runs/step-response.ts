@@ -43,23 +43,28 @@ export async function startResponse(deps: AgentDeps, run: RunState): Promise<Sta
   const { responseId } = currentAttempt(run)
   const { max_credits: mostCredits } = run.definition.limits
   const request = {
+    ...responseStart(deps, run, `RUN /v1/runs/${run.id} step ${run.step} attempt ${run.attempt}`),
     responseId,
     principal,
-    identity: {
-      callId: newId('call'),
-      requestId: `run_${run.id}`,
-      at: deps.clock(),
-      actor: { userId: run.userId, keyId: null, administrator: null, ip: null },
-      surface: 'agents',
-      action: `RUN /v1/runs/${run.id} step ${run.step} attempt ${run.attempt}`,
-    },
-    headers: [],
-    compatibility: null,
     repeatsTurns: true,
     ...(mostCredits !== undefined && { creditLimit: Math.max(0, mostCredits - spentCredits(run)) }),
   }
   return deps.responseStream(responseId).start(request, messageBody(JSON.stringify(stepRequest(run, inputs))))
 }
+
+/** The members of a start that all responses of a run share. @param action as audit records have it. */
+export const responseStart = (deps: AgentDeps, run: RunState, action: string) => ({
+  identity: {
+    callId: newId('call'),
+    requestId: `run_${run.id}`,
+    at: deps.clock(),
+    actor: { userId: run.userId, keyId: null, administrator: null, ip: null },
+    surface: 'agents' as const,
+    action,
+  },
+  headers: [],
+  compatibility: null,
+})
 
 /** The run's user, with its rights of this moment. @throws ApiError unauthorized for one that may not call any more. */
 export async function principalOf(

@@ -95,18 +95,11 @@ const SHORTEST_BASE64_BYTES = 64
 
 /**
  * @param path of a string value. @param bytes with its contents from `start` to `end`.
- * @param name the last member name on the path. @param own whether one of `OWN_DATA` is on it.
  * @returns whether the string is text that an engine inspects.
  */
-export function isText(
-  path: JsonPath,
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  name = lastName(path),
-  own = path.some((part) => OWN_DATA.has(String(part))),
-): boolean {
-  if (own) return true
+export function isText(path: JsonPath, bytes: Uint8Array, start: number, end: number): boolean {
+  if (path.some((part) => OWN_DATA.has(String(part)))) return true
+  const name = lastName(path)
   if (TECHNICAL.has(name)) return false
   return !isBinary(path, bytes, start, end, name)
 }
@@ -190,24 +183,30 @@ const isType = (types: ReadonlySet<string>, bytes: Uint8Array, start: number, en
  * base64. It is inspected in both forms.
  */
 function isEncoded(path: JsonPath, bytes: Uint8Array, start: number, end: number, name: string): boolean {
-  if (DATA_URL_MEMBERS.has(name) && end - start >= SHORTEST_DATA_URL_BYTES) {
-    const head = dataUrlHead(bytes.subarray(start, end))
-    if (head > 0) return end - start - head >= SHORTEST_BASE64_BYTES
-  }
-  return isBinaryMember(path, name) && end - start >= SHORTEST_BASE64_BYTES
+  const contents = encodedContents(path, bytes, start, end, name)
+  return contents !== null && end - contents >= SHORTEST_BASE64_BYTES
 }
 
-const isBinaryMember = (path: JsonPath, name: string): boolean =>
-  name === 'file_data' || (name === 'data' && BINARY_PARENTS.has(String(path[path.length - 2])))
-
+/** As `isEncoded`, where the contents look like base64: the `data` of a plain text document is that text. */
 function isBinary(path: JsonPath, bytes: Uint8Array, start: number, end: number, name: string): boolean {
+  const contents = encodedContents(path, bytes, start, end, name)
+  return contents !== null && isBase64(bytes, contents, end)
+}
+
+/** Where the contents begin of a string that is in base64 by its place or head; null for any other. */
+function encodedContents(
+  path: JsonPath,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  name: string,
+): number | null {
   if (DATA_URL_MEMBERS.has(name) && end - start >= SHORTEST_DATA_URL_BYTES) {
     const head = dataUrlHead(bytes.subarray(start, end))
-    // The contents after the head may be anything.
-    if (head > 0) return isBase64(bytes, start + head, end)
+    if (head > 0) return start + head
   }
-  // The `data` of a plain text document is that text, and its path is the same.
-  return isBinaryMember(path, name) && isBase64(bytes, start, end)
+  const isData = name === 'data' && BINARY_PARENTS.has(String(path[path.length - 2]))
+  return isData || name === 'file_data' ? start : null
 }
 
 /** The last member name on a path, '' without one. */

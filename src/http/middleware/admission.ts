@@ -50,6 +50,13 @@ export function settleRead(context: AppContext, call: GovernedCall, status: numb
   deps.waitUntil(settle(deps, call, outcome))
 }
 
+/** The same for a call whose work has thrown. */
+export function settleFailedRead(context: AppContext, call: GovernedCall, error: unknown): void {
+  const known = error instanceof ApiError ? error : null
+  context.set('errorCode', known ? errorCodeOf(known) : 'internal_error')
+  settleRead(context, call, known?.status ?? 500)
+}
+
 /** Admits a call that costs nothing before some work, and settles it with its outcome. @throws as `admission` and the work. */
 export async function withAdmission<Result>(
   context: AppContext,
@@ -61,9 +68,7 @@ export async function withAdmission<Result>(
     settleRead(context, call, 200)
     return result
   } catch (error) {
-    const known = error instanceof ApiError ? error : null
-    context.set('errorCode', known ? errorCodeOf(known) : 'internal_error')
-    settleRead(context, call, known?.status ?? 500)
+    settleFailedRead(context, call, error)
     throw error
   }
 }

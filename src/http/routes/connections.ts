@@ -3,10 +3,7 @@ import { startConnect } from '../../admin/connections/connect/start-connect.ts'
 import { removeConnection, shareConnection, unshareConnection } from '../../admin/connections/connections.ts'
 import { setDefaultConnection } from '../../admin/connections/default-connection.ts'
 import type { Manager } from '../../admin/connections/manager.ts'
-import {
-  type PreferredConnection,
-  visibleConnections,
-} from '../../integrations/connections/visible-connections.ts'
+import { presentConnection, visibleConnections } from '../../integrations/connections/visible-connections.ts'
 import { defaultSetting, shareReplacement } from '../../wire/connections.ts'
 import { isUuid } from '../../wire/management-fields.ts'
 import type { AppContext, AppEnv } from '../context.ts'
@@ -17,16 +14,6 @@ import { connectionId, unknownId } from '../validated-request.ts'
 
 const CONNECTIONS = '/v1/integrations/connections'
 const SHARE = `${CONNECTIONS}/:connectionId/shares/:groupId` as const
-
-/** Interface: Integration connection. */
-const presentConnection = (connection: PreferredConnection) => ({
-  id: connection.id,
-  display_name: connection.displayName,
-  integration_config_id: connection.slug,
-  upstream_connection_id: connection.upstreamConnectionId,
-  is_preferred: connection.isPreferred,
-  created_at: connection.createdAt.toISOString(),
-})
 
 /**
  * The connections of a key holder, and its default for an integration (interface: Integration connections); and what it does

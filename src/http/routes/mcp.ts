@@ -3,7 +3,7 @@ import { connectOwnAccount } from '../../admin/connections/connect/connect-own-a
 import { setDefaultConnection } from '../../admin/connections/default-connection.ts'
 import { agentOperations } from '../../agents/agent-operations.ts'
 import { mayUse } from '../../calls/access.ts'
-import { errorCodeOf, settle } from '../../calls/governed-call.ts'
+import { settle } from '../../calls/governed-call.ts'
 import { modelTarget } from '../../calls/target.ts'
 import { loadCatalog } from '../../gateway/catalog/catalog.ts'
 import type { Principal } from '../../identity/principal.ts'
@@ -24,13 +24,12 @@ import {
   tooManyValues,
 } from '../../integrations/mcp-server/read-message.ts'
 import type { UsableModel } from '../../integrations/platform-tools/account.ts'
-import { ApiError } from '../../lib/api-error.ts'
 import { hasTooManyValues } from '../../lib/json-values.ts'
 import { inTurns } from '../../lib/slices.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { readGovernedBody, requireRoom } from '../governed-body.ts'
 import { requireMcpAccess, requireMcpRequest } from '../mcp-gate.ts'
-import { admitRead, settleRead, whileOpen } from '../middleware/admission.ts'
+import { admitRead, settleFailedRead, settleRead, whileOpen } from '../middleware/admission.ts'
 import { changeBy } from '../own-change.ts'
 import { ownOrigin } from '../own-origin.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
@@ -88,9 +87,7 @@ async function readAnswer(
     settleRead(context, call, statusOf(reply))
     return jsonAnswer(context, id, inEra(reply, era))
   } catch (error) {
-    const known = error instanceof ApiError ? error : null
-    context.set('errorCode', known ? errorCodeOf(known) : 'internal_error')
-    settleRead(context, call, known?.status ?? 500)
+    settleFailedRead(context, call, error)
     throw error
   }
 }

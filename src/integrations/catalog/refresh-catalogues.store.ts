@@ -6,6 +6,7 @@ import {
   type OrganizationScope,
   raisingEpoch,
 } from '../../ledger/changes/scoped-statements.store.ts'
+import { connectionColumns } from '../connections/connections.store.ts'
 import type { Connection, UpstreamProtocol } from '../types.ts'
 import type { PinnedDefinition } from './clean-definition.ts'
 
@@ -238,19 +239,7 @@ export async function selectCatalogueConnection(
   { organizationId, integrationId, connectionId }: CatalogueKey,
 ): Promise<Connection | null> {
   const [row] = await database
-    .select({
-      id: connections.id,
-      organizationId: connections.organizationId,
-      integrationId: connections.integrationId,
-      slug: integrations.slug,
-      ownerUserId: connections.ownerUserId,
-      displayName: connections.displayName,
-      broker: connections.broker,
-      upstreamConnectionId: connections.upstreamConnectionId,
-      status: connections.status,
-      hint: connections.hint,
-      createdAt: connections.createdAt,
-    })
+    .select(connectionColumns)
     .from(connections)
     .innerJoin(integrations, eq(integrations.id, connections.integrationId))
     .where(

@@ -53,6 +53,21 @@ const ofIntegration = and(
   isNull(integrations.deletedAt),
 )
 
+/** A connection without its credential, with the slug of its integration, which a statement joins. */
+export const connectionColumns = {
+  id: connections.id,
+  organizationId: connections.organizationId,
+  integrationId: connections.integrationId,
+  slug: integrations.slug,
+  ownerUserId: connections.ownerUserId,
+  displayName: connections.displayName,
+  broker: connections.broker,
+  upstreamConnectionId: connections.upstreamConnectionId,
+  status: connections.status,
+  hint: connections.hint,
+  createdAt: connections.createdAt,
+}
+
 /** The connections that a caller may see, whatever their status, oldest first. */
 export function selectVisible(
   database: Database,
@@ -62,17 +77,8 @@ export function selectVisible(
   const { organizationId, userId } = viewer
   return database
     .select({
-      id: connections.id,
-      organizationId: connections.organizationId,
-      integrationId: connections.integrationId,
-      slug: integrations.slug,
-      ownerUserId: connections.ownerUserId,
-      displayName: connections.displayName,
-      broker: connections.broker,
-      upstreamConnectionId: connections.upstreamConnectionId,
+      ...connectionColumns,
       status: effectiveStatus,
-      hint: connections.hint,
-      createdAt: connections.createdAt,
       isPreferred: sql<boolean>`${connectionPreferences.connectionId} is not null`,
       isDefault: sql<boolean>`coalesce(${connectionPreferences.isDefault}, false)`,
       preferredAt: connectionPreferences.setAt,

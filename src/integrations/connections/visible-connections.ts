@@ -8,6 +8,16 @@ export interface PreferredConnection extends Connection {
   isPreferred: boolean
 }
 
+/** Interface: Integration connection. */
+export const presentConnection = (connection: PreferredConnection) => ({
+  id: connection.id,
+  display_name: connection.displayName,
+  integration_config_id: connection.slug,
+  upstream_connection_id: connection.upstreamConnectionId,
+  is_preferred: connection.isPreferred,
+  created_at: connection.createdAt.toISOString(),
+})
+
 /** Of connections that callers see. One that is pending was never usable, and a revoked one will not be. */
 const SHOWN: readonly ConnectionStatus[] = ['active', 'needs_reauth']
 

@@ -4,7 +4,11 @@ import type { Principal } from '../../identity/principal.ts'
 import { encodeJsonCursor, jsonCursor } from '../../wire/page-cursor.ts'
 import { type CatalogDeps, listIntegrations, listTools } from '../catalog/tool-catalog.ts'
 import { connectHint } from '../connections/connect-url.ts'
-import { type PreferredConnection, visibleConnections } from '../connections/visible-connections.ts'
+import {
+  type PreferredConnection,
+  presentConnection,
+  visibleConnections,
+} from '../connections/visible-connections.ts'
 import type { Integration } from '../types.ts'
 import { output, outputOrError, platformError, platformTool, READS } from './platform-tool.ts'
 
@@ -136,12 +140,7 @@ const listConnectionsTool = platformTool<ConnectionToolDeps, typeof connectionsI
         .filter((connection) => wanted === undefined || connection.slug === wanted)
         .filter((connection) => includesShared || !isShared(connection))
         .map((connection) => ({
-          id: connection.id,
-          display_name: connection.displayName,
-          integration_config_id: connection.slug,
-          upstream_connection_id: connection.upstreamConnectionId,
-          is_preferred: connection.isPreferred,
-          created_at: connection.createdAt.toISOString(),
+          ...presentConnection(connection),
           is_shared: isShared(connection),
           status: connection.status,
         })),

@@ -1,9 +1,8 @@
 import { Hono } from 'hono'
-import type { AgentRow, VersionRow } from '../../../admin/agents.store.ts'
+import { type AgentRow, selectAgents, type VersionRow } from '../../../admin/agents.store.ts'
 import {
   changeAgent,
   createAgent,
-  listAgents,
   listVersions,
   readAgent,
   readVersion,
@@ -66,7 +65,7 @@ const presentVersion = (row: VersionRow) => ({
 export const agentManagementRoutes = new Hono<AppEnv>()
   .get(AGENTS, query(agentListQuery), async (context) => {
     const { name, ...paging } = context.req.valid('query')
-    const page = await listAgents(administrationOf(context), { name }, pageRequest(paging))
+    const page = await selectAgents(administrationOf(context), { name }, pageRequest(paging))
     return context.json(listBody(page, listed))
   })
   .post(AGENTS, query(noQuery), jsonBody(agentCreation), async (context) => {

@@ -1,11 +1,10 @@
 import { Hono } from 'hono'
 import { type ConnectStatus, connectStatus } from '../../../admin/connections/connect/connect-status.ts'
 import { startConnect } from '../../../admin/connections/connect/start-connect.ts'
+import { type ConnectionRow, selectConnections } from '../../../admin/connections/connections.store.ts'
 import {
-  type ConnectionRow,
   changeConnection,
   createConnection,
-  listConnections,
   readConnection,
   removeConnection,
   shareConnection,
@@ -54,7 +53,7 @@ export const connectionManagementRoutes = new Hono<AppEnv>()
   .get(CONNECTIONS, query(connectionListQuery), async (context) => {
     const { integration: slug, user_id: userId, status, ...paging } = context.req.valid('query')
     const filter = { slug, userId, status }
-    const page = await listConnections(administrationOf(context), filter, pageRequest(paging))
+    const page = await selectConnections(administrationOf(context), filter, pageRequest(paging))
     return context.json(listBody(page, present))
   })
   .post(CONNECTIONS, query(noQuery), jsonBody(connectionCreation), async (context) => {

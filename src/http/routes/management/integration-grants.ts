@@ -1,10 +1,6 @@
 import { Hono } from 'hono'
-import {
-  createIntegrationGrant,
-  type IntegrationGrantRow,
-  listIntegrationGrants,
-  removeIntegrationGrant,
-} from '../../../admin/integration-grants.ts'
+import { type IntegrationGrantRow, selectIntegrationGrants } from '../../../admin/integration-grants.store.ts'
+import { createIntegrationGrant, removeIntegrationGrant } from '../../../admin/integration-grants.ts'
 import { integrationGrantCreation, integrationGrantListQuery } from '../../../wire/integrations.ts'
 import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
@@ -28,7 +24,11 @@ const present = (row: IntegrationGrantRow) => ({
 export const integrationGrantRoutes = new Hono<AppEnv>()
   .get(GRANTS, query(integrationGrantListQuery), async (context) => {
     const { integration, ...paging } = context.req.valid('query')
-    const page = await listIntegrationGrants(administrationOf(context), { integration }, pageRequest(paging))
+    const page = await selectIntegrationGrants(
+      administrationOf(context),
+      { integration },
+      pageRequest(paging),
+    )
     return context.json(listBody(page, present))
   })
   .post(GRANTS, query(noQuery), jsonBody(integrationGrantCreation), async (context) => {

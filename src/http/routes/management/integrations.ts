@@ -1,10 +1,9 @@
 import { Hono } from 'hono'
 import { readCatalogues } from '../../../admin/integration-tools.ts'
+import { type IntegrationRow, selectIntegrations } from '../../../admin/integrations.store.ts'
 import {
   changeIntegration,
   createIntegration,
-  type IntegrationRow,
-  listIntegrations,
   readIntegration,
   removeIntegration,
 } from '../../../admin/integrations.ts'
@@ -52,7 +51,7 @@ const present = (row: IntegrationRow) => {
 export const integrationRoutes = new Hono<AppEnv>()
   .get(INTEGRATIONS, query(integrationListQuery), async (context) => {
     const { slug, ...paging } = context.req.valid('query')
-    const page = await listIntegrations(administrationOf(context), { slug }, pageRequest(paging))
+    const page = await selectIntegrations(administrationOf(context), { slug }, pageRequest(paging))
     return context.json(listBody(page, present))
   })
   .post(INTEGRATIONS, query(noQuery), jsonBody(integrationCreation), async (context) => {

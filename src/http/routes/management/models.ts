@@ -1,5 +1,6 @@
 import { Hono } from 'hono'
-import { disableModel, listModels, type ModelRow, putModel, readModel } from '../../../admin/models.ts'
+import { type ModelRow, selectModels } from '../../../admin/catalogue.store.ts'
+import { disableModel, putModel, readModel } from '../../../admin/models.ts'
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { modelReplacement } from '../../../wire/catalogue.ts'
 import { isModelId, noQuery, pageQuery } from '../../../wire/management-fields.ts'
@@ -45,7 +46,8 @@ const present = (row: ModelRow) => ({
 export const modelManagementRoutes = new Hono<AppEnv>()
   .use('/models/*', deploymentScope())
   .get('/models', query(pageQuery), async (context) => {
-    const page = await listModels(administrationOf(context), pageRequest(context.req.valid('query')))
+    const { database } = administrationOf(context)
+    const page = await selectModels(database, pageRequest(context.req.valid('query')))
     return context.json(listBody(page, present))
   })
   .get(MODEL, query(noQuery), async (context) => {

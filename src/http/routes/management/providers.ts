@@ -1,11 +1,6 @@
 import { Hono } from 'hono'
-import {
-  changeProvider,
-  createProvider,
-  listProviders,
-  type ProviderRow,
-  readProvider,
-} from '../../../admin/providers.ts'
+import { type ProviderRow, selectProviders } from '../../../admin/catalogue.store.ts'
+import { changeProvider, createProvider, readProvider } from '../../../admin/providers.ts'
 import { forgetRefusal, readRefusal } from '../../../gateway/upstreams/provider-health.ts'
 import { providerCreation, providerUpdate } from '../../../wire/catalogue.ts'
 import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
@@ -39,7 +34,8 @@ async function presentWithHealth(context: AppContext, row: ProviderRow) {
 export const providerRoutes = new Hono<AppEnv>()
   .use('/providers/*', deploymentScope())
   .get('/providers', query(pageQuery), async (context) => {
-    const page = await listProviders(administrationOf(context), pageRequest(context.req.valid('query')))
+    const { database } = administrationOf(context)
+    const page = await selectProviders(database, pageRequest(context.req.valid('query')))
     return context.json(listBody(page, present))
   })
   .post('/providers', query(noQuery), jsonBody(providerCreation), async (context) => {
