@@ -35,7 +35,7 @@ export interface ConnectionRow {
   updatedAt: Date
 }
 
-export interface ConnectionFilter {
+interface ConnectionFilter {
   slug?: string | undefined
   userId?: string | undefined
   status?: ConnectionStatus | undefined
