@@ -21,6 +21,9 @@ const STATUS = {
   default: 'open',
 }
 
+/** Name of the agent of several steps. */
+export const REPORT_AGENT = 'Ticket report'
+
 /**
  * One agent of one step, and one of several steps that use an integration, files and the shell. The scripted models follow their
  * instructions as well (`local/model-upstream/answer-plan`).
@@ -48,7 +51,7 @@ export const demoAgents = (model: string): DemoAgent[] => [
   {
     key: 'ticket-report',
     definition: agentDefinition.parse({
-      name: 'Ticket report',
+      name: REPORT_AGENT,
       description: 'Collects tickets, writes a report to a file of the conversation, and reads it again.',
       visibility: 'organization',
       inputs: [STATUS, { name: 'title', required: false, default: 'Tickets' }],

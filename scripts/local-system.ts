@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parseConfiguration } from '../src/env.ts'
+import { REPORT_AGENT } from './demo-agents.ts'
 import { type WantedProvider, wantedProviders } from './demo-catalogue.ts'
 import { readPort, stackPlan } from './dev-plan.ts'
 import { Children, type StandInCommand, StartError } from './local/children.ts'
@@ -108,7 +109,9 @@ async function start(
   const report = await startAll(system, commands, options)
   await options.checkGateway?.(system)
   writeDevFile(join(folder, 'dev.json'), system, report)
-  writePrivateFile(join(folder, 'env.sh'), shellEnvironment(baseUrlOf(system), system.secrets.keys.owner))
+  const agentId = report.agents[REPORT_AGENT]
+  const variables = shellEnvironment(baseUrlOf(system), system.secrets.keys.owner, agentId)
+  writePrivateFile(join(folder, 'env.sh'), variables)
   const seconds = ((performance.now() - begun) / 1000).toFixed(1)
   console.log(announcementOf(options, system, report, seconds))
 }

@@ -3,11 +3,13 @@
  *
  * @param baseUrl of the gateway, without a path
  * @param key of a caller
+ * @param agentId of an agent that the caller may run; none if there is no agent
  */
-export function shellEnvironment(baseUrl: string, key: string): string {
+export function shellEnvironment(baseUrl: string, key: string, agentId?: string): string {
   const variables = {
     HEADGATE_URL: baseUrl,
     HEADGATE_KEY: key,
+    ...(agentId !== undefined && { HEADGATE_AGENT: agentId }),
     OPENAI_BASE_URL: `${baseUrl}/v1`,
     OPENAI_API_KEY: key,
     ANTHROPIC_BASE_URL: baseUrl,

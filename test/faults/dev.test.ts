@@ -148,7 +148,10 @@ describe.skipIf(process.platform !== 'linux')('npm run dev', () => {
         .find((line) => line.startsWith('  curl ')) ?? ''
     const { stdout } = await execute('sh', ['-c', `${curl} -s`])
     expect(JSON.parse(stdout)).toMatchObject({ object: 'chat.completion', model: 'scripted-chat' })
-    for (const name of ['dev.json', 'secrets.json', 'worker.json']) {
+    const print = '. "$1/env.sh" && echo "$HEADGATE_URL $HEADGATE_KEY $HEADGATE_AGENT"'
+    const shell = await execute('sh', ['-c', print, 'sh', folder])
+    expect(shell.stdout).toBe(`${file.base_url} ${owner} ${file.agents['Ticket report']}\n`)
+    for (const name of ['dev.json', 'env.sh', 'secrets.json', 'worker.json']) {
       expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600)
     }
     // Command lines and logs are open to others than the owner of the files above.

@@ -10,13 +10,13 @@ describe('the file for a shell', () => {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-a folder-'))
     const file = join(folder, 'env.sh')
     const [url, key] = ['http://127.0.0.1:8787', `hg_a b'c"d$HOME\`id\`\\e!`]
-    writeFileSync(file, shellEnvironment(url, key))
+    writeFileSync(file, shellEnvironment(url, key, 'an agent'))
     const names = ['HEADGATE_URL', 'HEADGATE_KEY', 'OPENAI_BASE_URL', 'OPENAI_API_KEY']
-    names.push('ANTHROPIC_BASE_URL', 'ANTHROPIC_API_KEY')
+    names.push('ANTHROPIC_BASE_URL', 'ANTHROPIC_API_KEY', 'HEADGATE_AGENT')
     const print = `. "$1" && "$2" -p 'JSON.stringify(process.argv.slice(1).map((name) => process.env[name]))' $3`
     const printed = execFileSync(shell, ['-c', print, shell, file, process.execPath, names.join(' ')])
     rmSync(folder, { recursive: true })
-    expect(JSON.parse(String(printed))).toEqual([url, key, `${url}/v1`, key, url, key])
+    expect(JSON.parse(String(printed))).toEqual([url, key, `${url}/v1`, key, url, key, 'an agent'])
   })
 
   it('does not make the next local system its own provider', () => {
