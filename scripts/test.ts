@@ -4,6 +4,7 @@
 //                        To faults belong those of the durable tests that are campaigns, with more trials.
 //   --fuzz-seeds 20      every option that ends in -seeds, -operations, -runs, -rounds, -calls or -seconds reaches
 //                        the tests as an environment variable (FUZZ_SEEDS=20)
+//   --clock <instant>    sets the clock of all processes, such as 2026-11-30T23:59:50Z
 //   anything else        goes to vitest, such as a part of a file name or -t <name>
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -11,6 +12,7 @@ import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, stat
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { movedClock } from '../test/harness/moved-clock/moved-clock.ts'
 import { addTotals, NO_TESTS, type Totals, totalsOf } from './test-totals.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -35,6 +37,8 @@ const TEST_OPTION = /^--([a-z]+(?:-[a-z]+)*-(?:seeds|operations|runs|rounds|call
 export interface TestCommand {
   projects: string[]
   environment: Record<string, string>
+  /** The instant at which the clock begins; null for the real one. */
+  clock: string | null
   /** What vitest gets. */
   rest: string[]
 }
@@ -45,12 +49,15 @@ export interface TestCommand {
  * @throws if a project is unknown or an option lacks its value
  */
 export function readCommand(parameters: string[]): TestCommand {
-  const command: TestCommand = { projects: [], environment: {}, rest: [] }
+  const command: TestCommand = { projects: [], environment: {}, clock: null, rest: [] }
   const queue = [...parameters]
   for (let parameter = queue.shift(); parameter !== undefined; parameter = queue.shift()) {
     const [, name, attached] = TEST_OPTION.exec(parameter) ?? []
     const project = /^--project(?:=(.*))?$/.exec(parameter)
-    if (project !== null) {
+    const clock = /^--clock(?:=(.*))?$/.exec(parameter)
+    if (clock !== null) {
+      command.clock = clock[1] ?? queue.shift() ?? ''
+    } else if (project !== null) {
       const value = project[1] ?? queue.shift() ?? ''
       if (!PROJECTS.includes(value)) throw new Error(`--project takes one of ${PROJECTS.join(', ')}`)
       command.projects.push(value)
@@ -220,6 +227,7 @@ async function runLanes([first = [], second = []]: VitestRun[][], folder: string
 
 async function main(): Promise<void> {
   const command = readCommand(process.argv.slice(2))
+  if (command.clock !== null) Object.assign(command.environment, movedClock(command.clock))
   const folder = makeTemporaryFolder(command.projects)
   // The runs get it too, and end.
   process.on('SIGINT', () => {})

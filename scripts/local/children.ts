@@ -253,6 +253,9 @@ export function inheritedEnvironment(): NodeJS.ProcessEnv {
     'SYSTEMROOT',
     'APPDATA',
     'COMSPEC',
+    // A clock that tests have moved is that of all processes (test/harness/moved-clock).
+    'LD_PRELOAD',
+    'MOVED_CLOCK_SECONDS',
   ]
   return Object.fromEntries(
     names.filter((name) => process.env[name] !== undefined).map((name) => [name, process.env[name]]),

@@ -24,8 +24,14 @@ describe('the test command', () => {
     ).toEqual({
       projects: ['unit', 'steps', 'local', 'http', 'durable'],
       environment: { FUZZ_SEEDS: '20', LEDGER_SEEDS: '1,2' },
+      clock: null,
       rest: ['ledger', '-t', 'name', '--bail=1', '--retry', '2'],
     })
+  })
+
+  it('takes the instant at which the clock begins', () => {
+    const { clock, rest } = readCommand(['--clock', '2026-11-30T23:59:50Z', 'ledger'])
+    expect({ clock, rest }).toEqual({ clock: '2026-11-30T23:59:50Z', rest: ['ledger'] })
   })
 
   it.each([
