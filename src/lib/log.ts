@@ -6,8 +6,8 @@ const SECRET_SHAPES =
   /(?:(?<!(?<!%[0-9a-f]|\\)[a-z])|(?=hg_[0-9a-z]{12}_[0-9a-z]{20}))(Bearer\s+|hg_|gsk_|sk-|sk_|v1\.|xai-(?=[\w-]{20})|AIza(?=[\w-]{30}))[A-Za-z0-9_.~+/=-]{8,}/gi
 /** The suffix that drizzle appends to the text of a failed query. */
 const PARAMETERS = /\nparams: [\s\S]*$/
-/** ASCII in percent encoding. */
-const ENCODED = /%([2-7][0-9a-f])/gi
+/** An ASCII character in percent encoding. */
+const ENCODED = /^%[2-7][0-9a-f]$/i
 
 /**
  * Writes one JSON line. Values in the shape of a credential are redacted, because error texts of clients and databases
@@ -32,13 +32,27 @@ export function redact(text: string): string {
 
 /** The same for paths and addresses, in which a key may be percent-encoded, any number of times. */
 export function redactEncoded(text: string): string {
-  let decoded = text
-  for (let length = -1; length !== decoded.length; ) {
-    length = decoded.length
-    decoded = decoded.replace(ENCODED, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
-  }
+  const decoded = fullyDecoded(text)
   const redacted = redact(decoded)
   return redacted === decoded ? text : redacted
+}
+
+/**
+ * Decodes ASCII until nothing encoded is left. One pass is enough, and takes linear time: a decoded character can only
+ * complete a code whose other characters precede it.
+ */
+function fullyDecoded(text: string): string {
+  const decoded: string[] = []
+  for (let at = 0; at < text.length; at += 1) {
+    decoded.push(text.charAt(at))
+    while (decoded.at(-3) === '%') {
+      const code = decoded.slice(-3).join('')
+      if (!ENCODED.test(code)) break
+      decoded.length -= 3
+      decoded.push(String.fromCharCode(Number.parseInt(code.slice(1), 16)))
+    }
+  }
+  return decoded.join('')
 }
 
 /**

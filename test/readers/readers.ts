@@ -219,7 +219,8 @@ export const TEXT_READERS: TextReader[] = [
   { name: 'Retry-After', fragments: grammars.HEADER, read: (text) => retryAfterWait(text, 0) },
   { name: 'beta headers', fragments: grammars.HEADER, read: (text) => termsOf(OUTLINE, HEADERS(text)) },
   { name: 'a host and a path', fragments: grammars.ADDRESS, read: (text) => [hostKind(text, ['a.example']), surfaceOf(text), filePathOf(`/a/b/c/d/${text}`)] },
-  { name: 'a text for a log', fragments: grammars.SECRET, read: (text) => [redact(text), redactEncoded(text.slice(0, 300))] },
+  { name: 'a text for a log', fragments: grammars.SECRET, read: redact },
+  { name: 'a path for a log', fragments: [...grammars.SECRET, ...grammars.ADDRESS, '%', '25', '%25', '%2', '5f', '%35'], read: redactEncoded, known: [(length) => `%${'25'.repeat(length / 2)}`, (length) => '%2%35'.repeat(length / 5)] },
   // The workspace
   { name: 'a patch', fragments: grammars.PATCH, read: (text) => refusable(() => parsePatch(text)) },
   { name: 'the path of a file', fragments: grammars.ADDRESS, read: (text) => refusable(() => resolvePath('/workspace', text)) },

@@ -24,10 +24,11 @@ export async function setDefaultConnection(
   const [row] = await selectVisible(administration.database, principal, { connectionId })
   // A pending or revoked one is in no list.
   if (row === undefined || row.status === 'pending' || row.status === 'revoked') {
-    throw notFound('Connection', redactEncoded(connectionId))
+    throw notFound('Connection', redactEncoded(connectionId.slice(0, 100)))
   }
   if (row.slug !== slug) {
-    const message = `connection_id: the connection ${connectionId} does not belong to the integration ${redactEncoded(slug)}.`
+    const integration = redactEncoded(slug.slice(0, 100))
+    const message = `connection_id: the connection ${row.id} does not belong to the integration ${integration}.`
     throw new ApiError('invalid_request', message, { code: 'invalid_connection' })
   }
   refuseUnusable(principal, row)

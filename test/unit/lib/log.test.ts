@@ -52,6 +52,9 @@ describe('redactEncoded', () => {
     const encoded = [...key].map((character) => `%${character.charCodeAt(0).toString(16)}`).join('')
     expect(redactEncoded(encoded)).toBe('hg_[redacted]')
     expect(redactEncoded(`/v1%2F${key}`)).toBe('/v1/hg_[redacted]')
+    // Each digit of a code is encoded itself.
+    expect(redactEncoded(key.replaceAll('_', '%%35%46'))).toBe('hg_[redacted]')
+    expect(redactEncoded(key.replaceAll('_', '%25%3%35%2%35%34%36'))).toBe('hg_[redacted]')
   })
 
   it.each(['/v1/a%20b', '100%', '%', '%%%', '%2', '/%E6%BC%A2'])('leaves %j', (text) => {
