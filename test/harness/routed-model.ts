@@ -19,11 +19,13 @@ export const PRICES = { input: 1_000_000, output: 5_000_000 }
 /**
  * Makes a model with a provider of its own for each route, best first.
  * @param kinds of the providers. @param urls where they stand; the scripted upstream where left out.
+ * @param isRenamed whether the providers have other names for it. The runtime carries streams only where they do not.
  */
 export async function createRoutedModel(
   address: GatewayAddress,
   kinds: readonly ProviderKind[],
   urls: ReadonlyArray<string | undefined> = [],
+  isRenamed = true,
 ): Promise<RoutedModel> {
   const { ask } = administrator(address)
   const id = uniqueName('routed')
@@ -40,7 +42,7 @@ export async function createRoutedModel(
       credential: `credential ${name}`,
     })
     providers.push(name)
-    routes.push({ provider_id: provider.id, upstream_model: `${id}-at-${index}` })
+    routes.push({ provider_id: provider.id, upstream_model: isRenamed ? `${id}-at-${index}` : id })
   }
   await ask('PUT', `/models/${id}`, {
     owned_by: 'test',

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { gateway } from '../harness/gateway.ts'
+import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { openStream } from '../harness/open-stream.ts'
 import { type AuditEntry, auditEntryOf, callEntries } from '../harness/records.ts'
 import {
   callRouted,
@@ -8,7 +9,7 @@ import {
   KINDS,
   type RoutedModel,
 } from '../harness/routed-model.ts'
-import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 import { registerAnswers, type ScriptStep } from '../harness/upstream.ts'
 import { createAgent, definitionOf, endedRun, trigger } from './support/agents.ts'
 import type { Json } from './support/response-calls.ts'
@@ -55,19 +56,20 @@ const message = (content: object[], usage: object) => ({
   ...{ stop_reason: 'end_turn', stop_sequence: null, usage },
 })
 
-/** An answer with a text and a usage, whole and as a stream. */
-function answerOf(dialect: Dialect, text: string, reported: Reported) {
+/** An answer with a text and a usage: as a whole body, and as the frames of a stream, of which the first has no text. */
+function framesOf(dialect: Dialect, text: string, reported: Reported): { body: object; sse: string[] } {
   if (dialect === 'chat') {
     const usage = chatUsage(reported)
     const choices = [{ index: 0, message: { role: 'assistant', content: text }, finish_reason: 'stop' }]
     const body = { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage }
     const sse = [
-      chunk([{ index: 0, delta: { role: 'assistant', content: text }, finish_reason: null }]),
+      chunk([{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }]),
+      chunk([{ index: 0, delta: { content: text }, finish_reason: null }]),
       chunk([{ index: 0, delta: {}, finish_reason: 'stop' }]),
       chunk([], { usage }),
       frame('[DONE]'),
     ]
-    return stepsOf(body, sse)
+    return { body, sse }
   }
   const usage = messagesUsage(reported)
   const { input_tokens: _, output_tokens: __, ...details } = usage
@@ -86,13 +88,20 @@ function answerOf(dialect: Dialect, text: string, reported: Reported) {
     }),
     event({ type: 'message_stop' }),
   ]
-  return stepsOf(message([{ type: 'text', text }], usage), sse)
+  return { body: message([{ type: 'text', text }], usage), sse }
 }
 
-const stepsOf = (body: object, sse: string[]): { streamed: ScriptStep[]; whole: ScriptStep[] } => ({
-  streamed: [{ headers: SSE_TYPE }, { sse }, { end: true }],
-  whole: [{ headers: JSON_TYPE, body: JSON.stringify(body) }],
-})
+/** The same for a script. */
+function answerOf(...answer: Parameters<typeof framesOf>): {
+  streamed: ScriptStep[]
+  whole: ScriptStep[]
+} {
+  const { body, sse } = framesOf(...answer)
+  return {
+    streamed: [{ headers: SSE_TYPE }, { sse }, { end: true }],
+    whole: [{ headers: JSON_TYPE, body: JSON.stringify(body) }],
+  }
+}
 
 interface Known {
   input: number
@@ -155,8 +164,10 @@ beforeAll(async () => {
 
 const COST = { input: 1, output: 5 }
 
-function expectCorrected({ record, credits_settled: cost }: AuditEntry, expected: Partial<Known>): void {
-  expect(record).toMatchObject({ provenance: 'estimated', flags: ['implausible_usage'], usage: expected })
+function expectCorrected(entry: AuditEntry, expected: Partial<Known>, otherFlags: string[] = []): void {
+  const { record, credits_settled: cost } = entry
+  expect(record).toMatchObject({ provenance: 'estimated', usage: expected })
+  expect(record.flags).toEqual([...otherFlags, 'implausible_usage'])
   const { input, cacheRead, output, reasoning } = record.usage as Known
   expect(reasoning).toBeLessThanOrEqual(output)
   for (const count of [input, cacheRead, output, reasoning]) {
@@ -168,20 +179,56 @@ function expectCorrected({ record, credits_settled: cost }: AuditEntry, expected
   expect(cost).toBeGreaterThan(0)
 }
 
+const PATHS: Record<Dialect, string> = { chat: '/v1/chat/completions', messages: '/v1/messages' }
+
+const requestOf = (model: string, content: string, more: object = {}) =>
+  JSON.stringify({ model, max_tokens: MAX_TOKENS, messages: [{ role: 'user', content }], ...more })
+
+/** A chat stream with usage that the caller did not request is edited. */
+const USAGE_ASKED = { chat: { stream_options: { include_usage: true } }, messages: {} }
+
+/** A call of a stream that goes on once its caller has the first event, so that the runtime carries the rest. */
+async function carried(dialect: Dialect, sse: readonly string[]) {
+  const { id, providers } = await createRoutedModel(gateway(), [KINDS[dialect]], [], false)
+  const signal = uniqueName('signal')
+  // Only a stream that the runtime carries can repeat the credential; its record has a flag for that.
+  const repeated = `: credential ${providers[0]}\n\n`
+  const steps: ScriptStep[] = [
+    { headers: SSE_TYPE },
+    { sse: sse.slice(0, 1) },
+    { waitForSignal: signal },
+    { sse: [repeated, ...sse.slice(1)] },
+    { end: true },
+  ]
+  const script = await registerAnswers(gateway(), [{ steps }])
+  const body = requestOf(id, script, { stream: true, ...USAGE_ASKED[dialect] })
+  const stream = await openStream(gateway().baseUrl + PATHS[dialect], bearer(tenant.key), body)
+  await stream.until((text) => text.includes('\n\n'))
+  await upstreamControl(gateway()).release(signal)
+  await stream.end()
+  return { body, entry: await auditEntryOf(gateway(), tenant, stream.headers['x-request-id']) }
+}
+
 describe.each(['chat', 'messages'] as const)('a usage that cannot be true (%s)', (dialect) => {
   const modelOf = () => models[dialect] as RoutedModel
 
-  it.each(CASES)('%s', async (_name, text, reported, expected) => {
-    const script = await registerAnswers(gateway(), [answerOf(dialect, text, reported)])
-    const path = dialect === 'chat' ? '/v1/chat/completions' : '/v1/messages'
-    for (const stream of [false, true]) {
-      const messages = [{ role: 'user', content: script }]
-      const body = JSON.stringify({ model: modelOf().id, max_tokens: MAX_TOKENS, messages, stream })
-      const answer = await callRouted(gateway(), tenant, { path, body })
-      expect(answer.status, answer.text).toBe(200)
-      const entry = await auditEntryOf(gateway(), tenant, answer.headers['x-request-id'])
-      expectCorrected(entry, expected(body.length, dialect))
-    }
+  describe.each(['chat', 'messages'] as const)('for a caller of %s', (caller) => {
+    it.each(CASES)('%s', async (_name, text, reported, expected) => {
+      const script = await registerAnswers(gateway(), [answerOf(dialect, text, reported)])
+      for (const stream of [false, true]) {
+        const body = requestOf(modelOf().id, script, { stream })
+        const answer = await callRouted(gateway(), tenant, { path: PATHS[caller], body })
+        expect(answer.status, answer.text).toBe(200)
+        const entry = await auditEntryOf(gateway(), tenant, answer.headers['x-request-id'])
+        expectCorrected(entry, expected(body.length, dialect))
+      }
+    })
+  })
+
+  it.each(CASES)('%s, in a stream that the runtime carries', async (_name, text, reported, expected) => {
+    const { sse } = framesOf(dialect, text, reported)
+    const { body, entry } = await carried(dialect, sse)
+    expectCorrected(entry, expected(body.length, dialect), ['credential_echoed'])
   })
 
   it('is corrected in a response, which reports what was charged', async () => {
@@ -199,10 +246,8 @@ describe.each(['chat', 'messages'] as const)('a usage that cannot be true (%s)',
     const script = await registerAnswers(gateway(), [
       answerOf(dialect, LONG, { prompt: 60, cached: 30, completion: 390, reasoning: 40 }),
     ])
-    const path = dialect === 'chat' ? '/v1/chat/completions' : '/v1/messages'
-    const messages = [{ role: 'user', content: script }]
-    const body = JSON.stringify({ model: modelOf().id, max_tokens: MAX_TOKENS, messages })
-    const answer = await callRouted(gateway(), tenant, { path, body })
+    const body = requestOf(modelOf().id, script)
+    const answer = await callRouted(gateway(), tenant, { path: PATHS[dialect], body })
     const { record } = await auditEntryOf(gateway(), tenant, answer.headers['x-request-id'])
     const input = dialect === 'chat' ? 30 : 60
     expect(record).toMatchObject({
