@@ -22,14 +22,14 @@ export const agents = pgTable(
     organizationId: uuid('organization_id')
       .notNull()
       .references(() => organizations.id),
-    /** With whose rights its triggers run. */
+    /** The user whose rights the agent's triggers have. */
     createdBy: uuid('created_by')
       .notNull()
       .references(() => users.id),
     name: text('name').notNull(),
     description: text('description').notNull(),
     metadata: jsonb('metadata').$type<Record<string, unknown>>().notNull(),
-    /** Whose agent it is to see and run, besides its creator. */
+    /** The users that may see and run the agent, besides its creator. */
     visibility: text('visibility', { enum: ['creator', 'groups', 'organization'] }).notNull(),
     /** The groups of visibility `groups`. */
     groupIds: jsonb('group_ids').$type<string[]>().notNull(),
@@ -56,7 +56,7 @@ export const agentVersions = pgTable(
       .references(() => agents.id),
     version: integer('version').notNull(),
     organizationId: uuid('organization_id').notNull(),
-    /** In the format of `src/wire/agents.ts`, which parses it again on reading. */
+    /** The definition in the format of `src/wire/agents.ts`, which parses it again on reading. */
     definition: jsonb('definition').$type<unknown>().notNull(),
     /** `admin_token`, or a user's id. */
     author: text('author').notNull(),
@@ -65,7 +65,7 @@ export const agentVersions = pgTable(
   (table) => [primaryKey({ columns: [table.agentId, table.version] })],
 )
 
-/** What starts runs of an agent besides calls of the API: those of its current version. */
+/** Triggers that start runs of an agent besides calls of the API: those of its current version. */
 export const agentTriggers = pgTable(
   'agent_triggers',
   {
@@ -75,15 +75,15 @@ export const agentTriggers = pgTable(
     name: text('name').notNull(),
     organizationId: uuid('organization_id').notNull(),
     kind: text('kind', { enum: ['schedule', 'webhook'] }).notNull(),
-    /** Of a schedule: five fields, with `CRON_TZ=` in front on request. */
+    /** Only for a schedule: five fields, with `CRON_TZ=` in front on request. */
     cron: text('cron'),
     /** Values of the inputs of a schedule's runs. */
     inputs: jsonb('inputs').$type<Array<{ name: string; value: string }>>().notNull(),
-    /** Of a webhook: the key that signs its deliveries, sealed; null before it is created. */
+    /** Only for a webhook: the key that signs its deliveries, sealed; null before it is created. */
     sealedSecret: text('sealed_secret'),
     /** Null while QStash may have another state of the schedule. */
     publishedAt: instant('published_at'),
-    /** Of a trigger that the current version does not have: its schedule is removed, then the row. */
+    /** Set for a trigger that the current version does not have: its schedule is removed, then the row. */
     removedAt: instant('removed_at'),
   },
   (table) => [
@@ -98,7 +98,7 @@ export const runs = pgTable(
   {
     id: uuid('id').primaryKey(),
     organizationId: uuid('organization_id').notNull(),
-    /** Whose rights its steps have, and who can read it: its caller; of a trigger, the agent's creator. */
+    /** The user whose rights the steps have, and who can read the run: its caller; for a trigger, the agent's creator. */
     userId: uuid('user_id').notNull(),
     agentId: uuid('agent_id')
       .notNull()
@@ -109,8 +109,8 @@ export const runs = pgTable(
     /** The run whose inputs it repeats. */
     restartedFrom: uuid('restarted_from'),
     /**
-     * As they were sent, without unknown names: a restart applies the defaults of the latest version. Sealed, because no policy
-     * has inspected them.
+     * Inputs as they were sent, without unknown names: a restart applies the defaults of the latest version. Sealed, because no
+     * policy has inspected them.
      */
     sealedInputs: text('sealed_inputs').notNull(),
     status: text('status', { enum: ['in_progress', 'success', 'failure', 'cancelled'] }).notNull(),
@@ -132,7 +132,7 @@ export const runs = pgTable(
     leaseToken: text('lease_token'),
   },
   (table) => [
-    // None begins with the organization and the user: without statistics, Postgres would prefer it to the primary key.
+    // No index begins with the organization and the user: without statistics, Postgres would prefer it to the primary key.
     index('runs_agent').on(table.agentId, table.createdAt),
     index('runs_agent_status').on(table.agentId, table.status, table.createdAt),
     index('runs_agent_user').on(table.agentId, table.userId, table.createdAt),
@@ -180,7 +180,7 @@ export const runVerdicts = pgTable(
     organizationId: uuid('organization_id').notNull(),
     result: text('result', { enum: ['pass', 'fail', 'not_evaluated', 'unknown'] }).notNull(),
     explanation: text('explanation'),
-    /** What it is based on: checks, and the judge's model, response and criteria (`agents/evaluations/verdict`). */
+    /** The basis of the verdict: checks, and the judge's model, response and criteria (`agents/evaluations/verdict`). */
     details: jsonb('details').$type<Record<string, unknown>>().notNull(),
     /** Micro-credits of the judge's calls. */
     cost: bigint('cost', { mode: 'number' }).notNull().default(0),
@@ -203,11 +203,14 @@ export const dueVerdicts = pgTable(
     /** The attempt that completed the step. */
     attempt: integer('attempt').notNull(),
     organizationId: uuid('organization_id').notNull(),
-    /** Of the judge's next or current call. Chosen before its first start, so that a repeated start finds the first. */
+    /**
+     * Response id of the judge's next or current call. It is chosen before its first start, so that a repeated start finds the
+     * first.
+     */
     responseId: text('response_id').notNull(),
     /** Calls of the judge that ended without a verdict. */
     calls: integer('calls').notNull().default(0),
-    /** What was wrong with the answer of the last of them; null if there was no answer. */
+    /** The fault of the answer of the judge's last call; null if there was no answer. */
     fault: text('fault'),
     /** Micro-credits of these calls. */
     cost: bigint('cost', { mode: 'number' }).notNull().default(0),

@@ -53,7 +53,7 @@ export const dlpPolicyVersions = pgTable(
       .references(() => organizations.id),
     name: text('name').notNull(),
     enabled: boolean('enabled').notNull(),
-    /** In the format of `src/wire/dlp.ts`, which parses it again on reading. */
+    /** The policy in the format of `src/wire/dlp.ts`, which parses it again on reading. */
     body: jsonb('body').$type<unknown>().notNull(),
     /** Its author: `admin_token`, or a user's id. */
     author: text('author').notNull(),

@@ -26,11 +26,11 @@ export const integrations = pgTable(
     displayName: text('display_name').notNull(),
     description: text('description').notNull().default(''),
     kind: text('kind', { enum: ['mcp', 'openapi'] }).notNull(),
-    /** Of an MCP server: its endpoint. Of an API: the server to which the paths of the document are appended. */
+    /** For an MCP server: its endpoint. For an API: the server to which the paths of the document are appended. */
     url: text('url').notNull(),
-    /** Of an API: the OpenAPI document, with its references resolved. */
+    /** Only for an API: the OpenAPI document, with its references resolved. */
     document: jsonb('document').$type<Record<string, unknown>>(),
-    /** How calls are authorized, without a secret (`AuthorizationMethod` in `src/integrations/types.ts`). */
+    /** The authorization of calls, without a secret (`AuthorizationMethod` in `src/integrations/types.ts`). */
     authorization: jsonb('authorization').$type<Record<string, unknown>>().notNull(),
     /** The secret of the OAuth client, sealed; null for a public client. */
     sealedClientSecret: text('sealed_client_secret'),
@@ -96,7 +96,7 @@ export const toolDefinitions = pgTable(
     hash: text('hash').notNull(),
     /** `ToolDefinition` in `src/integrations/types.ts`. */
     definition: jsonb('definition').$type<Record<string, unknown>>().notNull(),
-    /** Of an API: how arguments become a request (`OperationBinding`); null for an MCP server. */
+    /** Only for an API: the conversion of arguments into a request (`OperationBinding`); null for an MCP server. */
     binding: jsonb('binding').$type<Record<string, unknown>>(),
     state: text('state', { enum: ['pending', 'approved', 'rejected'] }).notNull(),
     /** `first_catalogue`, `automatic`, `admin_token` or a user's id; null while pending. */

@@ -30,7 +30,7 @@ export const responses = pgTable(
     ...owner(),
     keyId: text('key_id').notNull(),
     conversationId: text('conversation_id').references(() => conversations.id),
-    /** As the caller sent it. The response may be deleted. */
+    /** The member of the request. That response may be deleted. */
     previousResponseId: text('previous_response_id'),
     model: text('model').notNull(),
     /** Form in which it is shown, of its request. */
@@ -50,7 +50,7 @@ export const responses = pgTable(
     completedAt: instant('completed_at'),
   },
   (table) => [
-    // For the job that looks for those that no object has: they are few, and old.
+    // Index for the job that searches for responses that no object has: they are few, and old.
     index('responses_in_progress').on(table.createdAt, table.id).where(sql`${table.status} = 'in_progress'`),
   ],
 )

@@ -20,7 +20,7 @@ export { ResponseStream } from './response-stream.ts'
 /** The trigger in wrangler.toml for what must not wait an hour; the other one does everything. */
 const FREQUENT = '*/5 * * * *'
 
-/** By name: the names of functions are not kept in the built script. */
+/** Jobs by name: the names of functions are not kept in the built script. */
 const HOURLY_JOBS = { writeCheckpoint, eraseLeftContent, pruneRuns }
 const FREQUENT_JOBS = {
   refreshDue,
@@ -45,7 +45,7 @@ export default {
   async scheduled(event, environment, context) {
     const deps = createDeps(environment, context)
     const jobs = event.cron === FREQUENT ? FREQUENT_JOBS : { ...HOURLY_JOBS, ...FREQUENT_JOBS }
-    // None keeps the others from running; the run fails when one of them does.
+    // A failed job does not prevent the others; the run fails when one of them does.
     await settleAll(Object.entries(jobs).map(([name, job]) => runJob(name, job(deps))))
   },
 } satisfies ExportedHandler<Bindings>

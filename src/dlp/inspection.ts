@@ -34,7 +34,7 @@ export interface TextField {
 
 /** The replacement of a string. */
 export interface Replacement {
-  /** In source form, as contents of a JSON string. */
+  /** Contents of a JSON string in source form. */
   contents: Uint8Array
   /** Source bytes that leave unchanged with it, with those of earlier pieces that were held back. */
   released: number
@@ -58,7 +58,7 @@ export interface TextEngine {
    * @throws ApiError `dlp_blocked` for a finding that blocks the call.
    */
   inspect(field: TextField, contents: Uint8Array): Replacement | Uint8Array | null
-  /** As `inspect`, with turns for other requests between the slices of a long text. */
+  /** `inspect` with pauses for other requests between the slices of a long text. */
   inspectInSlices?(field: TextField, contents: Uint8Array): Slices<Replacement | Uint8Array | null>
   /** Ends the texts whose keys begin with a prefix, in slices. @returns those of which something was held back. */
   end?(prefix: string): Slices<HeldText[]>

@@ -5,7 +5,7 @@ import { inspectJson } from './json-inspection.ts'
 import { DLP_BLOCKED } from './policy/actions.ts'
 import type { CallPolicy } from './policy/call-policy.ts'
 
-/** In the place of a text that may not be recorded. */
+/** Replacement of a text that may not be recorded. */
 const WITHHELD = '[withheld]'
 
 /** A text that a caller chose as a record or an error may have it, such as the name of a model that is not there. */

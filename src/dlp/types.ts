@@ -45,6 +45,6 @@ export interface Profile {
   version: string
   rules: readonly ProfileRule[]
   custom: readonly CustomDetector[]
-  /** For images, sound and other content that no engine reads. */
+  /** Rule for images, sound and other content that no engine reads. */
   uninspectable: 'allow' | 'block'
 }

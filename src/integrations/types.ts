@@ -1,6 +1,6 @@
-/** What the parts of this folder give each other: integrations, tools, connections, credentials. */
+/** Types that the parts of this folder exchange: integrations, tools, connections, credentials. */
 
-/** How calls to an upstream are authorized. The secrets are in the connections. */
+/** The authorization of calls to an upstream. The secrets are in the connections. */
 export type AuthorizationMethod =
   | { kind: 'none' }
   /** `Authorization: Bearer <secret>`. */
@@ -44,31 +44,31 @@ export interface ToolDefinition {
   annotations?: Record<string, unknown>
 }
 
-/** How an argument is written into a request (OpenAPI, Parameter Object, style). */
+/** The serialization of an argument into a request (OpenAPI, Parameter Object, style). */
 export interface ParameterBinding {
   place: 'path' | 'query' | 'header' | 'cookie'
   /** The parameter's own name. */
   name: string
-  /** How lists and objects are written; `json` for a parameter with a media type. */
+  /** Style of lists and objects; `json` for a parameter with a media type. */
   style: 'simple' | 'form' | 'spaceDelimited' | 'pipeDelimited' | 'deepObject' | 'json'
   /** Whether each element is a parameter of its own. */
   explode: boolean
 }
 
-/** How the arguments of a tool become a request to an API with an OpenAPI document. */
+/** The conversion of a tool's arguments into a request to an API with an OpenAPI document. */
 export interface OperationBinding {
   method: string
-  /** With `{name}` for each parameter in the path. */
+  /** Path with `{name}` for each parameter. */
   path: string
-  /** By name of the argument. */
+  /** Parameters by name of the argument. */
   parameters: Readonly<Record<string, ParameterBinding>>
   /** The argument that is the body, and its media type; absent for an operation without a body. */
   body?: { argument: string; mediaType: string }
 }
 
 /**
- * How an MCP server is called, found by the refresh of its catalogue, so that a call needs no negotiation. Servers of the
- * legacy era (revisions before 2026-07-28) begin with `initialize`; those that give out no session accept calls without it.
+ * The protocol of an MCP server, found by the refresh of its catalogue, so that a call needs no negotiation. Servers of the
+ * legacy era (revisions before 2026-07-28) begin with `initialize`; those without sessions accept calls without it.
  */
 export type UpstreamProtocol =
   | { era: 'modern'; version: string }
@@ -106,7 +106,7 @@ export interface Connection {
   createdAt: Date
 }
 
-/** What a request to an upstream carries, in clear. Only `upstream/` sends it; other parts redact it. */
+/** The credential of a request to an upstream, in clear. Only `upstream/` sends it; other parts redact it. */
 export interface UpstreamCredential {
   headers: Readonly<Record<string, string>>
   /** Values that must not occur in anything that is sent to a caller. */
@@ -115,7 +115,7 @@ export interface UpstreamCredential {
 
 export const NO_CREDENTIAL: UpstreamCredential = { headers: {}, secrets: [] }
 
-/** How a connection was chosen (the interface leaves the chain open: MCP gateway, Resolution). */
+/** The reason for the choice of a connection (the interface leaves the chain open: MCP gateway, Resolution). */
 export type ConnectionChoice = 'explicit' | 'default' | 'active_set' | 'own' | 'group' | 'organization'
 
 /** The connection that a call uses. */

@@ -8,7 +8,7 @@ export interface DefinitionIssue {
   reason: string
 }
 
-/** What a definition of the right form contradicts in itself: a run would fail on each of these. */
+/** Contradictions within a definition of the right form: a run would fail on each of them. */
 export function definitionIssues(definition: AgentDefinition): DefinitionIssue[] {
   return [
     ...repeatedNames('inputs', definition.inputs),

@@ -2,7 +2,7 @@
 const PLACEHOLDER = /\\\{\{|\{\{([^{}]*)\}\}/g
 const STEP_OUTPUT = /^steps\.([1-9]\d*)\.output$/
 
-/** What a placeholder stands for. */
+/** The reference of a placeholder. */
 export type Reference = { kind: 'input'; name: string } | { kind: 'output'; step: number }
 
 const referenceOf = (text: string): Reference => {

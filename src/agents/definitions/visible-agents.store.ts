@@ -7,7 +7,7 @@ import type { Owner } from '../../responses/model/types.ts'
 
 // The agents that a caller may see and run. Others are treated as missing.
 
-/** Who asks: its own agents, those of its groups, and those of the whole organization. */
+/** The user whose agents are selected: its own, those of its groups, and those of the whole organization. */
 type Viewer = Pick<Principal, 'organizationId' | 'userId' | 'groupIds'>
 
 function isVisibleTo({ organizationId, userId, groupIds }: Viewer): SQL | undefined {

@@ -34,7 +34,7 @@ function passes(check: StepCheck, { output, toolCalls }: Evidence, budget: ReadB
 
 const LONGEST_TEXT = 200
 
-/** What a check demands, for the explanation of a verdict. */
+/** Describes a check, for the explanation of a verdict. */
 export function checkText(check: StepCheck): string {
   switch (check.type) {
     case 'not_empty':

@@ -23,7 +23,7 @@ import { judgedOutcome, type Outcome, undetermined } from './verdict.ts'
 
 /** After it, a verdict that cannot be reached is `unknown`. */
 const LONGEST_AGE_MS = 6 * 3_600_000
-/** Of the judge for one step: an answer that cannot be used is repeated once, a call that fails twice. */
+/** Maximum number of calls of the judge for one step: an answer that cannot be used is repeated once, a call that fails twice. */
 const MOST_CALLS = 3
 /** Between calls that fail: 10 seconds, then a minute. */
 const FIRST_REPETITION_MS = 10_000
@@ -52,7 +52,7 @@ export async function evaluateStep(deps: AgentDeps, key: DueVerdictKey): Promise
 
 const UNAVAILABLE = 'The step could not be evaluated in time.'
 
-/** What is still pending after the longest age has no verdict. */
+/** The outcome at the longest age: an evaluation that is still pending ends without a verdict. */
 const lastOutcome = (outcome: Outcome): Outcome =>
   outcome.kind === 'verdict'
     ? outcome

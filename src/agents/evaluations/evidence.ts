@@ -1,19 +1,19 @@
 import { toolName } from '../../integrations/catalog/tool-name.ts'
 import type { OutputItem } from '../../wire/responses.ts'
 
-/** What a completed step has done, as checks and the judge read it. */
+/** The results of a completed step, for checks and the judge. */
 export interface Evidence {
   /** The instructions as the model got them. */
   instructions: string
   output: string
-  /** In order; null if they are not known any more. */
+  /** Calls in order; null if they are not stored any more. */
   toolCalls: readonly ToolCall[] | null
 }
 
 interface ToolCall {
   /** `shell`, `web_search` and the like, or `{integration}_{tool}` as the MCP gateway names it. */
   name: string
-  /** Its arguments and results as JSON. */
+  /** Arguments and results as JSON. */
   content: string
 }
 

@@ -24,7 +24,7 @@ export const VERDICT_SCHEMA = {
   additionalProperties: false,
 } as const
 
-/** Of an answer that would fill the row. */
+/** Maximum number of criteria: a longer answer would fill the row. */
 const MOST_CRITERIA = 50
 const LONGEST_TEXT = 4_000
 

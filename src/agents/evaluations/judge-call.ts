@@ -14,7 +14,7 @@ import { selectRunCost } from '../runs/verdicts.store.ts'
 export interface Refusal {
   kind: 'later' | 'failed' | 'final'
   code: string
-  /** For the user of the run. */
+  /** Message for the user of the run. */
   message: string
   retryAfterSeconds?: number | undefined
 }
@@ -49,7 +49,7 @@ export async function beginJudging(
   }
 }
 
-/** What the run may still cost; null without a limit. */
+/** Rest of the run's credit limit; null without a limit. */
 async function creditsLeft(
   deps: AgentDeps,
   { id, organizationId, definition }: RunState,

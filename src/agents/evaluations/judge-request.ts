@@ -22,12 +22,12 @@ const LONGEST_CALL = 2_000
 const LONGEST_CALLS = 30_000
 const LONGEST_OUTPUT = 60_000
 
-/** What a call of the judge is about. */
+/** The step that a call of the judge is about. */
 interface JudgedStep {
   model: string
   objective: string
   evidence: Evidence
-  /** What was wrong with the judge's answer before; null for the first call. */
+  /** The fault of the judge's previous answer; null for the first call. */
   fault: string | null
 }
 

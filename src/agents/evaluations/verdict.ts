@@ -3,12 +3,12 @@ import type { EndedStep } from '../runs/step-output.ts'
 import type { DueVerdict, Verdict } from '../runs/verdicts.store.ts'
 import { type JudgeAnswer, readJudgeAnswer } from './judge-answer.ts'
 
-/** What a delivery found out about a verdict that is due. Costs are micro-credits of all calls of the judge so far. */
+/** The result of a delivery for a verdict that is due. Costs are micro-credits of all calls of the judge so far. */
 export type Outcome =
   | { kind: 'verdict'; verdict: Verdict }
-  /** Its call is running, or could not begin now. */
+  /** The judge's call is running, or could not begin now. */
   | { kind: 'later'; code: string; delay: number; cost: number }
-  /** Its call ended without a usable answer. `fault` says what was wrong with the answer; null if there was none. */
+  /** The judge's call ended without a usable answer. `fault` describes the answer; null if there was none. */
   | { kind: 'again'; code: string; message: string; cost: number; fault: string | null }
 
 /** A verdict that could not be reached: never a failure of the step. @param code and details for administrators. */

@@ -11,7 +11,7 @@ export interface RequestedRun extends RunView {
   metadata: RunMetadata
 }
 
-/** What the ids of runs begin with as responses (interface: Response object). */
+/** The prefix of response ids of runs (interface: Response object). */
 const PREFIX = 'resp_run_'
 
 const runResponseId = (runId: string): string => `${PREFIX}${runId}`

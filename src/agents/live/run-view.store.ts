@@ -22,7 +22,7 @@ export interface ViewedAttempt {
 /** A run, as much of it as its response shows. */
 export interface RunView {
   id: string
-  /** With the metadata of its request. */
+  /** Inputs with the metadata of the request. */
   sealedInputs: string
   agentId: string
   conversationId: string

@@ -10,9 +10,9 @@ const PUBLISHED_TOGETHER = 10
 /** Which stored messages the sweep publishes again. Times are in milliseconds since the epoch. */
 export interface OverdueLimits {
   now: number
-  /** They were due before this time. */
+  /** Selects messages that were due before this time. */
   overdueSince: number
-  /** They are not published, or were before this time and had no effect. */
+  /** Selects messages that are not published, or were published before this time and had no effect. */
   publishedBefore: number
   most: number
 }

@@ -46,7 +46,10 @@ interface QueueConfiguration {
 const PUBLISH_LIMIT_MS = 5_000
 /** A delivery ends before it, so that QStash waits for its answer. */
 const ANSWER_MARGIN_SECONDS = 60
-/** What these do not deliver, the sweep repeats. https://upstash.com/docs/qstash/features/retry */
+/**
+ * Number of retries of QStash. Messages that none of them delivers are repeated by the sweep.
+ * https://upstash.com/docs/qstash/features/retry
+ */
 const RETRIES = 3
 /**
  * Milliseconds before each repetition: 2 s, 12 s, 72 s. The first one finds the next process after a crash; QStash's own first

@@ -32,7 +32,7 @@ const STOP_RETRY_MS = 2_000
 const SHORTEST_WAIT_MS = 2_000
 const LONGEST_WAIT_MS = 300_000
 
-/** What QStash says of a delivery. It is not signed. */
+/** QStash's data about a delivery, which is not signed. */
 interface RunDelivery {
   /** The same for all deliveries of a message; null if it is not known. */
   messageId: string | null
@@ -64,7 +64,7 @@ export async function advanceRun(
     const outcome = await workOnStep(deps, run, now + deps.configuration.RUN_DELIVERY_MS)
     await storeOutcome(deps, run, outcome)
   } catch (error) {
-    // Also after a failed lease: the statement may have been executed.
+    // The lease is released after a failure too: the statement may have been executed.
     await releaseRun(deps.database, revision, token).catch((failure) =>
       logEvent('warn', 'run_not_released', { run_id: revision.runId, error: errorText(failure) }),
     )
@@ -200,7 +200,7 @@ function waitOf(run: LeasedRun, { retryAfterSeconds = 0 }: ApiError, now: number
   return Math.min(LONGEST_WAIT_MS, Math.max(SHORTEST_WAIT_MS, retryAfterSeconds * 1_000, age / 4))
 }
 
-/** What a message does that cannot lease its run. */
+/** Handles a message that cannot lease its run. */
 async function withoutLease(deps: AgentDeps, revision: RunRevision, run: FoundRun | null): Promise<void> {
   if (!run || run.rev < revision.rev) return
   if (run.rev > revision.rev) {

@@ -4,7 +4,7 @@ import type { Database } from '../../../schema/database.ts'
 import { conversations } from '../../../schema/responses.ts'
 import type { Owner } from '../../responses/model/types.ts'
 
-/** What identifies a request for a run: a second one gets the run of the first. */
+/** The identity of a request for a run: a second request with it gets the run of the first. */
 export interface RequestIdentity {
   /** Hex digest of the identifying text. */
   digest: string
@@ -34,7 +34,7 @@ export interface BegunRun {
   runId: string
   conversationId: string
   isNew: boolean
-  /** Of the request that has begun it; null without an identity. */
+  /** Content of the request that started the run; null without an identity. */
   content: string | null
 }
 

@@ -19,17 +19,17 @@ import { newAttempt, runDeadline } from './transitions.ts'
 interface RunBeginning extends Pick<NewRun, 'owner' | 'origin'> {
   agent: RunnableAgent
   inputs: readonly InputValue[]
-  /** Of its response; empty when left out. */
+  /** Metadata of the run's response; empty when left out. */
   metadata?: RunMetadata
   restartedFrom?: string
-  /** How the request is recognized if it is repeated; absent for one that is not. */
+  /** Identity by which a repeated request is recognized; absent for a request that is not repeated. */
   repeatable?: RepeatableRequest
 }
 
 interface RepeatableRequest {
   /** Texts that identify it, each alone. */
   identities: readonly string[]
-  /** What it requests: another content under the same identity is an error. */
+  /** Digest of the content: another content under the same identity is an error. */
   content: string
 }
 

@@ -22,7 +22,7 @@ const isRun = ({ organizationId, runId }: Pick<RunRevision, 'organizationId' | '
 
 /** A run that no delivery was given. Times are in milliseconds since the epoch. */
 export interface FoundRun extends RunState {
-  /** Until when a delivery holds it; null if none does. */
+  /** End of the lease of a delivery; null if none holds the run. */
   leasedUntil: number | null
   /** When the message of its revision is due, if it is not published; otherwise null. */
   unpublishedDueAt: number | null
@@ -35,7 +35,7 @@ interface Leasing {
   /** Milliseconds since the epoch. */
   now: number
   leasedUntil: number
-  /** As `leaseToken` makes it. */
+  /** The token that `leaseToken` creates. */
   token: string
   /** The message whose lease is taken over; null for none. */
   takesOver: string | null
@@ -159,9 +159,9 @@ export async function releaseRun(database: Database, run: RunRevision, leaseToke
 
 /** Options of a change that does not come from a delivery. */
 interface ChangeOptions {
-  /** Of the attempt that begins. */
+  /** Response id of the attempt that begins. */
   responseId?: string | undefined
-  /** Of the call that judges the step which the change completes; absent if none is due. */
+  /** Response id of the call that judges the step which the change completes; absent if none is due. */
   judgeResponseId?: string | undefined
   /** Milliseconds since the epoch. */
   now: number

@@ -116,7 +116,7 @@ const runColumns = {
   createdAt: runs.createdAt,
   endedAt: runs.endedAt,
   deadlineAt: runs.deadlineAt,
-  /** With the calls of the judge for the verdicts that are written. */
+  /** The cost includes the calls of the judge for stored verdicts. */
   cost: sql<number>`(select coalesce(sum(${runSteps.cost}), 0) from ${runSteps}
     where ${runSteps.runId} = ${runs.id}) + (select coalesce(sum(${runVerdicts.cost}), 0) from ${runVerdicts}
     where ${runVerdicts.runId} = ${runs.id})`.mapWith(Number),

@@ -53,7 +53,7 @@ export function inputValue(
   return input && (Object.hasOwn(values, name) ? values[name] : (input.default ?? ''))
 }
 
-/** What the inputs of a run are sealed for. */
+/** The context under which the inputs of a run are sealed. */
 export const inputsContext = (runId: string) => `run-inputs/${runId}`
 
 /** Seals what a run was requested with. @param metadata of the request: only the response of the run has it. */

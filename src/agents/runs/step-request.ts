@@ -4,7 +4,7 @@ import { type Reference, renderTemplate } from '../definitions/template.ts'
 import { currentStep, outputOf, type RunState } from './run.ts'
 import { inputValue, type RunInputs } from './run-inputs.ts'
 
-/** What `allowed_tools` calls the families of tools (`responses/engine/hosted-choice`). */
+/** Types of `allowed_tools` for the families of tools (`responses/engine/hosted-choice`). */
 const FAMILY_TYPES = {
   shell: 'shell',
   files: 'file_operations',

@@ -72,7 +72,7 @@ export async function principalOf(
   { id, organizationId, userId }: RunState,
 ): Promise<Principal> {
   const credential = { kind: 'run', runId: id } as const
-  // Only its identity is used; everything else is read.
+  // Only the identity of the principal is used; its rights are read.
   const known = { organizationId, userId, credential } as Principal
   const identification = await renewPrincipal(deps, known)
   if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)

@@ -1,7 +1,7 @@
 import type { RunStatus } from '../../wire/agents.ts'
 import { currentAttempt, currentStep, type RunError, type RunState } from './run.ts'
 
-/** What happens to a run. */
+/** An event of a run. */
 export type RunEvent =
   /** The response of the current step is not ended, or could not be begun yet. */
   | 'step_pending'
@@ -48,7 +48,7 @@ export function checkTransition(from: RunStatus, event: RunEvent, to: RunStatus)
 export const mayHappen = (from: RunStatus, event: RunEvent): boolean =>
   RUN_TRANSITIONS[from][event] !== undefined
 
-/** What a delivery found out about the current step. */
+/** The result of a delivery for the current step. */
 export type StepOutcome =
   | { kind: 'pending'; delay: number }
   | {
@@ -62,7 +62,7 @@ export type StepOutcome =
   | { kind: 'failed'; error: RunError; cost: number; hadEffects: boolean; mayRepeat: boolean }
   | { kind: 'run_timed_out'; cost: number; hadEffects: boolean }
 
-/** How an attempt ended. */
+/** The end of an attempt. */
 interface AttemptEnd {
   status: 'completed' | 'failed' | 'cancelled'
   output: string | null
@@ -85,7 +85,7 @@ export interface RunChange {
   status: RunStatus
   result: string | null
   error: RunError | null
-  /** How the current attempt ended; null if it has not. */
+  /** The end of the current attempt; null while it runs. */
   ended: AttemptEnd | null
   next: NewAttempt | null
   /** When the run has to be advanced, in milliseconds since the epoch; null if it has not. */
@@ -123,7 +123,7 @@ function decided(run: RunState, outcome: StepOutcome, now: number): RunChange {
   if (outcome.kind === 'completed') return afterCompletion(run, outcome, now)
   const { error, mayRepeat } = outcome
   const ended = { status: 'failed', output: null, error, cost, hadEffects } as const
-  // What may have changed something is not repeated.
+  // An attempt that may have changed something is not repeated.
   if (mayRepeat && !hadEffects && run.attempt < currentStep(run).max_attempts) {
     const delay = Math.min(LONGEST_REPETITION_MS, FIRST_REPETITION_MS * 2 ** (run.attempt - 1))
     const next = newAttempt(run, run.step, run.attempt + 1, now + delay)

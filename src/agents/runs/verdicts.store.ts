@@ -7,11 +7,11 @@ import type { OverdueLimits } from '../queue/overdue-messages.ts'
 
 export interface DueVerdict extends DueVerdictKey {
   attempt: number
-  /** Of the judge's next or current call. */
+  /** Response id of the judge's next or current call. */
   responseId: string
   /** Calls of the judge that ended without a verdict. */
   calls: number
-  /** What was wrong with the answer of the last of them; null if there was no answer. */
+  /** The fault of the answer of the judge's last call; null if there was no answer. */
   fault: string | null
   /** Micro-credits of these calls. */
   cost: number
@@ -63,7 +63,7 @@ export async function insertVerdict(database: Database, due: DueVerdict, verdict
 interface NextCall {
   responseId: string
   fault: string | null
-  /** Of all calls that have ended. */
+  /** Cost of all calls that have ended. */
   cost: number
   dueAt: number
 }
@@ -106,7 +106,7 @@ export async function selectRunCost(
 export interface DueVerdictKey {
   organizationId: string
   runId: string
-  /** Of the step, from 1. */
+  /** Number of the step, from 1. */
   number: number
 }
 

@@ -18,7 +18,7 @@ const PREFIX = 'whsec_'
 /** `whsec_` and 32 random bytes in base64. */
 export const newWebhookSecret = (): string => `${PREFIX}${randomBytes(SECRET_BYTES).toString('base64')}`
 
-/** What the secret of a webhook is sealed for. */
+/** The context under which the secret of a webhook is sealed. */
 export const webhookSecretContext = (agentId: string, name: string) => `agent-webhook/${agentId}/${name}`
 
 /** @param now milliseconds since the epoch. */

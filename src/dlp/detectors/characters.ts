@@ -120,7 +120,7 @@ export class CharacterSet {
     return end
   }
 
-  /** As `runEnd`, in slices. */
+  /** `runEnd` in slices. */
   *runEndInSlices(text: string, index: number, limit = text.length): Slices<number> {
     for (let from = index; ; ) {
       const part = Math.min(limit, from + PART_UNITS)
@@ -138,7 +138,7 @@ export class CharacterSet {
     return start
   }
 
-  /** As `runStart`, in slices. */
+  /** `runStart` in slices. */
   *runStartInSlices(text: string, index: number, limit = 0): Slices<number> {
     for (let from = index; ; ) {
       const part = Math.max(limit, from - PART_UNITS)

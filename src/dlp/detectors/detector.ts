@@ -3,7 +3,7 @@ import type { CharacterSet } from './characters.ts'
 
 /** A detector as policies and consoles name it. */
 export interface DetectorDescription {
-  /** Its name in policies, findings and audit records. */
+  /** Name of the detector in policies, findings and audit records. */
   id: string
   category: Category
   description: string

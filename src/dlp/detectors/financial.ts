@@ -54,7 +54,7 @@ const RANGES: readonly (readonly [from: string, to: string, lengths: string])[] 
   ['6771', '6771', '12 13 14 15 16 17 18 19'],
 ]
 
-/** For each first digit, the ranges that start with it. */
+/** The ranges that start with each first digit. */
 const rangesByDigit = Map.groupBy(
   RANGES.map(([from, to, lengths]) => ({
     low: Number(from),
@@ -158,7 +158,7 @@ export const IBAN = {
   baseScore: 0.95,
 } as const
 
-/** With three blanks in each gap. */
+/** Longest IBAN, with three blanks in each gap. */
 const LONGEST_IBAN = 34 * 4
 
 /** Two letters and two digits, together or with blanks in each gap. */

@@ -243,7 +243,7 @@ function isIpv6(address: string): boolean {
 
 const SCHEME = new CharacterSet(`${ALPHANUMERIC}+.-`)
 const LONGEST_AUTHORITY = 400
-/** More of a URL after its host is not read, which is a millisecond or two; the other detectors read the rest. */
+/** Maximum length of a URL after its host, which takes a millisecond or two; the other detectors read the rest. */
 const LONGEST_TAIL = 1024 * 1024
 const URL_TAIL = new CharacterSet(`${ALPHANUMERIC}-._~:/?#@!$&*+=%`)
 /** Marks that end a sentence or close a bracket are not of the URL before them. */

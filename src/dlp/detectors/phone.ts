@@ -30,7 +30,10 @@ const SUGGESTING = contextPattern(
 )
 
 const CANDIDATE = /(?:\+|00|011[ -]?)?\(?\d{1,5}\)?(?:[ .\-/]{0,3}\(?\d{1,12}\)?){0,9}/y
-/** As in the name of a file. Tabs are in international numbers only: between others they separate columns. */
+/**
+ * Groups separated by underscores too, as in the name of a file. Tabs are in international numbers only: between others they
+ * separate columns.
+ */
 const WITH_UNDERSCORES = /\(?\d{1,5}\)?(?:[ .\-/_]{0,3}\(?\d{1,12}\)?){0,9}/y
 const WITH_TABS = /\+\d{1,5}(?:[ \t.\-/_]{0,3}\(?\d{1,12}\)?){0,9}/y
 const EXTENSION = /(?: ?(?:x|ext\.?|extension|#) ?)\d{1,6}(?![A-Za-z0-9])/iy
@@ -47,7 +50,7 @@ const DATE_LIKE =
   /^(?:\d{4}[-/._]\d{1,2}[-/._]\d{1,2}|\d{1,2}[-/._]\d{1,2}[-/._]\d{2,4})(?:[ _-]\d{1,2})?$|^(?:19|20)\d{2}[ _-]+(?:19|20)\d{2}$/
 const MONEY_OR_DECIMAL = /^\d{1,3}(?:[.,_]\d{3})+$|^\d+\.\d+$/
 
-/** By number of digits: countries whose national numbers have no leading 0. With a leading 0 the length suffices. */
+/** Countries whose national numbers have no leading 0, by number of digits. With a leading 0 the length suffices. */
 const REGIONS: Record<number, readonly CountryCode[]> = {
   8: ['NO', 'DK', 'SG'],
   9: ['ES', 'PL', 'PT'],

@@ -19,7 +19,7 @@ const LONGEST_HEADER = 100
  */
 const ARMOUR_HEADER = /[A-Za-z][A-Za-z-]{1,30}: ?(?:(?!-----)[^\n\\]){0,200}/y
 const PARTIAL_HEADER = /^[A-Za-z][A-Za-z-]{0,30}$/
-/** What joins the lines of a block in code and in quotes, beside white space and escaped line ends. */
+/** Characters that join the lines of a block in code and in quotes, beside white space and escaped line ends. */
 const JOINT = new CharacterSet('"\'+,>|#')
 const PADDING = new CharacterSet('=')
 const WHITE_SPACE = /\s/
@@ -73,7 +73,7 @@ function finishBlock(text: string, start: number, line: number, closing: string,
   return end > 0 ? { start, end, score: 0.99, open: false } : null
 }
 
-/** By hand: a pattern that repeats groups needs memory for each of them. */
+/** Blanks are skipped in a loop: a pattern that repeats groups needs memory for each of them. */
 function* skipBlanks(text: string, index: number): Slices<number> {
   let end = index
   let pause = index + PART_BLANKS

@@ -59,7 +59,7 @@ const rows: readonly DetectorDescription[] = [
 
 /** A detector of the engine, as policies can name it and consoles can show it. */
 export interface BuiltInDetector extends DetectorDescription {
-  /** For rules without a `minimum_score` of their own. */
+  /** Minimum score for rules without a `minimum_score` of their own. */
   minimumScore: number
 }
 

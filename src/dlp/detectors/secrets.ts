@@ -103,7 +103,7 @@ export class SecretHints {
       const at = Math.max(this.#searched, this.#end)
       if (at >= end) return false
       EACH_HINT.lastIndex = 0
-      // Not to the end of the text, which may be long.
+      // The search does not extend to the end of the text, which may be long.
       const match = EACH_HINT.exec(this.#text.slice(at, end + LONGEST_HINT))
       if (match === null || at + match.index >= end) {
         this.#searched = end
@@ -158,7 +158,7 @@ function classesOf(text: string): number {
 
 const COMMON_WORDS =
   /^(?:required|optional|string|number|boolean|null|undefined|none|true|false|example|default|required|invalid|incorrect|expired|missing|password|secret|token|bearer|basic|unknown|empty|disabled|enabled|authorization|protected|confidential|forgotten)$/i
-/** What is called or indexed, as in `token = nextToken(`. */
+/** A name that is called or indexed, as in `token = nextToken(`. */
 const NAME_IN_CODE = /^[$\w]+(?:(?:\.|::|->)[$\w]+)*$/
 const VARIABLE = /^\$[A-Za-z_][\w.:>$/[\]-]*$/
 const CODE_PATH = /^[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)+$/

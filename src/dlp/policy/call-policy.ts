@@ -19,7 +19,7 @@ export interface CallPolicy {
   /** Whether content that no engine reads must not pass. */
   blocksUninspectable(direction: Direction): boolean
   version: string
-  /** Of all inspections of the call: how often each kind was found. */
+  /** Number of findings of each kind, over all inspections of the call. */
   findings(): Record<string, number>
 }
 

@@ -13,7 +13,7 @@ interface Cached {
 const BYTES_OF_CHARACTER = 16
 const BYTES_OF_TERM = 30
 
-/** By organization. Results, never promises: the runtime cancels pending I/O with the request that started it. */
+/** Cached results by organization. They are never promises: the runtime cancels pending I/O with the request that started it. */
 const cache = new WeightedMap<string, Cached>({ entries: 5_000, weight: 40_000_000 })
 
 /**

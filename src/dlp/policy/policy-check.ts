@@ -2,13 +2,13 @@ import { DIRECTIONS, type PolicyBody } from '../../wire/dlp.ts'
 import { compilePattern } from '../detectors/custom/patterns.ts'
 import { BUILT_IN_DETECTORS, type BuiltInDetector } from '../detectors/registry.ts'
 
-/** What is wrong with a policy, and where. */
+/** A fault of a policy, and its place. */
 interface PolicyIssue {
   path: string
   reason: string
 }
 
-/** What the engine can find, as far as policies name it. */
+/** Detectors and models of the engine that policies can name. */
 interface Capabilities {
   detectors: readonly BuiltInDetector[]
   /** @throws Error with a message for the author of a pattern that cannot be run in linear time. */

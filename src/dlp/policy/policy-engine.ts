@@ -177,7 +177,7 @@ export class PolicyEngine implements TextEngine {
     }
     const held = source.length
     const { parts, untouched } = yield* this.#push(stream, source, contents)
-    // Nothing was held back before, nothing is held back now, and nothing was found.
+    // Content passes unchanged if none was held back before, none is held back now, and none was found.
     const passes = held === 0 && source.length === 0 && untouched
     return passes ? null : joined(parts)
   }

@@ -94,7 +94,7 @@ function* tokensIn(text: string, vault: TokenVault, budget: ScanBudget): Slices<
 /** Units that are searched in one slice. */
 const PART_UNITS = 64 * 1024
 
-/** What has the form of a token, in order; null after each part of a text. */
+/** Texts in the form of a token, in order; null after each part of a text. */
 function* tokenPlaces(text: string): Generator<{ token: string; start: number } | null> {
   let from = 0
   for (let part = 0; part < text.length; part += PART_UNITS) {

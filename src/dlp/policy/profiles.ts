@@ -245,7 +245,7 @@ function customOf(policy: DlpPolicy, names: CustomNames): CustomDetector[] {
 
 const customDetectors = new WeakMap<object, CustomDetector>()
 
-/** One object for all directions and profiles: compiled detectors can be large, and are cached by its identity. */
+/** Returns one object for all directions and profiles: compiled detectors can be large, and are cached by its identity. */
 function sameCustom<Source extends object>(
   source: Source,
   id: string,
@@ -258,5 +258,5 @@ function sameCustom<Source extends object>(
   return made
 }
 
-/** By code unit, whatever the locale. */
+/** Compares by code unit, independent of the locale. */
 const compareText = (left: string, right: string) => (left < right ? -1 : left > right ? 1 : 0)

@@ -31,7 +31,7 @@ const MOST_BACKSLASHES = 7
 
 let consumed = 0
 
-/** How many units the last escape that `decodeEscape` found takes. */
+/** Number of units of the last escape that `decodeEscape` found. */
 export function escapeLength(): number {
   return consumed
 }

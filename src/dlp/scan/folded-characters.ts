@@ -17,7 +17,7 @@ const isControl = (code: number): boolean =>
   (code < 0x20 && code !== 0x09 && code !== 0x0a && code !== 0x0d) ||
   (code >= 0x7f && code < 0xa0 && code !== 0x85)
 
-/** What becomes of a UTF-16 unit that is no surrogate: it stays, or is DROPPED, REPLACED or a combining MARK. */
+/** The result for a UTF-16 unit that is no surrogate: unchanged, DROPPED, REPLACED or a combining MARK. */
 export const fateOf = (code: number): number => fates[code] || learnFate(code)
 
 /** The text in the place of a unit that is REPLACED. */

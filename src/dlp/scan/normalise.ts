@@ -170,7 +170,7 @@ function copyOf<Units extends Uint16Array | Int32Array>(units: Units, copy: Unit
 const CHUNK_UNITS = 8192
 const LONG_UNITS = 64 * 1024
 
-/** In chunks, because a text that grows by single units takes long to be read for the first time. */
+/** Built in chunks, because a text that grows by single units takes long to be read for the first time. */
 function textOf(units: Uint16Array): string {
   const chunks: string[] = []
   for (let at = 0; at < units.length; at += CHUNK_UNITS) {

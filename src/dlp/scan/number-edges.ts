@@ -6,7 +6,7 @@ import { digitIn, isAlphanumericAt, isDigitAt, isWordAt } from '../detectors/cha
  */
 export type Edge = 'free' | 'joined' | 'doubtful' | 'glued' | 'inside'
 
-/** What stands before the number at `start`. */
+/** The edge before the number at `start`. */
 export function edgeBefore(text: string, start: number): Edge {
   const before = text[start - 1]
   if (before === undefined) return 'free'

@@ -10,7 +10,7 @@ const WIDEST_COLUMN_GAP = 4
 
 /** Groups of digits beside a number, with nothing but blanks between. */
 interface Neighbours {
-  /** How many of them are as long as the number's own groups. */
+  /** Number of groups that are as long as the number's own groups. */
   alike: number
   /** Whether there is any. */
   any: boolean
@@ -57,7 +57,7 @@ function placeBetweenSigns(text: string, start: number, end: number, lastStart: 
   return before || after ? 'atAnEnd' : 'alone'
 }
 
-/** What stands between the groups of a row. */
+/** The gap between the groups of a row. */
 interface Gap {
   blank: ' ' | '\t'
   /** Whether a line end counts as one, as in a number that a line end parts. */

@@ -33,7 +33,7 @@ export function addShape(root: ShapeNode, shape: string, number: PlannedNumber):
 /** A form that digits complete. */
 export interface ShapeMatch {
   numbers: readonly PlannedNumber[]
-  /** Without separators. */
+  /** Digits without separators. */
   digits: string
   end: number
   groups: number

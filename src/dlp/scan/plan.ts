@@ -17,7 +17,7 @@ export interface Plan {
   /** The actions on each detector's findings. */
   severity: ReadonlyMap<string, readonly Severity[]>
   numbers: ShapeNode | null
-  /** By whether the run starts with a letter (0) or a digit (1), and by its length. */
+  /** Words indexed by whether the run starts with a letter (0) or a digit (1), and by its length. */
   words: readonly (readonly PlannedWord[])[][] | null
   /** Match a text that ends inside of a word detector's form. */
   openWords: readonly RegExp[]

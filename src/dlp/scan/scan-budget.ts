@@ -9,12 +9,14 @@ const SLICE_STEPS = 16 * 1024
 const STEPS_PER_BYTE = 512
 const STEPS_PER_TEXT = 8 * 1024
 const FIRST_STEPS = 4_000_000
-/** For each byte and each pattern: it reads a text as it is and as normalised, and again while it is held back. */
+/**
+ * Steps for each byte and each pattern: a text is read in its original and its normalised form, and again while it is held back.
+ */
 const STEPS_PER_PASS = 32
 
 /**
- * They are in memory at once. Texts with blanks are released piece by piece: more findings than this are in a run of
- * megabytes without a blank, or where a pattern without bound holds back a whole text.
+ * Maximum number of findings that are in memory at once. Texts with blanks are released piece by piece: more findings than this
+ * are in a run of megabytes without a blank, or where a pattern without bound holds back a whole text.
  */
 export const MOST_FINDINGS = 200_000
 

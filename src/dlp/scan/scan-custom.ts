@@ -15,7 +15,7 @@ export function* scanCustom(
   for (const custom of plan.custom) {
     budget.spend(text.length)
     if (budget.endsSlice()) yield
-    // One more than is allowed shows that there are too many.
+    // One match above the limit shows that there are too many.
     const most = MOST_FINDINGS + 1
     const found =
       custom.kind === 'pattern'

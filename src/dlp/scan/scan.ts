@@ -66,7 +66,7 @@ const SPECIAL = DIGIT | DOT | AT | COLON | DASH | UNDERSCORE | SLASH | EQUALS | 
 
 /** Units after which steps are counted. */
 const COUNTED_UNITS = 1024
-/** What becomes of a finding takes about as long as so many units. */
+/** Steps of processing a finding, which takes about as long as reading so many units. */
 const FINDING_STEPS = 32
 
 /** Walks over a reading once, and passes each part to the detectors that can match there. */

@@ -122,7 +122,7 @@ export class TextStream {
 
   *#release(limit: number, spans: readonly Finding[]): Slices<ReleasedText[]> {
     const segments = yield* replaceFindings(this.#held, limit, spans, this.#replace)
-    // Only the end of what is released is joined: a join of all of it would be copied.
+    // Only the end of the released text is joined: joining all of it would copy it.
     const released = this.#held.slice(Math.max(0, limit - CONTEXT_UNITS), limit)
     this.#context = (this.#context + released).slice(-CONTEXT_UNITS)
     this.#held = this.#held.slice(limit)

@@ -4,7 +4,7 @@ import type { CallerProtocol, UpstreamProtocol } from '../protocols/protocol.ts'
 import { speaks } from '../providers/provider.ts'
 import type { CatalogModel, CatalogRoute } from './catalog.ts'
 
-/** One route of a call: a provider with a model of its own. */
+/** One route that can answer a call. */
 export interface Route extends CatalogRoute {
   /** The operation that is sent to the upstream, in its own protocol. */
   operation: Operation

@@ -167,7 +167,7 @@ class RouteAttempt {
     }
   }
 
-  /** Usage of the upstream that had the request when the caller left; null when that is known. */
+  /** Possible usage of an upstream that had the request when the caller left; null when nothing can be charged. */
   #abandoned(failure: string | null): Usage | null {
     return this.#exchange.mayBeCharged(failure) ? abandonedCharge(this.#planned.basis, null).usage : null
   }

@@ -9,7 +9,7 @@ export interface BrokerDeps {
   database: Database
   clock: Clock
   renewTokens: RenewTokens
-  /** For work after the answer. */
+  /** Runs work after the answer. */
   waitUntil: (work: Promise<unknown>) => void
   configuration: {
     VAULT_KEYS: KeyRing
@@ -29,22 +29,22 @@ export interface BrokeredConnection {
 
 /** A person's attempt to connect an account. */
 export interface ConnectAttempt {
-  /** Of the connect session. Not secret. */
+  /** Id of the connect session. It is not secret. */
   sessionId: string
   /** Goes into the link. Whoever has it can open the session. */
   secret: string
   integration: Integration
-  /** Of the configured OAuth client; null for a public or a registered one. */
+  /** Secret of the configured OAuth client; null for a public or a registered one. */
   clientSecret: string | null
-  /** Of this gateway, without a slash at the end. */
+  /** Origin of this gateway, without a slash at the end. */
   origin: string
 }
 
 interface StartedConnect {
-  /** For the browser of the person. */
+  /** Address for the browser of the person. */
   url: string
   expiresAt: Date
-  /** What finishing needs; it is sealed before it is stored. Null for a broker with a return page of its own. */
+  /** State for the end of the connection; it is sealed before it is stored. Null for a broker with a return page of its own. */
   state: string | null
 }
 
@@ -53,7 +53,7 @@ interface FinishedConnect {
   upstreamConnectionId: string
 }
 
-/** What has the credentials of connections. */
+/** A holder of the credentials of connections. */
 export interface ConnectionBroker {
   /**
    * Begins to connect an account.

@@ -14,7 +14,7 @@ import { toolName } from './tool-name.ts'
 
 /** The integrations of an organization with the tools of each catalogue. Plain data, shared by the calls of an isolate. */
 export interface OrganizationCatalogue {
-  /** By id. */
+  /** Integrations by id. */
   integrations: ReadonlyMap<string, Integration>
   catalogues: readonly ConnectionCatalogue[]
   connections: readonly ConnectionAccess[]
@@ -31,16 +31,16 @@ export interface ConnectionCatalogue {
 interface Cached {
   epoch: number
   catalogue: OrganizationCatalogue
-  /** By digest. */
+  /** Entries by digest. */
   entries: Map<string, CatalogueEntry[]>
-  /** By `definitionKey`. */
+  /** Definitions by `definitionKey`. */
   definitions: Map<string, DefinitionRow>
 }
 
 /** Memory of a definition as a tree, for each character of its text. */
 const BYTES_OF_CHARACTER = 3
 
-/** By organization. Results, never promises: the runtime cancels pending I/O with the request that started it. */
+/** Cached results by organization. They are never promises: the runtime cancels pending I/O with the request that started it. */
 const cache = new WeightedMap<string, Cached>({ entries: 1_000, weight: 32_000_000 })
 
 /**

@@ -62,7 +62,7 @@ export function pinnedDefinition(
   const definition = redactJson(cleanDefinition(redactJson(parsed.data, credential)), credential)
   if (definition.name !== name) return { reason: 'its name has the credential of the connection' }
   const hash = sha256Hex(canonicalJson(binding === null ? definition : { definition, binding }))
-  // As it is stored and read again: without members that are undefined.
+  // The definition has the form in which it is stored and read again: without undefined members.
   return { definition: JSON.parse(canonicalJson(definition)), binding, hash }
 }
 
@@ -125,7 +125,7 @@ function withoutComments(text: string): string {
   const rest: string[] = []
   for (let at = 0; at < text.length; at++) {
     rest.push(text.charAt(at))
-    // In what is left, since a comment that is cut out can join the halves of another one.
+    // The rest is searched, since removing a comment can join the halves of another one.
     if (!COMMENT_START.every((character, index) => rest[rest.length - 4 + index] === character)) continue
     rest.length -= COMMENT_START.length
     const end = text.indexOf('-->', at + 1)

@@ -52,7 +52,7 @@ async function listedByServer(
 
 const MOST_REASONS = 5
 
-/** In slices: a list may have 16 MB. */
+/** Pins definitions in slices: a list may have 16 MB. */
 function* pinnedDefinitions(
   tools: ReadonlyArray<{ tool: unknown; binding: OperationBinding | null }>,
   alreadyLeft: readonly string[],

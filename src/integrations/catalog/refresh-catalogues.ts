@@ -28,7 +28,7 @@ export interface RefreshDeps extends ListedToolsDeps {
   configuration: ListedToolsDeps['configuration'] & { KEY_PEPPERS: KeyRing }
 }
 
-/** What a refresh did, for the administrator who requested it. */
+/** The result of a refresh, for the administrator who requested it. */
 export type RefreshOutcome =
   | { kind: 'refreshed'; tools: number; added: number; changed: number; removed: number; pending: number }
   | { kind: 'failed'; error: string }
@@ -39,7 +39,7 @@ const REFRESH_MS = 10 * 60_000
 /** After the first failure; doubled by each one that follows it. */
 const FIRST_RETRY_MS = 60_000
 const LONGEST_RETRY_MS = 60 * 60_000
-/** What a lease has beside the time of the list: for the credential, and to store what was listed. */
+/** Time of a lease in addition to the time of the list: for the credential, and to store the list. */
 const STORING_MS = 60_000
 /** Upstreams at a time: an invocation has six connections. */
 const AT_A_TIME = 5
@@ -205,7 +205,7 @@ const countsOf = ({ added, changed, removed }: CatalogueChange) => ({
 
 const MOST_NAMES = 50
 
-/** For the audit record, which is stored permanently: counts, and the first names. */
+/** The change in the form of the audit record, which is stored permanently: counts, and the first names. */
 const shownChange = (change: CatalogueChange) => ({
   ...countsOf(change),
   names: {

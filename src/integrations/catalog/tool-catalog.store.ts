@@ -15,7 +15,7 @@ export interface CatalogueRow {
   digest: string
 }
 
-/** Who may use a connection. */
+/** The users that may use a connection. */
 export interface ConnectionAccess {
   id: string
   integrationId: string
@@ -23,7 +23,7 @@ export interface ConnectionAccess {
   groupIds: string[]
 }
 
-/** One definition of a catalogue: name, as the upstream has it, and hash. */
+/** One definition of a catalogue: its name at the upstream, and its hash. */
 export type CatalogueEntry = readonly [name: string, hash: string]
 
 export interface DefinitionRow {
@@ -89,7 +89,7 @@ export async function selectCatalogues(
       .where(
         and(
           eq(connections.organizationId, organizationId),
-          // One that must be connected again keeps its tools: a call says what to do.
+          // A connection that must be connected again keeps its tools: the error of a call explains it.
           inArray(effectiveStatus, ['active', 'needs_reauth']),
         ),
       ),

@@ -6,7 +6,7 @@ const LONGEST_NAME = 64
 /** Hex digits that keep a changed name apart from others. */
 const DIGEST_LENGTH = 6
 
-/** What is first in the names of the tools of this service (interface: MCP gateway). No integration has it. */
+/** Prefix of the names of this service's own tools (interface: MCP gateway). No integration has it. */
 export const PLATFORM = 'platform'
 
 /**

@@ -9,7 +9,7 @@ import {
 } from '../../../schema/integrations.ts'
 import type { Connection, ConnectionStatus } from '../types.ts'
 
-/** Whose connections are read. The groups are those of the caller's current rights. */
+/** The user whose connections are read. The groups are those of the caller's current rights. */
 interface ConnectionViewer {
   organizationId: string
   userId: string

@@ -16,7 +16,7 @@ import { isInScope, platformTarget } from './visible-tools.ts'
 /** A call that was made, or refused with a record. */
 interface GovernedReply {
   reply: CallReply
-  /** For the caller to settle; null for a refused call. */
+  /** The end of the call, which the caller settles; null for a refused call. */
   closing: { call: GovernedCall; outcome: CallOutcome } | null
   rateLimit: RateLimit | undefined
 }

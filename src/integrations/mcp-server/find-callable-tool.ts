@@ -21,7 +21,7 @@ export interface ToolCallRequest {
   arguments: Arguments
 }
 
-/** What a request calls. */
+/** The tool that a request calls. */
 export type CallableTool =
   | { kind: 'platform'; tool: PlatformTool<McpDeps>; arguments: Arguments }
   | {

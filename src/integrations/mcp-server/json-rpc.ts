@@ -25,11 +25,11 @@ export interface RpcError {
   data?: Readonly<Record<string, unknown>>
   /** HTTP status; 200 where it is left out, as the interface has it for errors of a method. */
   status?: number
-  /** How the audit record names it. */
+  /** Code in the audit record. */
   auditCode: string
 }
 
-/** What answers a request. The result of a long list is JSON text already, without its braces. */
+/** The answer to a request. The result of a long list is JSON text already, without its braces. */
 export type Reply = { kind: 'result'; result: Record<string, unknown> | JsonMembers } | RpcFailure
 export type RpcFailure = { kind: 'error'; error: RpcError }
 

@@ -6,7 +6,7 @@ import type { VisibleTool } from './visible-tools.ts'
 
 const PAGE_SIZE = 200
 
-/** How long a client may use a list (MCP 2026-07-28, Caching). */
+/** Time for which a client may use a list (MCP 2026-07-28, Caching). */
 export const LIST_TTL_MS = 60_000
 
 /** The last tool of a page: the next one begins after it, also if tools were added or removed meanwhile. */
@@ -29,7 +29,7 @@ export function toolsPage(tools: readonly VisibleTool[], cursor: unknown, era: E
   return { kind: 'result', result: new JsonMembers(members.join(',')) }
 }
 
-/** By binary search: names are sorted by code unit. */
+/** Index of the first tool after a name, by binary search: names are sorted by code unit. */
 function firstAfter(tools: readonly VisibleTool[], name: string): number {
   let [low, high] = [0, tools.length]
   while (low < high) {
@@ -40,7 +40,7 @@ function firstAfter(tools: readonly VisibleTool[], name: string): number {
   return low
 }
 
-/** By definition, so that a list of thousands of tools is text that exists already. */
+/** Texts by definition, so that a list of thousands of tools consists of existing texts. */
 const texts: Record<Era, WeakMap<ToolDefinition, { name: string; text: string }>> = {
   legacy: new WeakMap(),
   modern: new WeakMap(),

@@ -56,7 +56,7 @@ export function readMessage(body: Uint8Array, headers: Headers): ReadMessage {
   return { kind: 'message', message: { era: 'modern', id, method, params } }
 }
 
-/** What a message with more values than a tree may have is answered. It is not parsed, so that its id is not known. */
+/** The answer to a message with more values than a tree may have. The message is not parsed, so its id is unknown. */
 export const tooManyValues = (): ReadMessage =>
   refused(null, 400, CODES.invalidRequest, `A message may hold at most ${MOST_JSON_VALUES} values.`)
 

@@ -1,7 +1,7 @@
 import { LIST_TTL_MS } from './list-tools.ts'
 import { LEGACY_VERSIONS, MODERN_VERSION } from './read-message.ts'
 
-/** How the server names itself (MCP, Implementation). */
+/** Name and version of the server (MCP, Implementation). */
 export const SERVER_INFORMATION = { name: 'headgate', title: 'Headgate', version: '0.1.0' } as const
 
 /** The key of `_meta` in which results of 2026-07-28 name the server. */

@@ -29,8 +29,8 @@ import {
 } from './platform-tool.ts'
 
 /**
- * What the caller of a request may do with agents and runs. They belong to a folder that this one does not import. Ids are UUIDs
- * in lower case; all throw ApiError, `not_found` for what the caller may not see.
+ * Operations on agents and runs for the caller of a request. Their implementation is in a folder that this one does not import.
+ * Ids are UUIDs in lower case; all throw ApiError, `not_found` for an object that the caller may not see.
  */
 export interface AgentOperations {
   list(
@@ -58,7 +58,7 @@ export interface AgentToolDeps {
 
 const SCOPE: KeyScope = 'agents'
 
-/** What an agent does depends on its tools. */
+/** The effects of an agent depend on its tools. */
 const RUNS: PlatformHints = { readOnlyHint: false, destructiveHint: true, openWorldHint: true }
 
 const agentId = z.uuid().toLowerCase().describe('The id of an agent.')

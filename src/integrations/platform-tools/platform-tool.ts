@@ -66,13 +66,13 @@ export interface PlatformTool<Deps> {
   name: string
   definition: ToolDefinition
   hints: PlatformHints
-  /** What a key needs besides the scope of the surface; null for nothing. */
+  /** Scope that a key needs besides the scope of the surface; null for none. */
   scope: KeyScope | null
   /** @param input the arguments of a call, parsed JSON of any shape. */
   call(deps: Deps, principal: Principal, input: unknown, signal: AbortSignal): Promise<PlatformAnswer>
 }
 
-/** What a tool of the platform consists of. */
+/** The parts of a tool of the platform. */
 interface PlatformToolParts<Deps, Input extends z.ZodType> {
   name: `platform_${string}`
   title: string
@@ -81,7 +81,7 @@ interface PlatformToolParts<Deps, Input extends z.ZodType> {
   /** Left out for a tool whose output depends on its input. */
   output?: z.ZodType
   hints: PlatformHints
-  /** As `PlatformTool`; null where it is left out. */
+  /** Same as in `PlatformTool`; null when left out. */
   scope?: KeyScope
   run(deps: Deps, principal: Principal, input: z.output<Input>, signal: AbortSignal): Promise<PlatformAnswer>
 }

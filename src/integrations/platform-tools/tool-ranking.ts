@@ -2,13 +2,13 @@
 import type { Slices } from '../../lib/slices.ts'
 import type { CatalogTool } from '../types.ts'
 
-/** How much a word counts by the field that it is in. */
+/** Weight of a word by the field that it is in. */
 const WEIGHTS = { name: 4, title: 3, integration: 2, description: 1 } as const
 
 /** Parameters of BM25: how soon repetitions stop counting, and how much long texts are discounted. */
 const K1 = 1.2
 const B = 0.75
-/** What a word counts that only begins like one of the query, such as `repositories` for `repo`. */
+/** Share of the weight for a word that only begins with a word of the query, such as `repositories` for `repo`. */
 const PREFIX_SHARE = 0.5
 const SHORTEST_PREFIX = 3
 /** Words of a field, and characters of it, that are read. */
@@ -24,7 +24,7 @@ const SCORED_AT_ONCE = 2_000
 
 /** A tool as a bag of words. */
 interface Indexed {
-  /** In order, so that a word and those that begin like it are found without reading all. */
+  /** Sorted words, so that a word and those that begin with it are found without reading all. */
   words: readonly string[]
   /** Weighted frequency of each word. */
   frequencies: readonly number[]

@@ -158,5 +158,5 @@ function addressOf(url: string, path: string, query: readonly string[]): string 
   return base.href
 }
 
-/** As `encodeURIComponent`, also for a lone surrogate. */
+/** `encodeURIComponent` that also accepts a lone surrogate. */
 const encoded = (text: string): string => encodeURIComponent(text.toWellFormed())

@@ -33,7 +33,7 @@ export interface ListDeps extends UpstreamDeps {
 }
 
 interface UpstreamTools {
-  /** As the upstream sent them, unchecked. */
+  /** Tools as the upstream sent them, unchecked. */
   tools: unknown[]
   protocol: UpstreamProtocol
 }

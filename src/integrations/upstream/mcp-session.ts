@@ -18,7 +18,7 @@ interface McpUpstream {
   /** `host:port` exceptions (configuration EGRESS_ALLOW). */
   allow: readonly string[]
   credential: UpstreamCredential
-  /** As the last refresh found it; null to find it. */
+  /** Protocol that the last refresh found; null to find it. */
   protocol: UpstreamProtocol | null
   /** Bytes of all answers together. */
   mostBytes: number
@@ -31,7 +31,7 @@ interface McpUpstream {
 
 export interface McpSession {
   client: Client
-  /** What the upstream speaks. */
+  /** Protocol of the upstream. */
   protocol: UpstreamProtocol
   /** The error to throw for what the client threw: safe for callers. */
   failureOf(error: unknown): Error
@@ -39,13 +39,13 @@ export interface McpSession {
   close(): Promise<void>
 }
 
-/** What upstreams see of the gateway. Nothing of the caller. */
+/** The gateway's client information for upstreams. It contains nothing of the caller. */
 const CLIENT = { name: 'headgate', version: '1.0.0' }
 
 /** The one modern revision that the client library speaks. */
 const MODERN = '2026-07-28'
 
-/** How long the end of a session may take; nothing depends on it. */
+/** Time limit for the end of a session; nothing depends on it. */
 const CLOSING_MS = 2_000
 
 /**
@@ -95,7 +95,7 @@ export async function openMcpSession(upstream: McpUpstream): Promise<McpSession>
 /** Clients open a stream for messages of the server, which nothing here reads: the server is not even asked. */
 const noStream = () => new Response(null, { status: 405 })
 
-/** Of a message that the client sends; undefined for one that needs no answer. */
+/** Id of a message that the client sends; undefined for one that needs no answer. */
 function requestIdOf(body: unknown): unknown {
   const message = typeof body === 'string' ? (JSON.parse(body) as Partial<JSONRPCRequest>) : {}
   return message.method === undefined ? undefined : message.id

@@ -11,7 +11,7 @@ const FORMAT = 'e1'
 const DATA_KEY_BYTES = 32
 const DATA_KEY_NAME = 'data'
 
-/** Whose credential an envelope has. */
+/** The owner of the credential in an envelope. */
 export interface EnvelopeOwner {
   organizationId: string
   connectionId: string

@@ -16,7 +16,7 @@ interface Part {
   longest: number | null
   /** A class or character repeated, and nothing else. */
   single: boolean
-  /** Its source without names of groups, so that it can stand twice. */
+  /** Source without names of groups, so that it can be repeated. */
   source: string
   beginnings: string
 }

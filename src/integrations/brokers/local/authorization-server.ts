@@ -27,7 +27,7 @@ export interface AuthorizedUpstream {
 
 export interface Authorization {
   server: ServerMetadata
-  /** Of dynamic registration; null where the server has none. */
+  /** Endpoint of dynamic registration; null when the server has none. */
   registrationEndpoint: string | null
   /** RFC 8707; null where the upstream does not name itself as a protected resource. */
   resource: string | null

@@ -24,12 +24,12 @@ import {
 import { revokeGrant } from './revoke-grant.ts'
 import { endsSoon, tokenDigest } from './token-renewal.ts'
 
-/** How long a link to connect an account can be used. */
+/** Time for which a link to connect an account can be used. */
 const CONNECT_TIME_MS = 30 * 60_000
 
 const CALLBACK_PATH = '/connect/callback'
 
-/** What the return of the browser needs: stored sealed in the connect session. */
+/** State for the return of the browser: stored sealed in the connect session. */
 export const authorizationState = z.object({
   server: serverMetadata,
   client: clientInformation,
@@ -39,7 +39,7 @@ export const authorizationState = z.object({
   /** The `state` of the authorization request. */
   state: z.string(),
   authorizationUrl: z.string(),
-  /** Of the integration. */
+  /** Origin of the integration. */
   origin: z.string(),
   /** SHA-256 of the cookie of the browser that has begun, hex; null before one has. */
   browser: z.string().nullable(),

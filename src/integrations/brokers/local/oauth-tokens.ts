@@ -5,7 +5,7 @@ import { type ClientInformation, type ServerMetadata, tokenErrorCode } from './a
 
 type Send = ReturnType<typeof brokerFetch>
 
-/** What an authorization was begun with, and its code needs. */
+/** State of an authorization that the exchange of its code needs. */
 interface CodeExchange {
   server: ServerMetadata
   client: ClientInformation
@@ -13,9 +13,9 @@ interface CodeExchange {
   redirectUri: string
   verifier: string
   code: string
-  /** Of the redirect (RFC 9207). */
+  /** Issuer of the redirect (RFC 9207). */
   issuer: string | undefined
-  /** Of the integration. */
+  /** Origin of the integration. */
   origin: string
 }
 

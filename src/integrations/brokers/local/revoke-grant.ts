@@ -36,7 +36,7 @@ export async function revokeGrant(
   }
 }
 
-/** How the client authenticates (RFC 6749, section 2.3.1), by the methods that the endpoint takes (RFC 8414, section 2). */
+/** The client's authentication (RFC 6749, section 2.3.1), by the methods that the endpoint takes (RFC 8414, section 2). */
 function authenticationOf(server: ServerMetadata, client: ClientInformation) {
   const { client_id: id, client_secret: secret } = client
   const methods =

@@ -37,11 +37,11 @@ interface Unsaved {
   connectionId: string
   sealed: string
   vaultKeyId: string
-  /** Of the credential that they replace. */
+  /** Version of the credential that the tokens replace. */
   version: number
 }
 
-/** What a Durable Object gives: storage that survives it. */
+/** Storage of a Durable Object, which survives a restart. */
 interface RenewalStorage {
   get(): Promise<Unsaved | undefined>
   /** Resolves when it is on disk. */

@@ -30,7 +30,7 @@ const connectionCredentials = z.object({
 })
 type NangoCredentials = z.infer<typeof connectionCredentials>['credentials']
 
-/** Of a connection that is gone, and of one whose tokens cannot be renewed any more. */
+/** Statuses for a connection that is gone, and for one whose tokens cannot be renewed any more. */
 const DEAD = [404, 424]
 
 export const nangoBroker: ConnectionBroker = {

@@ -20,7 +20,7 @@ interface DocumentTools {
 const METHODS = ['get', 'put', 'post', 'delete', 'patch'] as const
 type Method = (typeof METHODS)[number]
 
-/** In order of preference. */
+/** Media types in order of preference. */
 const MEDIA_TYPES = [/^application\/json\b/, /\+json\b/, /^application\/x-www-form-urlencoded\b/, /^text\//]
 
 /** Set by the connection, or by the request itself (OpenAPI, Parameter Object, name). */
@@ -216,7 +216,7 @@ function textsOf({ summary, description, deprecated }: Json, { path, method }: P
   }
 }
 
-/** What HTTP says of the methods (RFC 9110, section 9.2). */
+/** Hints that follow from the HTTP method (RFC 9110, section 9.2). */
 const hintsOf = (method: Method): Json => ({
   readOnlyHint: method === 'get',
   ...(method !== 'get' && {

@@ -64,7 +64,7 @@ interface SchemaBudget {
   ofDocument: DocumentBudget
 }
 
-/** What the definitions of one document share. */
+/** Budget that the definitions of one document share. */
 interface DocumentBudget {
   left: number
   /** Characters of values that were measured: the same value may be copied many times. */
@@ -180,7 +180,7 @@ function nullableType(result: Json, { nullable }: Json): Json {
   return type === undefined && Object.keys(result).length > 0 ? { anyOf: [result, { type: 'null' }] } : result
 }
 
-/** What a server alone sets is no part of a request. */
+/** Read-only members are set by the server alone, so they are no part of a request. */
 function withoutReadOnly(result: Json, { properties: given }: Json): Json {
   if (!isRecord(given) || !isRecord(result.properties)) return result
   const isReadOnly = (name: string) =>
