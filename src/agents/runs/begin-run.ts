@@ -29,7 +29,7 @@ interface RunBeginning extends Pick<NewRun, 'owner' | 'origin'> {
 interface RepeatableRequest {
   /** Texts that identify it, each alone. */
   identities: readonly string[]
-  /** Digest of the content: another content under the same identity is an error. */
+  /** The requested content: another content under the same identity is an error. */
   content: string
 }
 

@@ -8,7 +8,7 @@ interface PolicyIssue {
   reason: string
 }
 
-/** Detectors and models of the engine that policies can name. */
+/** Capabilities of the engine: the detectors and patterns that policies can use. */
 interface Capabilities {
   detectors: readonly BuiltInDetector[]
   /** @throws Error with a message for the author of a pattern that cannot be run in linear time. */

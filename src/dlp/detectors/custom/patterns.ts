@@ -82,7 +82,7 @@ function compileBeginning(beginnings: string, flags: string): RE2JS | null {
  */
 export function openMatch({ longest, beginning }: CompiledPattern, text: string): number {
   if (longest === null) return 0
-  // The start is one unit before the longest match: a condition such as \b at its end depends on the next unit.
+  // `longest` units are one more than an open match has: a condition such as \b at its end depends on the next unit.
   const from = Math.max(0, text.length - longest)
   if (beginning === null) return from
   const matcher = beginning.matcher(text.slice(from))
