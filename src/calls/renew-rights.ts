@@ -1,4 +1,10 @@
-import { type RefusalReason, type RenewDeps, renewPrincipal } from '../identity/identify.ts'
+import {
+  type PrincipalIdentity,
+  type RefusalReason,
+  type RenewDeps,
+  renewPrincipal,
+} from '../identity/identify.ts'
+import type { Principal } from '../identity/principal.ts'
 import { readEpochs } from '../ledger/epochs/epochs.store.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { CallerRights, Stale } from './governed-call.ts'
@@ -56,11 +62,19 @@ export async function renewRights(
   if (organization === principal.epoch) {
     return { principal, catalogueEpoch: catalogue, learned: read && { organization, catalogue } }
   }
-  const identification = await renewPrincipal(deps, principal)
-  if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)
-  const current = identification.principal
+  const current = await readPrincipal(deps, principal)
   const learned = { organization: current.epoch, catalogue }
   return { principal: current, catalogueEpoch: catalogue, learned }
+}
+
+/**
+ * The principal with its rights of this moment.
+ * @throws ApiError unauthorized for one that may not call any more, and what the database throws.
+ */
+export async function readPrincipal(deps: RenewDeps, identity: PrincipalIdentity): Promise<Principal> {
+  const identification = await renewPrincipal(deps, identity)
+  if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)
+  return identification.principal
 }
 
 /**

@@ -147,12 +147,17 @@ async function lookUp(reading: Promise<KeyRights | null>): Promise<KeyRights | n
   }
 }
 
+/** The members of a principal that identify it. */
+export type PrincipalIdentity = Pick<Principal, 'organizationId' | 'userId' | 'credential'>
+
 /**
  * Reads the rights of a principal again, by the id of its key or by its user: the key itself is not needed.
  * @throws what the database throws. The caller is refused then.
  */
-export async function renewPrincipal(deps: RenewDeps, principal: Principal): Promise<Identification> {
-  const { organizationId, userId, credential } = principal
+export async function renewPrincipal(
+  deps: RenewDeps,
+  { organizationId, userId, credential }: PrincipalIdentity,
+): Promise<Identification> {
   const readAt = deps.clock()
   if (credential.kind === 'key') {
     const rights = await findKeyRightsById(deps.database, organizationId, credential.keyId)

@@ -42,6 +42,7 @@ export function redactEncoded(text: string): string {
  * complete a code whose other characters precede it.
  */
 function fullyDecoded(text: string): string {
+  if (!text.includes('%')) return text
   const decoded: string[] = []
   for (let at = 0; at < text.length; at += 1) {
     decoded.push(text.charAt(at))

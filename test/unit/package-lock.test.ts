@@ -50,7 +50,7 @@ describe('package-lock.json', () => {
   })
 
   it('names no registry', () => {
-    expect(TEXT).not.toMatch(/"resolved": "https?:/)
+    expect(TEXT).not.toContain('"resolved"')
   })
 })
 

@@ -1,5 +1,4 @@
-import { noLongerAllowed } from '../../calls/renew-rights.ts'
-import { renewPrincipal } from '../../identity/identify.ts'
+import { readPrincipal } from '../../calls/renew-rights.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { newId } from '../../lib/ids.ts'
 import { TimeLimitError, withinTime } from '../../lib/time-limit.ts'
@@ -67,17 +66,8 @@ export const responseStart = (deps: AgentDeps, run: RunState, action: string) =>
 })
 
 /** The run's user, with its rights of this moment. @throws ApiError unauthorized for one that may not call any more. */
-export async function principalOf(
-  deps: AgentDeps,
-  { id, organizationId, userId }: RunState,
-): Promise<Principal> {
-  const credential = { kind: 'run', runId: id } as const
-  // Only the identity of the principal is used; its rights are read.
-  const known = { organizationId, userId, credential } as Principal
-  const identification = await renewPrincipal(deps, known)
-  if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)
-  return identification.principal
-}
+export const principalOf = (deps: AgentDeps, { id, organizationId, userId }: RunState): Promise<Principal> =>
+  readPrincipal(deps, { organizationId, userId, credential: { kind: 'run', runId: id } })
 
 /**
  * Waits until the response has ended.

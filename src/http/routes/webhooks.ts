@@ -7,10 +7,8 @@ import {
   type TriggerKey,
 } from '../../agents/triggers/triggers.store.ts'
 import { isSigned, webhookSecretContext } from '../../agents/triggers/webhook-signature.ts'
-import { noLongerAllowed } from '../../calls/renew-rights.ts'
-import { renewPrincipal } from '../../identity/identify.ts'
+import { readPrincipal } from '../../calls/renew-rights.ts'
 import { mayLookUp, noteRefusal } from '../../identity/look-up-guard.ts'
-import type { Principal } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { unseal } from '../../lib/crypto.ts'
 import { webhookBody } from '../../wire/agents.ts'
@@ -80,10 +78,8 @@ async function verifySignature(context: AppContext, next: Next): Promise<void> {
   const identity = callIdentity(context, { userId, keyId: null }, address)
   context.set('caller', { organizationId, identity })
   const credential = { kind: 'trigger', agentId, name } as const
-  // Only the identity of the agent's user is used here; its rights are read.
-  const identification = await renewPrincipal(deps, { organizationId, userId, credential } as Principal)
-  if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)
-  context.set('rights', { principal: identification.principal, catalogueEpoch: null, learned: null })
+  const principal = await readPrincipal(deps, { organizationId, userId, credential })
+  context.set('rights', { principal, catalogueEpoch: null, learned: null })
   await next()
 }
 

@@ -1,11 +1,10 @@
-import { noLongerAllowed } from '../../calls/renew-rights.ts'
-import { renewPrincipal } from '../../identity/identify.ts'
+import { noLongerAllowed, readPrincipal } from '../../calls/renew-rights.ts'
 import { isExpired, type Principal } from '../../identity/principal.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { StoredRequest } from './response-head.ts'
 import type { Owner } from './types.ts'
 
-type RightsDeps = Parameters<typeof renewPrincipal>[0] & { clock: Clock }
+type RightsDeps = Parameters<typeof readPrincipal>[0] & { clock: Clock }
 
 /**
  * The principal of a further turn. The turn's admission detects changed rights by their epoch; expiry changes no epoch and
@@ -23,8 +22,5 @@ export async function currentPrincipal(
     if (isExpired(known, deps.clock())) throw noLongerAllowed('expired')
     return known
   }
-  // Only the identity of the principal is used here; its rights are read.
-  const identification = await renewPrincipal(deps, { organizationId, userId, credential } as Principal)
-  if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)
-  return identification.principal
+  return readPrincipal(deps, { organizationId, userId, credential })
 }
