@@ -1,5 +1,5 @@
 import type { ModelPrices } from '../schema/models.ts'
-import catalogue from '../src/gateway/catalog/model-catalogue.json' with { type: 'json' }
+import catalogue from '../src/gateway/catalogue/model-catalogue.json' with { type: 'json' }
 import { StartError } from './local/children.ts'
 
 /** A provider that is to be in the database, with the models it serves. */

@@ -1,11 +1,11 @@
-// npm run generate:catalogue: writes src/gateway/catalog/model-catalogue.json from the prices package.
+// npm run generate:catalogue: writes src/gateway/catalogue/model-catalogue.json from the prices package.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { findProvider, type ModelInfo, type ModelPrice } from '@pydantic/genai-prices'
 
-export const CATALOGUE_FILE = join(import.meta.dirname, '../src/gateway/catalog/model-catalogue.json')
+export const CATALOGUE_FILE = join(import.meta.dirname, '../src/gateway/catalogue/model-catalogue.json')
 
 type Vendor = 'openai' | 'anthropic'
 
@@ -68,7 +68,7 @@ const CAPABILITIES: Record<Vendor, Array<{ word: string; models: RegExp; except?
   ],
 }
 
-interface CatalogueModel {
+interface GeneratedModel {
   id: string
   provider: Vendor
   contextWindow: number
@@ -153,7 +153,7 @@ export function generateCatalogue(): string {
   return `${JSON.stringify({ source, unit: 'micro-credits per million tokens', models }, null, 2)}\n`
 }
 
-function modelsOf(vendor: Vendor): CatalogueModel[] {
+function modelsOf(vendor: Vendor): GeneratedModel[] {
   const provider = findProvider({ providerId: vendor })
   if (provider === undefined) throw new Error(`the package knows no provider ${vendor}`)
   return provider.models
@@ -162,7 +162,7 @@ function modelsOf(vendor: Vendor): CatalogueModel[] {
     .sort((left, right) => (left.id < right.id ? -1 : 1))
 }
 
-function catalogueModel(vendor: Vendor, model: ModelInfo): CatalogueModel {
+function catalogueModel(vendor: Vendor, model: ModelInfo): GeneratedModel {
   const prices = currentPrices(model)
   const input = microCredits(model, prices, 'input_mtok')
   const anthropic = vendor === 'anthropic'
@@ -191,7 +191,7 @@ function catalogueModel(vendor: Vendor, model: ModelInfo): CatalogueModel {
   }
 }
 
-function unitsOf(vendor: Vendor, id: string, prices: ModelPrice): Pick<CatalogueModel['prices'], 'units'> {
+function unitsOf(vendor: Vendor, id: string, prices: ModelPrice): Pick<GeneratedModel['prices'], 'units'> {
   const listed = prices.web_searches_kcount
   const isPreview = typeof listed === 'number' && PREVIEW_SEARCHES.models.test(id)
   const searches = isPreview ? PREVIEW_SEARCHES.price : listed
@@ -203,14 +203,14 @@ function unitsOf(vendor: Vendor, id: string, prices: ModelPrice): Pick<Catalogue
   return Object.keys(units).length > 0 ? { units } : {}
 }
 
-function classesOf(vendor: Vendor, id: string): Pick<CatalogueModel['prices'], 'classes'> {
+function classesOf(vendor: Vendor, id: string): Pick<GeneratedModel['prices'], 'classes'> {
   const classes = CLASSES[vendor].filter(({ models }) => models.test(id))
   if (classes.length === 0) return {}
   return { classes: Object.fromEntries(classes.map(({ name, percent }) => [name, percent])) }
 }
 
 /** Of prices that rise with the length of the prompt, the highest step over all classes of tokens. */
-function longContextOf(prices: ModelPrice): Pick<CatalogueModel['prices'], 'longContext'> {
+function longContextOf(prices: ModelPrice): Pick<GeneratedModel['prices'], 'longContext'> {
   const steps = Object.entries(prices).flatMap(([name, price]) => {
     if (typeof price !== 'object' || !('tiers' in price)) return []
     return price.tiers.map((tier) => ({

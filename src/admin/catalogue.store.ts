@@ -17,7 +17,7 @@ import type { Page, PageRequest } from '../wire/page-cursor.ts'
 
 // Providers and models belong to the deployment, so no function here takes an organization id.
 
-/** A provider without its credential, which only `catalog.store` reads. */
+/** A provider without its credential, which only `catalogue.store` reads. */
 const providerColumns = {
   id: providers.id,
   name: providers.name,

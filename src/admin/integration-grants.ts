@@ -1,4 +1,4 @@
-import { selectIntegration } from '../integrations/catalog/tool-catalog.store.ts'
+import { selectIntegration } from '../integrations/catalogue/tool-catalogue.store.ts'
 import { type Administration, changeRights } from '../ledger/changes/audited-change.ts'
 import { invalidRequest, notFound } from '../lib/api-error.ts'
 import type { IntegrationGrantCreation } from '../wire/integrations.ts'

@@ -1,4 +1,4 @@
-import { toolName } from '../integrations/catalog/tool-name.ts'
+import { toolName } from '../integrations/catalogue/tool-name.ts'
 import { type Administration, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'
 import type { ToolDecision } from '../wire/integrations.ts'

@@ -6,7 +6,7 @@ import {
   toolCatalogues,
   toolDefinitions,
 } from '../../schema/integrations.ts'
-import { integrationColumns } from '../integrations/catalog/tool-catalog.store.ts'
+import { integrationColumns } from '../integrations/catalogue/tool-catalogue.store.ts'
 import {
   disabledSince,
   type EpochChange,

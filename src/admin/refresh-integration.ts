@@ -2,7 +2,7 @@ import {
   type RefreshDeps,
   type RefreshOutcome,
   refreshCatalogue,
-} from '../integrations/catalog/refresh-catalogues.ts'
+} from '../integrations/catalogue/refresh-catalogues.ts'
 import type { Administration } from '../ledger/changes/audited-change.ts'
 import { conflict } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'

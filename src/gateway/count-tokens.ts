@@ -7,7 +7,7 @@ import { readAll } from '../lib/bytes/read-bytes.ts'
 import type { Clock } from '../lib/clock.ts'
 import { inTurns } from '../lib/slices.ts'
 import type { PlannedCall, SentCall } from './calls/model-call.ts'
-import { type CatalogRoute, routeKey } from './catalog/catalog.ts'
+import { type CatalogueRoute, routeKey } from './catalogue/model-catalogue.ts'
 import { objectOf, parseJson } from './protocols/json.ts'
 import { speaks, transportOf } from './providers/provider.ts'
 import { sendToProvider } from './providers/send-to-provider.ts'
@@ -73,7 +73,7 @@ export async function answerTokenCount(
 async function upstreamCount(
   deps: CountDeps,
   signal: AbortSignal,
-  routes: readonly CatalogRoute[],
+  routes: readonly CatalogueRoute[],
   body: Uint8Array,
 ): Promise<{ tokens: number | null; record: Attempt } | null> {
   const startedAt = deps.clock()
@@ -92,7 +92,7 @@ async function upstreamCount(
 
 const NO_ANSWER = { status: null, tokens: null }
 
-function noteFailure(route: CatalogRoute, status: number | null, now: number): void {
+function noteFailure(route: CatalogueRoute, status: number | null, now: number): void {
   const absent = status !== null && NO_COUNTER.has(status)
   // Any other 4xx but 429 is about this request alone.
   if (!absent && status !== null && status < 500 && status !== 429) return
@@ -100,7 +100,7 @@ function noteFailure(route: CatalogRoute, status: number | null, now: number): v
 }
 
 /** @returns null for a request that the model would refuse: it is estimated, as messages upstreams count it. */
-function counterRequest(body: Uint8Array, { upstreamModel }: CatalogRoute): Uint8Array | null {
+function counterRequest(body: Uint8Array, { upstreamModel }: CatalogueRoute): Uint8Array | null {
   try {
     const request = objectOf(parseJson(new TextDecoder().decode(body)))
     return new TextEncoder().encode(JSON.stringify(responsesCountRequest(request, upstreamModel)))
@@ -114,7 +114,7 @@ function counterRequest(body: Uint8Array, { upstreamModel }: CatalogRoute): Uint
 async function callCounter(
   deps: CountDeps,
   signal: AbortSignal,
-  { provider, upstreamModel }: CatalogRoute,
+  { provider, upstreamModel }: CatalogueRoute,
   body: Uint8Array,
 ): Promise<{ status: number; tokens: number | null }> {
   const response = await sendToProvider(transportOf(provider), {

@@ -20,7 +20,11 @@ import { outcomeOfSent } from './call-outcome.ts'
 import { estimatedCharge, inputUsage } from './calls/charges.ts'
 import type { AdmittedCall, ModelRequest, PlannedCall, SentCall } from './calls/model-call.ts'
 import { planCall, type RequestReview } from './calls/plan-call.ts'
-import { type Catalog, type CatalogDeps, loadCatalog } from './catalog/catalog.ts'
+import {
+  loadModelCatalogue,
+  type ModelCatalogue,
+  type ModelCatalogueDeps,
+} from './catalogue/model-catalogue.ts'
 import { answerTokenCount } from './count-tokens.ts'
 import { type HttpAnswerDeps, httpAnswer } from './http-answer.ts'
 import { OPERATIONS } from './protocols/operations.ts'
@@ -28,7 +32,7 @@ import { BufferedResponses } from './relay/buffered-responses.ts'
 import { beginInTime } from './relay/early-stream.ts'
 import { type FailoverDeps, sendWithFailover } from './upstreams/failover.ts'
 
-export type ModelDeps = FailoverDeps & CatalogDeps & PolicyDeps & RenewDeps & HttpAnswerDeps
+export type ModelDeps = FailoverDeps & ModelCatalogueDeps & PolicyDeps & RenewDeps & HttpAnswerDeps
 
 /**
  * Plans a call and admits it. When the ledger reports the rights or the catalogue as stale, both are read anew and the
@@ -40,7 +44,7 @@ export async function admitModelCall(
   deps: ModelDeps,
   request: ModelRequest,
 ): Promise<AdmittedCall | Refused> {
-  const known = await loadCatalog(deps)
+  const known = await loadModelCatalogue(deps)
   const rights = { principal: request.principal, catalogueEpoch: known.epoch, learned: null }
   return withCurrentRights(deps, rights, (current, outdated: OutdatedPlan | null) =>
     planAndAdmit(deps, request, current, outdated ? null : known, outdated?.review ?? null),
@@ -55,12 +59,12 @@ async function planAndAdmit(
   deps: ModelDeps,
   request: ModelRequest,
   renewed: CallerRights,
-  known: Catalog | null,
+  known: ModelCatalogue | null,
   review: RequestReview | null,
 ): Promise<AdmittedCall | Refused | OutdatedPlan> {
-  const catalog = known ?? (await loadCatalog(deps, renewed.catalogueEpoch ?? undefined))
-  const rights = withCatalogue(renewed, catalog.epoch)
-  const plan = await planCall(deps, request, rights, catalog, review)
+  const catalogue = known ?? (await loadModelCatalogue(deps, renewed.catalogueEpoch ?? undefined))
+  const rights = withCatalogue(renewed, catalogue.epoch)
+  const plan = await planCall(deps, request, rights, catalogue, review)
   if (plan.kind === 'refused') {
     const refused = await refuse(deps, { ...request, rights }, plan.error, plan)
     return refused.kind === 'stale' ? { ...refused, review: plan.review } : refused

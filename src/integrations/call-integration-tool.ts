@@ -15,12 +15,12 @@ import type { IntegrationTarget } from '../calls/target.ts'
 import type { ToolFailure } from '../calls/tool-failure.ts'
 import type { Principal } from '../identity/principal.ts'
 import { type CredentialDeps, sendAuthorized } from './brokers/credentials.ts'
-import { type CatalogDeps, findTool } from './catalog/tool-catalog.ts'
+import { findTool, type ToolCatalogueDeps } from './catalogue/tool-catalogue.ts'
 import { connectHint } from './connections/connect-url.ts'
 import { resolveConnection } from './connections/resolve-connection.ts'
 import { opaqueContent } from './opaque-content.ts'
 import {
-  type CatalogTool,
+  type CatalogueTool,
   type Connection,
   type ConnectionChoice,
   type ConnectionResolution,
@@ -31,12 +31,12 @@ import {
 import { callUpstream, type UpstreamDeps } from './upstream/call-upstream.ts'
 import { UpstreamError } from './upstream/upstream-fetch.ts'
 
-export type IntegrationCallDeps = ToolCallDeps & CatalogDeps & CredentialDeps & UpstreamDeps
+export type IntegrationCallDeps = ToolCallDeps & ToolCatalogueDeps & CredentialDeps & UpstreamDeps
 
 interface IntegrationCall {
   identity: CallIdentity
   principal: Principal
-  tool: CatalogTool
+  tool: CatalogueTool
   /** JSON, as the model or the client wrote it. */
   arguments: string
   /** The connection to use; null to choose one of the caller. */
@@ -112,14 +112,14 @@ async function currentTool(
   deps: IntegrationCallDeps,
   { tool }: IntegrationCall,
   current: Principal,
-): Promise<CatalogTool | ToolFailure> {
+): Promise<CatalogueTool | ToolFailure> {
   const found = await findTool(deps, current, tool.name)
   if (found.kind === 'tool' && found.tool.hash === tool.hash) return found.tool
   return { kind: found.kind === 'disabled' ? 'tool_disabled' : 'tool_unknown' }
 }
 
 const targetOf = (
-  { name, integration, definition }: CatalogTool,
+  { name, integration, definition }: CatalogueTool,
   connectionId: string | null,
 ): IntegrationTarget => ({
   kind: 'integration',
@@ -131,7 +131,7 @@ const targetOf = (
 
 function unresolved(
   resolution: Exclude<ConnectionResolution, { kind: 'none' | 'connection' }>,
-  { integration }: CatalogTool,
+  { integration }: CatalogueTool,
 ): ToolFailure {
   const { displayName } = integration
   if (resolution.kind === 'unusable') return credentialsUnavailable(integration, resolution.connection)
@@ -156,7 +156,7 @@ const credentialsUnavailable = (integration: Integration, connection: Connection
 /** Calls the upstream. */
 async function execute(
   deps: IntegrationCallDeps,
-  tool: CatalogTool,
+  tool: CatalogueTool,
   used: UsedConnection | null,
   json: string,
   signal: AbortSignal,

@@ -75,7 +75,7 @@ export type UpstreamProtocol =
   | { era: 'legacy'; version: string; hasSessions: boolean }
 
 /** A tool that callers see: an approved definition of an enabled tool of an enabled integration. */
-export interface CatalogTool {
+export interface CatalogueTool {
   integration: Integration
   /** The name under which callers call it (`tool-name.ts`). */
   name: string

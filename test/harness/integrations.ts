@@ -116,7 +116,7 @@ export async function refreshIntegration(
  * What the functions of the catalogue need, over the database of a gateway: for tests that read the catalogue past every
  * surface.
  */
-export function catalogDeps(address: Pick<GatewayAddress, 'variables'>) {
+export function toolCatalogueDeps(address: Pick<GatewayAddress, 'variables'>) {
   const configuration = parseConfiguration(address.variables)
   return { clock: systemClock, configuration, database: createDatabase(configuration), waitUntil: () => {} }
 }
@@ -128,7 +128,7 @@ export async function principalOf(
 ): Promise<Principal> {
   const credential = { kind: 'session', sessionId: 'test' } as const
   const caller = { organizationId, userId, credential } as Principal
-  const identification = await renewPrincipal(catalogDeps(address), caller)
+  const identification = await renewPrincipal(toolCatalogueDeps(address), caller)
   if (identification.kind !== 'known') throw new Error(`the user is ${identification.reason}`)
   return identification.principal
 }

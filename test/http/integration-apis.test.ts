@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ticketDocument } from '../../scripts/local/integration-upstreams/ticket-document.ts'
 import { TicketService } from '../../scripts/local/integration-upstreams/ticket-service.ts'
 import { type LoopbackServer, listenOnLoopback } from '../../scripts/local/loopback-server.ts'
-import { findTool, listTools } from '../../src/integrations/catalog/tool-catalog.ts'
+import { findTool, listTools } from '../../src/integrations/catalogue/tool-catalogue.ts'
 import { CredentialsUnavailable, NO_CREDENTIAL } from '../../src/integrations/types.ts'
 import { callUpstream } from '../../src/integrations/upstream/call-upstream.ts'
 import { createConnection } from '../harness/connections.ts'
 import { gateway } from '../harness/gateway.ts'
-import { catalogDeps, createIntegration, principalOf } from '../harness/integrations.ts'
+import { createIntegration, principalOf, toolCatalogueDeps } from '../harness/integrations.ts'
 import { jsonOf } from '../harness/send.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { administrator, createTenant, type Tenant } from '../harness/tenant.ts'
@@ -45,13 +45,13 @@ async function addedApi(
   })
   const call = async (name: string, given: Record<string, unknown>, credential = CREDENTIAL) => {
     const found = await findTool(
-      catalogDeps(worker),
+      toolCatalogueDeps(worker),
       await principalOf(worker, tenant),
       `${integration.slug}_${name}`,
     )
     if (found.kind !== 'tool') throw new Error(`${name} is ${found.kind}`)
     const { signal } = new AbortController()
-    return callUpstream(catalogDeps(worker), { tool: found.tool, arguments: given, credential, signal })
+    return callUpstream(toolCatalogueDeps(worker), { tool: found.tool, arguments: given, credential, signal })
   }
   return { integration, call }
 }
@@ -61,7 +61,9 @@ describe('an API with an OpenAPI document', () => {
     const tenant = await createTenant(worker)
     const { integration } = await addedApi(tenant)
     const names = async () =>
-      (await listTools(catalogDeps(worker), await principalOf(worker, tenant), null)).map(({ name }) => name)
+      (await listTools(toolCatalogueDeps(worker), await principalOf(worker, tenant), null)).map(
+        ({ name }) => name,
+      )
     expect(await names()).toEqual([])
     await createConnection(worker, tenant, integration.slug)
     const operations = ['changeTicket', 'createTicket', 'deleteTicket', 'getTicket', 'listTickets']

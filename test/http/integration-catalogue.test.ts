@@ -1,24 +1,24 @@
 import { describe, expect, it } from 'vitest'
-import { findTool, listTools } from '../../src/integrations/catalog/tool-catalog.ts'
-import type { CatalogTool } from '../../src/integrations/types.ts'
+import { findTool, listTools } from '../../src/integrations/catalogue/tool-catalogue.ts'
+import type { CatalogueTool } from '../../src/integrations/types.ts'
 import { NO_CREDENTIAL } from '../../src/integrations/types.ts'
 import { callUpstream } from '../../src/integrations/upstream/call-upstream.ts'
 import { gateway } from '../harness/gateway.ts'
 import {
-  catalogDeps,
   createIntegration,
   mcpTool,
   principalOf,
   refreshIntegration,
   startMcpServer,
+  toolCatalogueDeps,
 } from '../harness/integrations.ts'
 import { administrator, createTenant, type Tenant } from '../harness/tenant.ts'
 
-const deps = () => catalogDeps(gateway())
+const deps = () => toolCatalogueDeps(gateway())
 const namesOf = async (tenant: Tenant, filter: string[] | null = null) =>
   (await listTools(deps(), await principalOf(gateway(), tenant), filter)).map(({ name }) => name)
 
-async function foundTool(tenant: Tenant, name: string): Promise<CatalogTool> {
+async function foundTool(tenant: Tenant, name: string): Promise<CatalogueTool> {
   const found = await findTool(deps(), await principalOf(gateway(), tenant), name)
   if (found.kind !== 'tool') throw new Error(`${name} is ${found.kind}`)
   return found.tool

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { listTools } from '../../src/integrations/catalog/tool-catalog.ts'
+import { listTools } from '../../src/integrations/catalogue/tool-catalogue.ts'
 import {
-  catalogDeps,
   createIntegration,
   type McpServer,
   mcpTool,
   principalOf,
   refreshIntegration,
   startMcpServer,
+  toolCatalogueDeps,
 } from '../harness/integrations.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { administrator, createTenant } from '../harness/tenant.ts'
@@ -29,7 +29,9 @@ async function world() {
   const goodOne = await createIntegration(worker, tenant, { url: good.url })
   const badOne = await createIntegration(worker, tenant, { url: bad.url })
   const names = async () =>
-    (await listTools(catalogDeps(worker), await principalOf(worker, tenant), null)).map(({ name }) => name)
+    (await listTools(toolCatalogueDeps(worker), await principalOf(worker, tenant), null)).map(
+      ({ name }) => name,
+    )
   const all = [`${goodOne.slug}_one`, `${goodOne.slug}_two`, `${badOne.slug}_fetch`].sort()
   const catalogue = async () => {
     const shown = await administrator(worker).ask('GET', `${tenant.base}/integrations/${badOne.id}`)
@@ -145,7 +147,9 @@ describe.concurrent('a server that', () => {
     const path = `${tenant.base}/integrations/${badOne.id}`
     const { ask } = administrator(worker)
     await ask('POST', `${path}/tools/approve`, {})
-    const listed = await listTools(catalogDeps(worker), await principalOf(worker, tenant), [badOne.slug])
+    const listed = await listTools(toolCatalogueDeps(worker), await principalOf(worker, tenant), [
+      badOne.slug,
+    ])
     for (const { name } of listed) expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/)
     const shown = listed.find(({ definition }) => definition.name === 'poisoned')
     expect(shown?.definition.description).toMatch(/^Adds\. Numbers\.x+$/)

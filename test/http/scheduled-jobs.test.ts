@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { readCrons } from '../../scripts/local/wrangler-settings.ts'
-import { listTools } from '../../src/integrations/catalog/tool-catalog.ts'
+import { listTools } from '../../src/integrations/catalogue/tool-catalogue.ts'
 import { createConnection } from '../harness/connections.ts'
 import { query } from '../harness/gateway.ts'
 import {
-  catalogDeps,
   createIntegration,
   type IntegrationItem,
   mcpTool,
   principalOf,
   startMcpServer,
+  toolCatalogueDeps,
 } from '../harness/integrations.ts'
 import { auditEntries } from '../harness/records.ts'
 import { answered, inTurn } from '../harness/routed-model.ts'
@@ -51,7 +51,9 @@ async function schedulesOf(agentId: string): Promise<Array<{ cron: string }>> {
 }
 
 const namesOf = async (tenant: Tenant) =>
-  (await listTools(catalogDeps(address), await principalOf(address, tenant), null)).map(({ name }) => name)
+  (await listTools(toolCatalogueDeps(address), await principalOf(address, tenant), null)).map(
+    ({ name }) => name,
+  )
 
 /** Moves the time of the next refresh to now. */
 const makeDue = ({ id }: IntegrationItem) =>

@@ -33,14 +33,14 @@ import {
 import { retryAfterWait } from '../../src/gateway/upstreams/route-health.ts'
 import { hostKind, surfaceOf } from '../../src/http/surfaces.ts'
 import { explain } from '../../src/http/validated-request.ts'
-import { cleanText, pinnedDefinition } from '../../src/integrations/catalog/clean-definition.ts'
-import { operationTools } from '../../src/integrations/catalog/openapi/operation-tools.ts'
-import { checkDocument, serverUrl } from '../../src/integrations/catalog/openapi/read-document.ts'
-import { toolName } from '../../src/integrations/catalog/tool-name.ts'
+import { cleanText, pinnedDefinition } from '../../src/integrations/catalogue/clean-definition.ts'
+import { operationTools } from '../../src/integrations/catalogue/openapi/operation-tools.ts'
+import { checkDocument, serverUrl } from '../../src/integrations/catalogue/openapi/read-document.ts'
+import { toolName } from '../../src/integrations/catalogue/tool-name.ts'
 import { integrationFilter } from '../../src/integrations/mcp-server/integration-filter.ts'
 import { readMessage } from '../../src/integrations/mcp-server/read-message.ts'
 import { rankTools } from '../../src/integrations/platform-tools/tool-ranking.ts'
-import type { CatalogTool } from '../../src/integrations/types.ts'
+import type { CatalogueTool } from '../../src/integrations/types.ts'
 import { callOperation } from '../../src/integrations/upstream/call-operation.ts'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
 import { scanJson } from '../../src/lib/json-scan.ts'
@@ -156,9 +156,9 @@ const fenced = (text: string) => {
   stripper.events(say.stop('end'))
 }
 
-const tools = (description: string, count: number): CatalogTool[] =>
+const tools = (description: string, count: number): CatalogueTool[] =>
   Array.from({ length: count }, (_, index) => ({
-    ...({ integration: { slug: 's', displayName: 'S' }, name: `s_${index}` } as CatalogTool),
+    ...({ integration: { slug: 's', displayName: 'S' }, name: `s_${index}` } as CatalogueTool),
     definition: { name: `tool_${index}`, description, inputSchema: {} },
   }))
 

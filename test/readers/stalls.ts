@@ -1,6 +1,6 @@
-import { pinnedDefinition } from '../../src/integrations/catalog/clean-definition.ts'
+import { pinnedDefinition } from '../../src/integrations/catalogue/clean-definition.ts'
 import { rankTools } from '../../src/integrations/platform-tools/tool-ranking.ts'
-import type { CatalogTool } from '../../src/integrations/types.ts'
+import type { CatalogueTool } from '../../src/integrations/types.ts'
 import { drained } from '../../src/lib/slices.ts'
 import { readablePage } from '../../src/responses/tools/web/html/readable-page.ts'
 
@@ -30,7 +30,7 @@ const TOOLS = Array.from({ length: 2_000 }, (_, index) => ({
   name: `s_${index}`,
   integration: { slug: 's', displayName: 'S' },
   definition: { name: `tool_${index}`, description: wordsFrom(index % 100, 25), inputSchema: {} },
-})) as unknown as CatalogTool[]
+})) as unknown as CatalogueTool[]
 
 export const STALLS: Stall[] = [
   { name: 'a page of 500 font sizes with spaces', read: styledPage('font-size:'), most: 60_000_000 },

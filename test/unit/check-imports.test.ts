@@ -204,7 +204,7 @@ describe('doors', () => {
 
   it.each([
     ['src/http/a.ts', "import { Hono } from 'hono'"],
-    ['src/gateway/catalog/catalog.store.ts', "import { eq } from 'drizzle-orm'"],
+    ['src/gateway/catalogue/model-catalogue.store.ts', "import { eq } from 'drizzle-orm'"],
     ['src/responses/a.ts', "import { WorkspaceError } from '../workspace/contract.ts'"],
     ['workers/tools/a.ts', "import { Workspace } from '../../src/workspace/workspace.ts'"],
     ['src/workspace/a.ts', "import { Bash } from 'just-bash/browser'"],

@@ -1,4 +1,4 @@
-import { toolName } from '../../integrations/catalog/tool-name.ts'
+import { toolName } from '../../integrations/catalogue/tool-name.ts'
 import type { OutputItem } from '../../wire/responses.ts'
 
 /** The results of a completed step, for checks and the judge. */

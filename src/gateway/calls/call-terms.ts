@@ -1,8 +1,8 @@
 /** What a request selects besides plain tokens: price classes, units with a price of their own, and a wider window. */
 import type { Prices } from '../../calls/usage.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
-import type { Route } from '../catalog/call-routes.ts'
-import type { CatalogModel } from '../catalog/catalog.ts'
+import type { Route } from '../catalogue/call-routes.ts'
+import type { CatalogueModel } from '../catalogue/model-catalogue.ts'
 import { OPERATIONS, type Operation } from '../protocols/operations.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import { DEFAULT_USES, type ServerTool } from '../protocols/server-tools.ts'
@@ -152,7 +152,7 @@ interface PricedCall {
  * @throws ApiError invalid_request naming the member without a price, when no route is left.
  */
 export function pricedCall(
-  model: CatalogModel,
+  model: CatalogueModel,
   operation: Operation,
   routes: readonly Route[],
   terms: CallTerms,
@@ -178,7 +178,10 @@ export function pricedCall(
 const isPriced = ({ units, classes }: Prices, { price }: PricedTerm): boolean =>
   units?.[price] !== undefined || classes?.[price] !== undefined
 
-function missingPrices({ prices, contextWindow }: CatalogModel, { priced, window }: CallTerms): PricedTerm[] {
+function missingPrices(
+  { prices, contextWindow }: CatalogueModel,
+  { priced, window }: CallTerms,
+): PricedTerm[] {
   const missing = priced.filter((term) => !term.isOptional && !isPriced(prices, term))
   if (window <= contextWindow || prices.longContext) return missing
   return [...missing, { member: 'anthropic-beta', price: LONG_CONTEXT }]

@@ -1,5 +1,5 @@
-import type { Route } from '../catalog/call-routes.ts'
-import type { CatalogModel } from '../catalog/catalog.ts'
+import type { Route } from '../catalogue/call-routes.ts'
+import type { CatalogueModel } from '../catalogue/model-catalogue.ts'
 import { OPERATIONS, type Operation } from '../protocols/operations.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import { familyOf } from '../token-count/model-families.ts'
@@ -11,7 +11,7 @@ import { hiddenOutputOf } from './hidden-output.ts'
 /** The maximum price of a request, and the routes that may take it at a known price. */
 export function chargeBasis(
   outline: RequestOutline,
-  model: CatalogModel,
+  model: CatalogueModel,
   operation: Operation,
   allRoutes: readonly Route[],
   headers: Headers,
@@ -41,7 +41,7 @@ function maximumOutputOf(
   outline: RequestOutline,
   operation: Operation,
   routes: readonly Route[],
-  model: CatalogModel,
+  model: CatalogueModel,
 ): number | null {
   const { translationLimitsOutput } = OPERATIONS[operation]
   const limited = translationLimitsOutput && routes.every(({ translation }) => translation)

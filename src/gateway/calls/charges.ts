@@ -1,6 +1,6 @@
 import { addUsage, costOf, NO_USAGE, type Prices, reservationFor } from '../../calls/usage.ts'
 import type { CallOutcome, Usage, UsageProvenance } from '../../ledger/audit-record.ts'
-import type { CatalogModel } from '../catalog/catalog.ts'
+import type { CatalogueModel } from '../catalogue/model-catalogue.ts'
 import { correctedUsage, lacksInput, lacksOutput } from '../protocols/plausible-usage.ts'
 import type { Meter } from '../protocols/protocol.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
@@ -70,7 +70,7 @@ export const NO_CHARGE: Charge = { usage: null, provenance: null, cost: 0 }
  */
 export function boundsOf(
   outline: RequestOutline,
-  model: CatalogModel,
+  model: CatalogueModel,
   terms: CallTerms = PLAIN_TERMS,
 ): CallBounds {
   const preamble = outline.hasTools ? TOOL_PREAMBLE_TOKENS * (1 + outline.providedTools) : 0

@@ -1,7 +1,7 @@
 /** Reasoning that a caller does not receive, or only in summary: its tokens are known only from the usage. */
 
-import type { Route } from '../catalog/call-routes.ts'
-import type { CatalogModel } from '../catalog/catalog.ts'
+import type { Route } from '../catalogue/call-routes.ts'
+import type { CatalogueModel } from '../catalogue/model-catalogue.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import { budgetOfChat } from '../translation/requests/reasoning.ts'
 
@@ -25,7 +25,7 @@ export const thinkingBudget = (fields: Fields): number =>
  */
 export function hiddenOutputOf(
   { fields, choices }: RequestOutline,
-  model: CatalogModel,
+  model: CatalogueModel,
   routes: readonly Route[],
   outputTokens: number,
 ): number {
@@ -39,7 +39,11 @@ export function hiddenOutputOf(
  * The budget that translation makes of an effort, on every route; 0 where a provider reads the effort itself. Shares of the
  * output or budgets that vendors document for an effort are targets, which their models exceed.
  */
-function translatedBudget(fields: Fields, { capabilities }: CatalogModel, routes: readonly Route[]): number {
+function translatedBudget(
+  fields: Fields,
+  { capabilities }: CatalogueModel,
+  routes: readonly Route[],
+): number {
   const takesBudget = capabilities.includes('reasoning') && !capabilities.includes('adaptive_thinking')
   const isTranslated = ({ translation }: Route) =>
     translation?.caller === 'chat_completions' && translation.upstream === 'messages'
@@ -66,6 +70,6 @@ const isRequested = (fields: Fields): boolean =>
  * Whether a model reasons without being asked. Behind the messages protocol only the catalogue knows: some models think on
  * request only, others unless it is switched off. All others that reason do so by default.
  */
-const reasonsByItself = ({ capabilities }: CatalogModel, routes: readonly Route[]): boolean =>
+const reasonsByItself = ({ capabilities }: CatalogueModel, routes: readonly Route[]): boolean =>
   capabilities.includes('thinks_by_default') ||
   (capabilities.includes('reasoning') && routes.some(({ operation }) => operation !== 'messages'))

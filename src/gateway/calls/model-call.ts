@@ -5,8 +5,8 @@ import type { CallOutcome } from '../../ledger/audit-record.ts'
 import type { RateLimit } from '../../ledger/contract.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { InspectionCounts } from '../../wire/records.ts'
-import type { Route } from '../catalog/call-routes.ts'
-import type { CatalogModel } from '../catalog/catalog.ts'
+import type { Route } from '../catalogue/call-routes.ts'
+import type { CatalogueModel } from '../catalogue/model-catalogue.ts'
 import type { Operation } from '../protocols/operations.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import type { ChargeBasis } from './charges.ts'
@@ -35,7 +35,7 @@ export interface PlannedCall {
   request: ModelRequest
   rights: CallerRights
   outline: RequestOutline
-  model: CatalogModel
+  model: CatalogueModel
   /** The routes that can answer it; none only where the gateway answers by itself. */
   routes: readonly Route[]
   policy: CallPolicy

@@ -11,8 +11,8 @@ import { ApiError } from '../../lib/api-error.ts'
 import { redact } from '../../lib/log.ts'
 import { inTurns, type Slices } from '../../lib/slices.ts'
 import { agentIdOf, isAgentModel } from '../../wire/agent-model.ts'
-import { type Route, routesFor } from '../catalog/call-routes.ts'
-import { type Catalog, type CatalogModel, modelOf } from '../catalog/catalog.ts'
+import { type Route, routesFor } from '../catalogue/call-routes.ts'
+import { type CatalogueModel, type ModelCatalogue, modelOf } from '../catalogue/model-catalogue.ts'
 import { OPERATIONS, type Operation } from '../protocols/operations.ts'
 import { inspectRequest } from '../protocols/request-inspection.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
@@ -50,7 +50,7 @@ export async function planCall(
   deps: PolicyDeps,
   request: ModelRequest,
   rights: CallerRights,
-  catalog: Catalog,
+  catalogue: ModelCatalogue,
   earlier: RequestReview | null,
 ): Promise<CallPlan> {
   const { operation } = request
@@ -58,9 +58,9 @@ export async function planCall(
   let review: RequestReview | null = null
   try {
     const outline = earlier?.outline ?? (await inTurns(OPERATIONS[operation].protocol.outline(request.body)))
-    const named = await namedModel(deps, rights.principal, catalog, outline.model)
+    const named = await namedModel(deps, rights.principal, catalogue, outline.model)
     target = modelTarget(named)
-    const granted = allowedModel(catalog, rights.principal, operation, named)
+    const granted = allowedModel(catalogue, rights.principal, operation, named)
     const model = modelOf(granted, rights.principal.organizationId)
     const { routes, basis } = chargeBasis(
       outline,
@@ -100,10 +100,10 @@ export async function planCall(
 async function namedModel(
   deps: PolicyDeps,
   principal: Principal,
-  catalog: Catalog,
+  catalogue: ModelCatalogue,
   id: string,
 ): Promise<string> {
-  if (catalog.models.has(id)) return id
+  if (catalogue.models.has(id)) return id
   const text = redact(id)
   const policy = await policyFor(deps, principal, modelTarget(text))
   return inTurns(recordableText(policy, text))
@@ -114,17 +114,17 @@ const isDecision = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.kind !== 'internal'
 
 function allowedModel(
-  catalog: Catalog,
+  catalogue: ModelCatalogue,
   principal: Principal,
   operation: Operation,
   modelId: string,
-): CatalogModel {
+): CatalogueModel {
   if (!hasScope(principal, 'models')) {
     throw new ApiError('forbidden', 'This API key does not have the scope models.', {
       code: 'model_access_denied',
     })
   }
-  const model = catalog.models.get(modelId)
+  const model = catalogue.models.get(modelId)
   if (!model) throw unknownModel(operation, modelId)
   if (mayUse(principal, modelTarget(modelId))) return model
   const message = `Your organization has not granted you access to the model ${modelId}.`

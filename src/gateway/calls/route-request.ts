@@ -1,7 +1,7 @@
 import { ApiError } from '../../lib/api-error.ts'
 import { applyEditsInSlices, type EditedBytes, joinBytes } from '../../lib/byte-edits.ts'
 import type { Slices } from '../../lib/slices.ts'
-import type { Route } from '../catalog/call-routes.ts'
+import type { Route } from '../catalogue/call-routes.ts'
 import { OPERATIONS } from '../protocols/operations.ts'
 import { outsideOfInSlices, requestEdits } from '../protocols/request-edits.ts'
 import { signatureOrigin } from '../translation/signature-origin.ts'

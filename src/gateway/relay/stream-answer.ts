@@ -16,7 +16,7 @@ import {
   withLost,
 } from '../calls/charges.ts'
 import { noAnswer, type UnusableAnswer, unusable } from '../calls/unusable-answer.ts'
-import type { Route } from '../catalog/call-routes.ts'
+import type { Route } from '../catalogue/call-routes.ts'
 import type { Json } from '../protocols/json.ts'
 import { OPERATIONS, type Operation } from '../protocols/operations.ts'
 import type { Dialect, StreamReader } from '../protocols/protocol.ts'

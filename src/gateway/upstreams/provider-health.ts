@@ -2,7 +2,7 @@ import type { Redis } from '@upstash/redis'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import type { CatalogRoute } from '../catalog/catalog.ts'
+import type { CatalogueRoute } from '../catalogue/model-catalogue.ts'
 import type { Provider } from '../providers/provider.ts'
 import { isRefusalStatus, refusesGateway } from '../translation/upstream-errors.ts'
 import { noteRefused } from './route-health.ts'
@@ -40,7 +40,7 @@ const keyOf = (providerId: string) => `provider-refusal:${providerId}`
  */
 export function noteErrorAnswer(
   { clock, redis, waitUntil }: ProviderHealthDeps,
-  route: CatalogRoute,
+  route: CatalogueRoute,
   status: number,
   body: Uint8Array | null,
 ): void {

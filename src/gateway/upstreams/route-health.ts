@@ -1,6 +1,6 @@
 /** Recent failures and waits of routes, in the memory of this isolate: such routes are tried last. */
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import { type CatalogRoute, routeKey } from '../catalog/catalog.ts'
+import { type CatalogueRoute, routeKey } from '../catalogue/model-catalogue.ts'
 import type { Provider } from '../providers/provider.ts'
 
 /** Why a route is tried last: its provider requested a wait (`requested`) or refused the gateway, or it failed. */
@@ -36,7 +36,7 @@ const refusals = new BoundedMap<string, { until: number; entry: string }>(MOST_R
 const lastAnswerAt = new BoundedMap<string, number>(MOST_ROUTES)
 
 /** @returns null for a route that can be tried in its turn. */
-export function backoffOf(route: CatalogRoute, now: number): Backoff | null {
+export function backoffOf(route: CatalogueRoute, now: number): Backoff | null {
   const failed = Math.max(unreachableUntil.get(route.provider.id) ?? 0, silentUntil.get(routeKey(route)) ?? 0)
   const refusal = refusalOf(route)
   if (refusal && refusal.until > now) return { reason: 'refused', until: refusal.until }
@@ -46,7 +46,7 @@ export function backoffOf(route: CatalogRoute, now: number): Backoff | null {
 }
 
 /** Records that a call tries the route. If it failed before, other calls try it last until it has answered. */
-export function beginTrial(route: CatalogRoute, now: number): void {
+export function beginTrial(route: CatalogueRoute, now: number): void {
   const { id } = route.provider
   const key = routeKey(route)
   if (unreachableUntil.get(id) !== undefined) unreachableUntil.set(id, now + FAILED_BACKOFF_MS)
@@ -60,7 +60,7 @@ export function beginTrial(route: CatalogRoute, now: number): void {
  * @returns the end of the wait that the upstream requests, in milliseconds since the epoch; null when it requests none.
  */
 export function noteAnswer(
-  route: CatalogRoute,
+  route: CatalogueRoute,
   response: Pick<Response, 'status' | 'headers'>,
   now: number,
 ): number | null {
@@ -85,22 +85,22 @@ export function noteAnswer(
 const EDGE_WITHOUT_ORIGIN = new Set([521, 522, 523, 525, 526, 530])
 
 /** The provider could not be reached: all its routes are tried last for a while. */
-export function noteUnreachable(route: CatalogRoute, now: number): void {
+export function noteUnreachable(route: CatalogueRoute, now: number): void {
   unreachableUntil.set(route.provider.id, now + FAILED_BACKOFF_MS)
 }
 
 /** The route took a request and did not answer in time. */
-export function noteSilence(route: CatalogRoute, now: number): void {
+export function noteSilence(route: CatalogueRoute, now: number): void {
   silentUntil.set(routeKey(route), now + FAILED_BACKOFF_MS)
 }
 
 /** The provider refused the gateway's credential or account. */
-export function noteRefused(route: CatalogRoute, now: number): void {
+export function noteRefused(route: CatalogueRoute, now: number): void {
   refusals.set(routeKey(route), { until: now + REFUSED_BACKOFF_MS, entry: entryOf(route.provider) })
 }
 
 /** A refusal counts for the entry that was refused, not for one with a new credential or address. */
-function refusalOf(route: CatalogRoute): { until: number; entry: string } | null {
+function refusalOf(route: CatalogueRoute): { until: number; entry: string } | null {
   const refusal = refusals.get(routeKey(route))
   if (!refusal || refusal.entry === entryOf(route.provider)) return refusal ?? null
   refusals.delete(routeKey(route))

@@ -1,4 +1,4 @@
-import type { Route } from '../catalog/call-routes.ts'
+import type { Route } from '../catalogue/call-routes.ts'
 import type { Backoff } from './route-health.ts'
 import { backoffOf } from './route-health.ts'
 

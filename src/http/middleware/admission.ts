@@ -13,7 +13,7 @@ import {
 import { withCatalogue, withCurrentRights } from '../../calls/renew-rights.ts'
 import { withRenewedLease } from '../../calls/renewed-lease.ts'
 import type { Deps } from '../../deps.ts'
-import { loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { loadModelCatalogue } from '../../gateway/catalogue/model-catalogue.ts'
 import { outcomeOf } from '../../ledger/audit-record.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { AppContext, AppEnv } from '../context.ts'
@@ -85,7 +85,7 @@ export async function admitRead(context: AppContext, usesCatalogue: boolean): Pr
 
 async function admittedOrRefused(context: AppContext, usesCatalogue: boolean): Promise<Opened | Refused> {
   const [deps, caller, known] = [context.get('deps'), context.get('caller'), context.get('rights')]
-  const catalogueEpoch = usesCatalogue ? (await loadCatalog(deps)).epoch : null
+  const catalogueEpoch = usesCatalogue ? (await loadModelCatalogue(deps)).epoch : null
   return withCurrentRights(deps, { ...known, catalogueEpoch }, async (renewed, outdated: Stale | null) => {
     const rights = outdated && usesCatalogue ? await withLoadedCatalogue(deps, renewed) : renewed
     const admitted = await admit(deps, { identity: caller.identity, rights, ...FREE } satisfies CallRequest)
@@ -95,7 +95,7 @@ async function admittedOrRefused(context: AppContext, usesCatalogue: boolean): P
 }
 
 async function withLoadedCatalogue(deps: Deps, rights: CallerRights): Promise<CallerRights> {
-  const { epoch } = await loadCatalog(deps, rights.catalogueEpoch ?? undefined)
+  const { epoch } = await loadModelCatalogue(deps, rights.catalogueEpoch ?? undefined)
   return withCatalogue(rights, epoch)
 }
 

@@ -5,7 +5,7 @@ import { agentOperations } from '../../agents/agent-operations.ts'
 import { mayUse } from '../../calls/access.ts'
 import { settle } from '../../calls/governed-call.ts'
 import { modelTarget } from '../../calls/target.ts'
-import { loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { loadModelCatalogue } from '../../gateway/catalogue/model-catalogue.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { answerRequest, inEra, TOOL_CALL } from '../../integrations/mcp-server/answer-request.ts'
 import { callFoundTool } from '../../integrations/mcp-server/call-tool-request.ts'
@@ -153,7 +153,7 @@ function mcpDeps(context: AppContext): McpDeps {
 }
 
 async function usableModels(deps: AppContext['var']['deps'], principal: Principal): Promise<UsableModel[]> {
-  const { models } = await loadCatalog(deps)
+  const { models } = await loadModelCatalogue(deps)
   return [...models.values()]
     .filter(({ id }) => mayUse(principal, modelTarget(id)))
     .map(({ id, contextWindow, maxOutputTokens, capabilities, prices }) => ({

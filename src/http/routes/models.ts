@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import { grantSetId, mayUse } from '../../calls/access.ts'
 import { modelTarget } from '../../calls/target.ts'
-import { type CatalogModel, loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { type CatalogueModel, loadModelCatalogue } from '../../gateway/catalogue/model-catalogue.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { unknownId } from '../validated-request.ts'
@@ -29,7 +29,7 @@ export const modelRoutes = new Hono<AppEnv>()
   .get('/v1/models/:modelId{.+}', async (context) => {
     const { rights, deps } = context.var
     const id = context.req.param('modelId')
-    const model = (await loadCatalog(deps)).models.get(id)
+    const model = (await loadModelCatalogue(deps)).models.get(id)
     if (!model || !mayUse(rights.principal, modelTarget(id))) throw unknownId('Model', id)
     return context.json(listed(model))
   })
@@ -51,12 +51,12 @@ async function modelList(context: AppContext): Promise<string> {
 
 async function buildList(context: AppContext): Promise<string> {
   const { rights, deps } = context.var
-  const { models } = await loadCatalog(deps)
+  const { models } = await loadModelCatalogue(deps)
   const usable = [...models.values()].filter(({ id }) => mayUse(rights.principal, modelTarget(id)))
   return JSON.stringify({ object: 'list', data: usable.map(listed) })
 }
 
-const listed = ({ id, created, ownedBy }: Pick<CatalogModel, 'id' | 'created' | 'ownedBy'>) => ({
+const listed = ({ id, created, ownedBy }: Pick<CatalogueModel, 'id' | 'created' | 'ownedBy'>) => ({
   id,
   object: 'model',
   created,

@@ -1,5 +1,5 @@
 import type { Principal } from '../../identity/principal.ts'
-import type { CatalogDeps } from '../catalog/tool-catalog.ts'
+import type { ToolCatalogueDeps } from '../catalogue/tool-catalogue.ts'
 import { CODES, type Era, failure, JsonMembers, type Reply } from './json-rpc.ts'
 import { toolsPage } from './list-tools.ts'
 import type { Message } from './read-message.ts'
@@ -20,7 +20,7 @@ export const TOOL_CALL = 'tools/call'
  * @throws ApiError internal when the catalogue cannot be read.
  */
 export async function answerRequest(
-  deps: CatalogDeps,
+  deps: ToolCatalogueDeps,
   { era, method, params }: Message,
   principal: Principal,
   filter: readonly string[] | null,

@@ -1,12 +1,12 @@
 import { mayUse } from '../../calls/access.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { IntegrationCallDeps } from '../call-integration-tool.ts'
-import { findTool } from '../catalog/tool-catalog.ts'
-import { PLATFORM } from '../catalog/tool-name.ts'
+import { findTool } from '../catalogue/tool-catalogue.ts'
+import { PLATFORM } from '../catalogue/tool-name.ts'
 import { EXECUTE_TOOL, executeInput } from '../platform-tools/execute-tool.ts'
 import type { PlatformTool } from '../platform-tools/platform-tool.ts'
 import { PLATFORM_TOOLS, type PlatformDeps } from '../platform-tools/registry.ts'
-import type { CatalogTool } from '../types.ts'
+import type { CatalogueTool } from '../types.ts'
 import { CODES, failure, invalidParams, type RpcFailure } from './json-rpc.ts'
 import type { Message } from './read-message.ts'
 import { platformTarget } from './visible-tools.ts'
@@ -26,7 +26,7 @@ export type CallableTool =
   | { kind: 'platform'; tool: PlatformTool<McpDeps>; arguments: Arguments }
   | {
       kind: 'integration'
-      tool: CatalogTool
+      tool: CatalogueTool
       arguments: Arguments
       connectionId: string | null
       /** Whether it is called through `platform_execute_tool`. */

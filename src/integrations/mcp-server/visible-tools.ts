@@ -1,7 +1,7 @@
 import { mayUse } from '../../calls/access.ts'
 import { hasScope, type Principal } from '../../identity/principal.ts'
-import { type CatalogDeps, listTools } from '../catalog/tool-catalog.ts'
-import { PLATFORM } from '../catalog/tool-name.ts'
+import { listTools, type ToolCatalogueDeps } from '../catalogue/tool-catalogue.ts'
+import { PLATFORM } from '../catalogue/tool-name.ts'
 import type { PlatformTool } from '../platform-tools/platform-tool.ts'
 import { PLATFORM_TOOLS } from '../platform-tools/registry.ts'
 import type { ToolDefinition } from '../types.ts'
@@ -25,7 +25,7 @@ export const isInScope = ({ scope }: Pick<PlatformTool<never>, 'scope'>, princip
  * @throws ApiError internal when the catalogue cannot be read, and this isolate never read it.
  */
 export async function visibleTools(
-  deps: CatalogDeps,
+  deps: ToolCatalogueDeps,
   principal: Principal,
   filter: readonly string[] | null,
 ): Promise<VisibleTool[]> {

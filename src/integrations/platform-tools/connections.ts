@@ -2,7 +2,7 @@ import * as z from 'zod'
 import type { Database } from '../../../schema/database.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { encodeJsonCursor, jsonCursor } from '../../wire/page-cursor.ts'
-import { type CatalogDeps, listIntegrations, listTools } from '../catalog/tool-catalog.ts'
+import { listIntegrations, listTools, type ToolCatalogueDeps } from '../catalogue/tool-catalogue.ts'
 import { connectHint } from '../connections/connect-url.ts'
 import {
   type PreferredConnection,
@@ -12,7 +12,7 @@ import {
 import type { Integration } from '../types.ts'
 import { output, outputOrError, platformError, platformTool, READS } from './platform-tool.ts'
 
-export type ConnectionToolDeps = CatalogDeps & {
+export type ConnectionToolDeps = ToolCatalogueDeps & {
   database: Database
   /** Makes a connection the default of the caller, as the interface's default-setter does. @throws ApiError */
   setDefaultConnection: (

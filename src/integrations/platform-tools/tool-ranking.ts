@@ -1,6 +1,6 @@
 /** Search in tools by words (Okapi BM25 over weighted fields). Pure. */
 import type { Slices } from '../../lib/slices.ts'
-import type { CatalogTool } from '../types.ts'
+import type { CatalogueTool } from '../types.ts'
 
 /** Weight of a word by the field that it is in. */
 const WEIGHTS = { name: 4, title: 3, integration: 2, description: 1 } as const
@@ -31,13 +31,13 @@ interface Indexed {
   length: number
 }
 
-const indexed = new WeakMap<CatalogTool, Indexed>()
+const indexed = new WeakMap<CatalogueTool, Indexed>()
 
 /**
  * The tools that have a word of a query, best first; those of the same score in the given order. In slices: an organization
  * may have thousands of tools, whose texts are those of upstreams.
  */
-export function* rankTools(tools: readonly CatalogTool[], query: string): Slices<CatalogTool[]> {
+export function* rankTools(tools: readonly CatalogueTool[], query: string): Slices<CatalogueTool[]> {
   const wanted = [...new Set(wordsOf(query))].slice(0, MOST_TERMS)
   const bags: Indexed[] = []
   for (const tool of tools) {
@@ -92,7 +92,7 @@ function placeOf(words: readonly string[], word: string): number {
   return from
 }
 
-function indexOf(tool: CatalogTool): Indexed {
+function indexOf(tool: CatalogueTool): Indexed {
   const known = indexed.get(tool)
   if (known) return known
   const { definition, integration } = tool

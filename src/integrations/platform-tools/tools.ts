@@ -2,13 +2,13 @@ import * as z from 'zod'
 import type { Database } from '../../../schema/database.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { inTurns } from '../../lib/slices.ts'
-import { type CatalogDeps, listTools } from '../catalog/tool-catalog.ts'
+import { listTools, type ToolCatalogueDeps } from '../catalogue/tool-catalogue.ts'
 import { visibleConnections } from '../connections/visible-connections.ts'
-import type { CatalogTool } from '../types.ts'
+import type { CatalogueTool } from '../types.ts'
 import { output, platformTool, READS } from './platform-tool.ts'
 import { rankTools } from './tool-ranking.ts'
 
-export type ToolSearchDeps = CatalogDeps & { database: Database }
+export type ToolSearchDeps = ToolCatalogueDeps & { database: Database }
 
 const slug = z.string().min(1).max(100)
 const schema = z.record(z.string(), z.unknown())
@@ -102,7 +102,7 @@ const getToolSchemas = platformTool<ToolSearchDeps, typeof schemasInput>({
   },
 })
 
-const described = ({ name, definition, integration }: CatalogTool) => ({
+const described = ({ name, definition, integration }: CatalogueTool) => ({
   name,
   title: definition.title,
   description: definition.description,

@@ -1,6 +1,6 @@
 import { type CallToolResult, ProtocolError, type Tool } from '@modelcontextprotocol/client'
 import { redactJson } from '../../lib/secret-spellings.ts'
-import type { CatalogTool, OperationBinding, UpstreamCredential, UpstreamToolResult } from '../types.ts'
+import type { CatalogueTool, OperationBinding, UpstreamCredential, UpstreamToolResult } from '../types.ts'
 import { callOperation } from './call-operation.ts'
 import { openMcpSession } from './mcp-session.ts'
 import { UpstreamError } from './upstream-fetch.ts'
@@ -11,7 +11,7 @@ export interface UpstreamDeps {
 }
 
 interface UpstreamCall {
-  tool: CatalogTool
+  tool: CatalogueTool
   arguments: Record<string, unknown>
   credential: UpstreamCredential
   signal: AbortSignal

@@ -1,4 +1,4 @@
-import type { CatalogModel } from '../../gateway/catalog/catalog.ts'
+import type { CatalogueModel } from '../../gateway/catalogue/model-catalogue.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import { contextRoom, unitsOf } from '../context/context-limit.ts'
 import type { TokenEstimate } from '../context/context-tokens.ts'
@@ -25,7 +25,7 @@ export interface CompactedContext {
   lastTurn?: readonly ContextItem[]
 }
 
-type ModelLimits = Pick<CatalogModel, 'contextWindow' | 'maxOutputTokens'>
+type ModelLimits = Pick<CatalogueModel, 'contextWindow' | 'maxOutputTokens'>
 
 /** Tokens up to which a summary would not be shorter than what it replaces. */
 const LEAST_REPLACED_TOKENS = 1_000

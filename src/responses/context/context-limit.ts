@@ -1,4 +1,4 @@
-import type { CatalogModel } from '../../gateway/catalog/catalog.ts'
+import type { CatalogueModel } from '../../gateway/catalogue/model-catalogue.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import { ITEM_TYPES } from '../items/types/item-types.ts'
 import type { ContextItem } from '../model/types.ts'
@@ -14,7 +14,7 @@ import type { TokenEstimate } from './context-tokens.ts'
 export function fitContext(
   items: readonly ContextItem[],
   settings: ResponseSettings,
-  model: Pick<CatalogModel, 'contextWindow' | 'maxOutputTokens'>,
+  model: Pick<CatalogueModel, 'contextWindow' | 'maxOutputTokens'>,
   countTokens: TokenEstimate,
 ): ContextItem[] {
   if (settings.truncation !== 'auto') return [...items]
@@ -42,7 +42,7 @@ export function fitContext(
 /** The tokens that a model has for the items of a context, besides the settings of a request and the answer. */
 export function contextRoom(
   { instructions, tools, text, max_output_tokens }: ResponseSettings,
-  { contextWindow, maxOutputTokens }: Pick<CatalogModel, 'contextWindow' | 'maxOutputTokens'>,
+  { contextWindow, maxOutputTokens }: Pick<CatalogueModel, 'contextWindow' | 'maxOutputTokens'>,
   countTokens: TokenEstimate,
 ): number {
   const answer = Math.min(max_output_tokens ?? maxOutputTokens, Math.floor(contextWindow / 2))

@@ -1,6 +1,6 @@
 import { checkLimits } from '../../calls/governed-call.ts'
 import { renewRights } from '../../calls/renew-rights.ts'
-import { type CatalogModel, loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { type CatalogueModel, loadModelCatalogue } from '../../gateway/catalogue/model-catalogue.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { ApiError, invalidRequest, notFound } from '../../lib/api-error.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
@@ -100,7 +100,7 @@ export async function fittingItems(
 
 /** The estimate of tokens for the route of a model that is tried first. */
 export const estimateFor = (
-  { id, routes }: CatalogModel,
+  { id, routes }: CatalogueModel,
   items: readonly ContextItem[],
 ): Promise<TokenEstimate> => tokenEstimate(routes[0]?.upstreamModel ?? id, items)
 
@@ -109,15 +109,15 @@ export async function findModel(
   deps: ResponseDeps,
   principal: Principal,
   id: string,
-): Promise<CatalogModel | null> {
-  const { models, epoch } = await loadCatalog(deps)
+): Promise<CatalogueModel | null> {
+  const { models, epoch } = await loadModelCatalogue(deps)
   const known = models.get(id)
   if (known) return known
   const rights = { principal, catalogueEpoch: epoch, learned: null }
   const verdict = await checkLimits(deps, rights)
   if (verdict?.kind !== 'stale') return null
   const { catalogueEpoch } = await renewRights(deps, rights, verdict)
-  return (await loadCatalog(deps, catalogueEpoch ?? undefined)).models.get(id) ?? null
+  return (await loadModelCatalogue(deps, catalogueEpoch ?? undefined)).models.get(id) ?? null
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { CatalogTool } from '../../integrations/types.ts'
+import type { CatalogueTool } from '../../integrations/types.ts'
 /** An integration in the `tools` of a request (interface: Responses; the official type is `Mcp` of `openai`). */
 export interface McpEntry {
   /** The public id of the integration. */
@@ -33,7 +33,7 @@ export interface ToolFilter {
 
 /** A tool of an integration that a response offers to its model. Plain data, stored with the request. */
 export interface OfferedTool {
-  tool: CatalogTool
+  tool: CatalogueTool
   /** The connection that the request names; null to resolve one. */
   connectionId: string | null
   /** Whether a call ends the response with a request for approval. */

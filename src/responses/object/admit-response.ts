@@ -1,6 +1,6 @@
 import { settle } from '../../calls/governed-call.ts'
 import { unsentOutcome } from '../../gateway/call-outcome.ts'
-import { loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { loadModelCatalogue } from '../../gateway/catalogue/model-catalogue.ts'
 import { type AdmittedTurn, admitTurn } from '../../gateway/model-turn.ts'
 import { droppedHeaders } from '../../gateway/relay/answer-headers.ts'
 import { alwaysDropped } from '../../gateway/translation/requests/member-rules.ts'
@@ -103,7 +103,7 @@ export async function admitResponse(
     previousResponseId = request.settings.previous_response_id
     const [loaded] = await fromPostgres(
       deps.database,
-      Promise.all([loadFirstTurn(deps, start, createdAt, request), loadCatalog(deps)]),
+      Promise.all([loadFirstTurn(deps, start, createdAt, request), loadModelCatalogue(deps)]),
     )
     const first = firstRequest(deps, start, loaded)
     buffers.push(first.body)

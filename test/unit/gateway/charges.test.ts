@@ -15,8 +15,8 @@ import {
   withLost,
 } from '../../../src/gateway/calls/charges.ts'
 import { hiddenOutputOf } from '../../../src/gateway/calls/hidden-output.ts'
-import type { Route } from '../../../src/gateway/catalog/call-routes.ts'
-import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
+import type { Route } from '../../../src/gateway/catalogue/call-routes.ts'
+import type { CatalogueModel } from '../../../src/gateway/catalogue/model-catalogue.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
@@ -31,7 +31,7 @@ const PRICES: Prices = {
   cacheWrite5Minutes: 3_750_000,
   cacheWrite1Hour: 6_000_000,
 }
-const MODEL: CatalogModel = {
+const MODEL: CatalogueModel = {
   id: 'm',
   ownedBy: 'o',
   created: 0,
@@ -106,7 +106,7 @@ describe('the reservation', () => {
   const chat = (members: object) => outlineOf(chatCompletions, { model: 'm', messages: USER, ...members })
   /** In tokens: at prices of one micro-credit for a token of input and a thousand for one of output. */
   const COUNTING = { input: 1e6, output: 1e9, cacheRead: 1e6, cacheWrite5Minutes: 1e6, cacheWrite1Hour: 1e6 }
-  const counted = (outline: ReturnType<typeof chat>, model: Partial<CatalogModel> = {}) => {
+  const counted = (outline: ReturnType<typeof chat>, model: Partial<CatalogueModel> = {}) => {
     const total = boundsOf(outline, { ...MODEL, prices: COUNTING, contextWindow: 900, ...model }).reserve
     return { input: total % 1000, output: Math.floor(total / 1000) }
   }

@@ -3,8 +3,8 @@ import type { GovernedCall } from '../../../src/calls/governed-call.ts'
 import { outcomeOfSent } from '../../../src/gateway/call-outcome.ts'
 import type { PlannedCall } from '../../../src/gateway/calls/model-call.ts'
 import { planCall } from '../../../src/gateway/calls/plan-call.ts'
-import type { Route } from '../../../src/gateway/catalog/call-routes.ts'
-import type { CatalogModel, CatalogRoute } from '../../../src/gateway/catalog/catalog.ts'
+import type { Route } from '../../../src/gateway/catalogue/call-routes.ts'
+import type { CatalogueModel, CatalogueRoute } from '../../../src/gateway/catalogue/model-catalogue.ts'
 import { BufferedResponses } from '../../../src/gateway/relay/buffered-responses.ts'
 import type { CallerForm } from '../../../src/gateway/relay/stream-answer.ts'
 import { type FailoverResult, sendWithFailover } from '../../../src/gateway/upstreams/failover.ts'
@@ -21,7 +21,7 @@ const MODEL_ID = 'some-model'
 export type RouteKind = 'chat' | 'messages'
 
 /** A route of a new provider, of which this isolate has stored nothing. */
-function routeOf(kind: RouteKind, index: number): CatalogRoute {
+function routeOf(kind: RouteKind, index: number): CatalogueRoute {
   return {
     provider: {
       id: randomUUID(),
@@ -76,7 +76,7 @@ export async function failoverOf(options: FailoverRunOptions): Promise<FailoverR
 }
 
 async function plan(world: TurnWorld, { routes, request }: FailoverRunOptions): Promise<PlannedCall> {
-  const model: CatalogModel = {
+  const model: CatalogueModel = {
     id: MODEL_ID,
     ownedBy: 'o',
     created: 0,
@@ -92,8 +92,8 @@ async function plan(world: TurnWorld, { routes, request }: FailoverRunOptions): 
   const { organizationId: _organization, modelId: _model, ...identity } = someOpening()
   const rights = { principal, catalogueEpoch: 1, learned: null }
   const asked = { operation: 'chat_completions', body, headers: new Headers(), counted: true } as const
-  const catalog = { epoch: 1, models: new Map([[MODEL_ID, model]]) }
-  const planned = await planCall(world.deps, { ...asked, identity, principal }, rights, catalog, null)
+  const catalogue = { epoch: 1, models: new Map([[MODEL_ID, model]]) }
+  const planned = await planCall(world.deps, { ...asked, identity, principal }, rights, catalogue, null)
   if (planned.kind === 'refused') throw planned.error
   return planned
 }

@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
 import { type CallIdentity, settle } from '../../../src/calls/governed-call.ts'
-import type { CatalogDatabase } from '../../../src/gateway/catalog/catalog.store.ts'
+import type { ModelCatalogueDatabase } from '../../../src/gateway/catalogue/model-catalogue.store.ts'
 import type { ModelDeps } from '../../../src/gateway/invoke-model.ts'
 import {
   type AdmittedTurn,
@@ -135,7 +135,7 @@ export class TurnWorld {
       // Part of a query.
       selectDistinct: () => answering([]),
       batch: async () => [[{ epoch: catalogueEpoch }], catalogue],
-    } as unknown as CatalogDatabase
+    } as unknown as ModelCatalogueDatabase
     return {
       database,
       clock: () => Date.now(),

@@ -3,8 +3,8 @@ import { costOf, NO_USAGE, type Prices } from '../../../src/calls/usage.ts'
 import { chargeBasis } from '../../../src/gateway/calls/charge-basis.ts'
 import { answerCharge, type ChargeBasis } from '../../../src/gateway/calls/charges.ts'
 import { withContainerTime } from '../../../src/gateway/calls/container-time.ts'
-import { routesFor } from '../../../src/gateway/catalog/call-routes.ts'
-import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
+import { routesFor } from '../../../src/gateway/catalogue/call-routes.ts'
+import type { CatalogueModel } from '../../../src/gateway/catalogue/model-catalogue.ts'
 import { OPERATIONS } from '../../../src/gateway/protocols/operations.ts'
 import { requestEdits } from '../../../src/gateway/protocols/request-edits.ts'
 import { usageOfMessages } from '../../../src/gateway/protocols/usage.ts'
@@ -43,7 +43,11 @@ const KINDS: Record<Protocol, Provider['kind']> = {
   messages: 'anthropic',
 }
 
-function modelOf(protocol: Protocol, more: Partial<CatalogModel> = {}, allowsUnpriced = false): CatalogModel {
+function modelOf(
+  protocol: Protocol,
+  more: Partial<CatalogueModel> = {},
+  allowsUnpriced = false,
+): CatalogueModel {
   const provider: Provider = {
     id: protocol,
     name: protocol,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Route } from '../../../src/gateway/catalog/call-routes.ts'
+import type { Route } from '../../../src/gateway/catalogue/call-routes.ts'
 import {
   backoffOf,
   beginTrial,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { cleanText, pinnedDefinition } from '../../../src/integrations/catalog/clean-definition.ts'
+import { cleanText, pinnedDefinition } from '../../../src/integrations/catalogue/clean-definition.ts'
 
 const clean = (text: string) => cleanText(text, 4_096)
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { operationTools } from '../../../src/integrations/catalog/openapi/operation-tools.ts'
+import { operationTools } from '../../../src/integrations/catalogue/openapi/operation-tools.ts'
 import { drained } from '../../../src/lib/slices.ts'
 
 type Json = Record<string, unknown>

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { rankTools } from '../../../src/integrations/platform-tools/tool-ranking.ts'
-import type { CatalogTool } from '../../../src/integrations/types.ts'
+import type { CatalogueTool } from '../../../src/integrations/types.ts'
 import { drained } from '../../../src/lib/slices.ts'
 
-const tool = (name: string, description = '', title?: string, integration = 'github'): CatalogTool =>
+const tool = (name: string, description = '', title?: string, integration = 'github'): CatalogueTool =>
   ({
     name: `${integration}_${name}`,
     integration: { slug: integration, displayName: integration },
     definition: { name, description, ...(title !== undefined && { title }), inputSchema: { type: 'object' } },
-  }) as unknown as CatalogTool
+  }) as unknown as CatalogueTool
 
 const TOOLS = [
   tool('list_pull_requests', 'Lists the pull requests of a repository.'),
@@ -18,7 +18,7 @@ const TOOLS = [
   tool('list_channels', 'Lists channels. A message is not sent.', undefined, 'slack'),
 ]
 
-const rank = (tools: readonly CatalogTool[], query: string) => drained(rankTools(tools, query))
+const rank = (tools: readonly CatalogueTool[], query: string) => drained(rankTools(tools, query))
 const ranked = (query: string) => rank(TOOLS, query).map(({ definition }) => definition.name)
 
 describe('the ranking of tools', () => {

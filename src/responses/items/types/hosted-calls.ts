@@ -1,4 +1,4 @@
-import { toolName } from '../../../integrations/catalog/tool-name.ts'
+import { toolName } from '../../../integrations/catalogue/tool-name.ts'
 import { joinBytes } from '../../../lib/byte-edits.ts'
 import { scanJson } from '../../../lib/json-scan.ts'
 import type { JsonKind } from '../../../lib/json-visitor.ts'

@@ -1,4 +1,4 @@
-import { toolName } from '../../../integrations/catalog/tool-name.ts'
+import { toolName } from '../../../integrations/catalogue/tool-name.ts'
 import { hasApprovalShape } from '../../model/ids.ts'
 import type { ContextItem } from '../../model/types.ts'
 import { hostedDirection } from './hosted-direction.ts'

@@ -1,7 +1,7 @@
 import type { Database } from '../../../../schema/database.ts'
 import type { ApprovalRule } from '../../../identity/tool-rights.ts'
-import { toolName } from '../../../integrations/catalog/tool-name.ts'
-import type { CatalogTool } from '../../../integrations/types.ts'
+import { toolName } from '../../../integrations/catalogue/tool-name.ts'
+import type { CatalogueTool } from '../../../integrations/types.ts'
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { canonicalJson } from '../../../lib/canonical-json.ts'
 import type { KeyRing } from '../../../lib/crypto.ts'
@@ -23,21 +23,21 @@ import { isReadOnly } from './mcp-entries.ts'
 export function needsApproval(
   rules: readonly ApprovalRule[],
   { others, always, never }: ApprovalChoice,
-  tool: CatalogTool,
+  tool: CatalogueTool,
 ): boolean {
   if (isRequired(rules, tool) || covers(always, tool)) return true
   return others === 'always' && !covers(never, tool)
 }
 
 /** Whether the organization requires an approval: no request can waive it. */
-export const isRequired = (rules: readonly ApprovalRule[], tool: CatalogTool): boolean =>
+export const isRequired = (rules: readonly ApprovalRule[], tool: CatalogueTool): boolean =>
   rules.some(
     ({ integration, calls }) =>
       (integration === '*' || integration === tool.integration.slug) &&
       (calls === 'all' || !isReadOnly(tool)),
   )
 
-const covers = ({ names, readOnly }: ToolFilter, tool: CatalogTool): boolean =>
+const covers = ({ names, readOnly }: ToolFilter, tool: CatalogueTool): boolean =>
   names.includes(tool.definition.name) || names.includes(tool.name) || (readOnly && isReadOnly(tool))
 
 /**

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { CatalogTool } from '../../../integrations/types.ts'
+import type { CatalogueTool } from '../../../integrations/types.ts'
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { issueReason } from '../../../lib/schema-issues.ts'
 import type { ResponseSettings } from '../../../wire/responses.ts'
@@ -83,10 +83,10 @@ const filterOf = (given: z.infer<typeof filter> | null | undefined): ToolFilter 
 })
 
 /** Whether an entry allows a tool of its integration. */
-export function isAllowed({ allowed, isReadOnly: readOnly }: McpEntry, tool: CatalogTool): boolean {
+export function isAllowed({ allowed, isReadOnly: readOnly }: McpEntry, tool: CatalogueTool): boolean {
   if (readOnly && !isReadOnly(tool)) return false
   return allowed === null || allowed.includes(tool.definition.name) || allowed.includes(tool.name)
 }
 
-export const isReadOnly = ({ definition }: CatalogTool): boolean =>
+export const isReadOnly = ({ definition }: CatalogueTool): boolean =>
   definition.annotations?.readOnlyHint === true

@@ -1,5 +1,5 @@
 import type { Principal } from '../../../identity/principal.ts'
-import type { CatalogTool } from '../../../integrations/types.ts'
+import type { CatalogueTool } from '../../../integrations/types.ts'
 import type { McpEntry, OfferedTool, SearchScope } from '../../model/integration-tools.ts'
 import type { IntegrationTool } from '../hosted-tool.ts'
 import { needsApproval } from './approvals.ts'
@@ -8,14 +8,14 @@ import { isAllowed } from './mcp-entries.ts'
 /** A tool of an entry that allows it; null for another one. */
 export function offeredFrom(
   principal: Principal,
-  tool: CatalogTool,
+  tool: CatalogueTool,
   { entries }: SearchScope,
 ): OfferedTool | null {
   const entry = entries.find(({ label }) => label === tool.integration.slug)
   return entry && isAllowed(entry, tool) ? offeredTool(principal, tool, entry) : null
 }
 
-export const offeredTool = (principal: Principal, tool: CatalogTool, entry: McpEntry): OfferedTool => ({
+export const offeredTool = (principal: Principal, tool: CatalogueTool, entry: McpEntry): OfferedTool => ({
   tool,
   connectionId: entry.connectionId,
   needsApproval: needsApproval(principal.tools.approvals, entry.approval, tool),

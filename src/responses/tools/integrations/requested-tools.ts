@@ -1,6 +1,10 @@
 import { hasScope, type Principal } from '../../../identity/principal.ts'
-import { type CatalogDeps, listIntegrations, listTools } from '../../../integrations/catalog/tool-catalog.ts'
-import type { CatalogTool } from '../../../integrations/types.ts'
+import {
+  listIntegrations,
+  listTools,
+  type ToolCatalogueDeps,
+} from '../../../integrations/catalogue/tool-catalogue.ts'
+import type { CatalogueTool } from '../../../integrations/types.ts'
 import { ApiError, invalidRequest } from '../../../lib/api-error.ts'
 import type { ApprovedCall, McpEntry, StoredTools } from '../../model/integration-tools.ts'
 import type { IntegrationTool, ToolSearch } from '../hosted-tool.ts'
@@ -19,7 +23,7 @@ const MOST_LISTED_BYTES = 64 * 1024
  *   without the scope of integrations.
  */
 export async function requestedTools(
-  deps: CatalogDeps,
+  deps: ToolCatalogueDeps,
   principal: Principal,
   entries: readonly McpEntry[],
   approved: readonly ApprovedCall[],
@@ -57,7 +61,7 @@ export function storedForm(requested: ReadonlyArray<IntegrationTool | ToolSearch
   }
 }
 
-async function toolsOf(deps: CatalogDeps, principal: Principal, entries: readonly McpEntry[]) {
+async function toolsOf(deps: ToolCatalogueDeps, principal: Principal, entries: readonly McpEntry[]) {
   const labels = entries.map(({ label }) => label)
   const tools = await listTools(deps, principal, labels)
   const byLabel = Map.groupBy(tools, ({ integration }) => integration.slug)
@@ -70,7 +74,7 @@ async function toolsOf(deps: CatalogDeps, principal: Principal, entries: readonl
   )
 }
 
-async function unusable(deps: CatalogDeps, principal: Principal, { label, place }: McpEntry) {
+async function unusable(deps: ToolCatalogueDeps, principal: Principal, { label, place }: McpEntry) {
   const integrations = await listIntegrations(deps, principal)
   const isGranted = integrations.some(({ slug }) => slug === label)
   return invalidRequest(
@@ -81,5 +85,5 @@ async function unusable(deps: CatalogDeps, principal: Principal, { label, place 
   )
 }
 
-const bytesOf = (tools: readonly CatalogTool[]): number =>
+const bytesOf = (tools: readonly CatalogueTool[]): number =>
   tools.reduce((sum, { definition }) => sum + JSON.stringify(definition).length, 0)

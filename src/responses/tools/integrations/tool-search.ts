@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { ToolAnswer } from '../../../calls/call-tool.ts'
 import type { Principal } from '../../../identity/principal.ts'
-import { type CatalogDeps, listTools } from '../../../integrations/catalog/tool-catalog.ts'
+import { listTools, type ToolCatalogueDeps } from '../../../integrations/catalogue/tool-catalogue.ts'
 import { rankTools } from '../../../integrations/platform-tools/tool-ranking.ts'
 import { inTurns } from '../../../lib/slices.ts'
 import type { OfferedTool, SearchScope } from '../../model/integration-tools.ts'
@@ -50,7 +50,7 @@ export const toolSearch = (scope: SearchScope): ToolSearch => ({
  * @throws ApiError for invalid arguments, by its message.
  */
 export async function searchTools(
-  deps: CatalogDeps,
+  deps: ToolCatalogueDeps,
   principal: Principal,
   scope: SearchScope,
   json: string,

@@ -1,5 +1,5 @@
 import { Inspection, passAllEngine } from '../../../../../src/dlp/inspection.ts'
-import type { Route } from '../../../../../src/gateway/catalog/call-routes.ts'
+import type { Route } from '../../../../../src/gateway/catalogue/call-routes.ts'
 import { upstreamErrorAnswer } from '../../../../../src/gateway/http-answer.ts'
 import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import type { AnswerContext } from '../../../../../src/gateway/protocols/protocol.ts'

@@ -4,10 +4,10 @@ import type { KeyRing } from '../../lib/crypto.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { openCredential } from '../providers/credential.ts'
 import { PROVIDER_KINDS, type Provider, type ProviderKind } from '../providers/provider.ts'
-import { type CatalogDatabase, readCatalogue } from './catalog.store.ts'
+import { type ModelCatalogueDatabase, readModelCatalogue } from './model-catalogue.store.ts'
 
 /** A model under the id that callers use, with its routes, best first. */
-export interface CatalogModel {
+export interface CatalogueModel {
   id: string
   ownedBy: string
   /** Seconds since the epoch. */
@@ -17,27 +17,27 @@ export interface CatalogModel {
   prices: Prices
   /** `docs/models.md` lists those that calls depend on. */
   capabilities: readonly string[]
-  routes: CatalogRoute[]
+  routes: CatalogueRoute[]
 }
 
-export interface CatalogRoute {
+export interface CatalogueRoute {
   provider: Provider
   upstreamModel: string
 }
 
 /** The model with the routes that calls of an organization may take. @returns the same object where these are all. */
-export function modelOf(model: CatalogModel, organizationId: string): CatalogModel {
-  const isOpen = ({ provider }: CatalogRoute) =>
+export function modelOf(model: CatalogueModel, organizationId: string): CatalogueModel {
+  const isOpen = ({ provider }: CatalogueRoute) =>
     !provider.organizationId || provider.organizationId === organizationId
   return model.routes.every(isOpen) ? model : { ...model, routes: model.routes.filter(isOpen) }
 }
 
 /** Identifies a route in the memory of an isolate. */
-export const routeKey = ({ provider, upstreamModel }: CatalogRoute): string =>
+export const routeKey = ({ provider, upstreamModel }: CatalogueRoute): string =>
   `${provider.id} ${upstreamModel}`
 
-export interface CatalogDeps {
-  database: CatalogDatabase
+export interface ModelCatalogueDeps {
+  database: ModelCatalogueDatabase
   clock: Clock
   configuration: { VAULT_KEYS: KeyRing }
 }
@@ -46,24 +46,24 @@ export interface CatalogDeps {
 const LONGEST_USE_MILLISECONDS = 60_000
 
 /** The models of the deployment at one epoch of the catalogue. */
-export interface Catalog {
+export interface ModelCatalogue {
   epoch: number
-  models: ReadonlyMap<string, CatalogModel>
+  models: ReadonlyMap<string, CatalogueModel>
 }
 
-let cached: (Catalog & { at: number }) | undefined
+let cached: (ModelCatalogue & { at: number }) | undefined
 
 /**
  * The models of the deployment, cached by each isolate. The ledger compares their epoch at each admission.
  * @param epoch the current one, where it is known: a catalogue of another epoch is read again.
  * @throws the database's error when the catalogue has to be read and cannot be.
  */
-export async function loadCatalog(deps: CatalogDeps, epoch?: number): Promise<Catalog> {
+export async function loadModelCatalogue(deps: ModelCatalogueDeps, epoch?: number): Promise<ModelCatalogue> {
   const now = deps.clock()
   const isCurrent = cached && (epoch === undefined || cached.epoch === epoch)
   if (cached && isCurrent && now - cached.at < LONGEST_USE_MILLISECONDS) return cached
-  const read = await readCatalogue(deps.database)
-  const models = new Map<string, CatalogModel>()
+  const read = await readModelCatalogue(deps.database)
+  const models = new Map<string, CatalogueModel>()
   const providers = new Map<string, Provider | null>()
   for (const row of read.rows) {
     // Each provider has one object, so that its transport is made once.
@@ -77,9 +77,9 @@ export async function loadCatalog(deps: CatalogDeps, epoch?: number): Promise<Ca
   return cached
 }
 
-type Row = Awaited<ReturnType<typeof readCatalogue>>['rows'][number]
+type Row = Awaited<ReturnType<typeof readModelCatalogue>>['rows'][number]
 
-function addRow(models: Map<string, CatalogModel>, row: Row, provider: Provider): void {
+function addRow(models: Map<string, CatalogueModel>, row: Row, provider: Provider): void {
   const model = models.get(row.id) ?? {
     id: row.id,
     ownedBy: row.ownedBy,

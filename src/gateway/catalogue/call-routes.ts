@@ -2,10 +2,10 @@ import { ApiError } from '../../lib/api-error.ts'
 import { OPERATIONS, type Operation } from '../protocols/operations.ts'
 import type { CallerProtocol, UpstreamProtocol } from '../protocols/protocol.ts'
 import { speaks } from '../providers/provider.ts'
-import type { CatalogModel, CatalogRoute } from './catalog.ts'
+import type { CatalogueModel, CatalogueRoute } from './model-catalogue.ts'
 
 /** One route that can answer a call. */
-export interface Route extends CatalogRoute {
+export interface Route extends CatalogueRoute {
   /** The operation that is sent to the upstream, in its own protocol. */
   operation: Operation
   /** Null when the upstream speaks the protocol of the call. */
@@ -18,7 +18,7 @@ export interface Route extends CatalogRoute {
  * @returns none only for operations that need no upstream.
  * @throws ApiError when no provider of the model can answer the call.
  */
-export function routesFor(model: CatalogModel, operation: Operation): Route[] {
+export function routesFor(model: CatalogueModel, operation: Operation): Route[] {
   const { translatesTo, caller, answeredWithoutUpstream } = OPERATIONS[operation]
   const native: Route[] = []
   const translated: Route[] = []
@@ -36,7 +36,7 @@ export function routesFor(model: CatalogModel, operation: Operation): Route[] {
 }
 
 /** The provider has a path for the operation, and serves the model on it. */
-function isNative(model: CatalogModel, route: CatalogRoute, operation: Operation): boolean {
+function isNative(model: CatalogueModel, route: CatalogueRoute, operation: Operation): boolean {
   if (!speaks(route.provider, operation)) return false
   const { capability } = OPERATIONS[operation]
   return capability === null || model.capabilities.includes(capability)

@@ -1,6 +1,6 @@
 import type { Database } from '../../../schema/database.ts'
 import { WeightedMap } from '../../lib/weighted-map.ts'
-import type { CatalogTool, Integration } from '../types.ts'
+import type { CatalogueTool, Integration } from '../types.ts'
 import {
   type CatalogueEntry,
   type CatalogueRow,
@@ -9,7 +9,7 @@ import {
   selectCatalogues,
   selectDefinitions,
   selectEntries,
-} from './tool-catalog.store.ts'
+} from './tool-catalogue.store.ts'
 import { toolName } from './tool-name.ts'
 
 /** The integrations of an organization with the tools of each catalogue. Plain data, shared by the calls of an isolate. */
@@ -25,7 +25,7 @@ export interface ConnectionCatalogue {
   integration: Integration
   /** Empty for the catalogue of an integration without connections. */
   connectionId: string
-  tools: readonly CatalogTool[]
+  tools: readonly CatalogueTool[]
 }
 
 interface Cached {
@@ -49,7 +49,7 @@ const cache = new WeightedMap<string, Cached>({ entries: 1_000, weight: 32_000_0
  * not change are not read again.
  * @param epoch of the principal. @throws the database's error.
  */
-export async function loadCatalogue(
+export async function loadToolCatalogue(
   deps: { database: Database },
   organizationId: string,
   epoch: number,
@@ -140,7 +140,7 @@ function toolsOf(
   { protocol }: CatalogueRow,
   entries: readonly CatalogueEntry[],
   definitions: Cached['definitions'],
-): CatalogTool[] {
+): CatalogueTool[] {
   return entries.flatMap(([name, hash]) => {
     const row = definitions.get(definitionKey({ integrationId: integration.id, name, hash }))
     if (!row) return []

@@ -2,14 +2,14 @@ import { asc, eq, isNull } from 'drizzle-orm'
 import type { NeonHttpDatabase } from 'drizzle-orm/neon-http'
 import { deploymentEpochs, modelRoutes, models, providers } from '../../../schema/models.ts'
 
-export type CatalogDatabase = NeonHttpDatabase
+export type ModelCatalogueDatabase = NeonHttpDatabase
 
 /**
  * Every route of every enabled model, with the epoch of the catalogue; models in order of id, routes best first. The
  * epoch is read first: rows may be newer than it, never older. The catalogue belongs to the deployment; grants decide
  * which of its models an organization may use.
  */
-export async function readCatalogue(database: CatalogDatabase) {
+export async function readModelCatalogue(database: ModelCatalogueDatabase) {
   const epoch = database
     .select({ epoch: deploymentEpochs.epoch })
     .from(deploymentEpochs)
@@ -18,7 +18,7 @@ export async function readCatalogue(database: CatalogDatabase) {
   return { epoch: epochs[0]?.epoch ?? 1, rows }
 }
 
-const selectRoutes = (database: CatalogDatabase) =>
+const selectRoutes = (database: ModelCatalogueDatabase) =>
   database
     .select({
       id: models.id,

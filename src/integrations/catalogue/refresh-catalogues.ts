@@ -20,7 +20,7 @@ import {
   updateFailed,
   updateUnchanged,
 } from './refresh-catalogues.store.ts'
-import { selectApproval, selectIntegration } from './tool-catalog.store.ts'
+import { selectApproval, selectIntegration } from './tool-catalogue.store.ts'
 
 export interface RefreshDeps extends ListedToolsDeps {
   clock: Clock

@@ -3,15 +3,15 @@ import { mayUseTool } from '../../identity/integration-rights.ts'
 import type { Principal } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import type { CatalogTool, Integration } from '../types.ts'
+import type { CatalogueTool, Integration } from '../types.ts'
 import {
   type ConnectionCatalogue,
   lastCatalogue,
-  loadCatalogue,
+  loadToolCatalogue,
   type OrganizationCatalogue,
 } from './catalogue-cache.ts'
 
-export interface CatalogDeps {
+export interface ToolCatalogueDeps {
   database: Database
 }
 
@@ -24,14 +24,14 @@ type Caller = Pick<Principal, 'organizationId' | 'userId' | 'groupIds' | 'integr
  * @returns in order of name. @throws ApiError internal when nothing can be read and nothing is cached.
  */
 export async function listTools(
-  deps: CatalogDeps,
+  deps: ToolCatalogueDeps,
   principal: Principal,
   filter: readonly string[] | null,
-): Promise<CatalogTool[]> {
+): Promise<CatalogueTool[]> {
   const catalogue = await catalogueToList(deps, principal)
   const isListed = ({ slug, isDisabled }: Integration) =>
     !isDisabled && (filter === null || filter.includes(slug))
-  const byName = new Map<string, CatalogTool>()
+  const byName = new Map<string, CatalogueTool>()
   for (const { integration, tools } of usableCatalogues(catalogue, principal)) {
     if (!isListed(integration)) continue
     for (const tool of tools) {
@@ -44,7 +44,7 @@ export async function listTools(
 }
 
 type FoundTool =
-  | { kind: 'tool'; tool: CatalogTool }
+  | { kind: 'tool'; tool: CatalogueTool }
   /** The integration or the tool is switched off (interface: MCP gateway, -32601). */
   | { kind: 'disabled'; integration: Integration }
   /** Unknown, not granted, or not approved: callers cannot tell which. */
@@ -55,8 +55,12 @@ type FoundTool =
  * which then can name the link that makes one; of several definitions, that of a connection of the caller comes first.
  * @throws the database's error: nothing is called then.
  */
-export async function findTool(deps: CatalogDeps, principal: Principal, name: string): Promise<FoundTool> {
-  const catalogue = await loadCatalogue(deps, principal.organizationId, principal.epoch)
+export async function findTool(
+  deps: ToolCatalogueDeps,
+  principal: Principal,
+  name: string,
+): Promise<FoundTool> {
+  const catalogue = await loadToolCatalogue(deps, principal.organizationId, principal.epoch)
   const tool =
     toolNamed(usableCatalogues(catalogue, principal), principal, name) ??
     toolNamed(orderedCatalogues(catalogue), principal, name)
@@ -67,7 +71,10 @@ export async function findTool(deps: CatalogDeps, principal: Principal, name: st
 }
 
 /** Enabled integrations of which the caller may use at least one tool, connected or not, in order of slug. */
-export async function listIntegrations(deps: CatalogDeps, principal: Principal): Promise<Integration[]> {
+export async function listIntegrations(
+  deps: ToolCatalogueDeps,
+  principal: Principal,
+): Promise<Integration[]> {
   const catalogue = await catalogueToList(deps, principal)
   return [...catalogue.integrations.values()]
     .filter((integration) => !integration.isDisabled && mayUseAny(principal, catalogue, integration))
@@ -89,10 +96,10 @@ function mayUseAny(
 }
 
 /** Cached under the current epoch, or else as this isolate last read it: an old list is better than none. */
-async function catalogueToList(deps: CatalogDeps, principal: Caller): Promise<OrganizationCatalogue> {
+async function catalogueToList(deps: ToolCatalogueDeps, principal: Caller): Promise<OrganizationCatalogue> {
   const { organizationId, epoch } = principal
   try {
-    return await loadCatalogue(deps, organizationId, epoch)
+    return await loadToolCatalogue(deps, organizationId, epoch)
   } catch (error) {
     logEvent('error', 'integration.catalogue_unreadable', { organizationId, error: errorText(error) })
     const last = lastCatalogue(organizationId)
@@ -127,7 +134,7 @@ function toolNamed(
   catalogues: readonly ConnectionCatalogue[],
   caller: Caller,
   name: string,
-): CatalogTool | null {
+): CatalogueTool | null {
   for (const { integration, tools } of catalogues) {
     if (!name.startsWith(`${integration.slug}_`)) continue
     const tool = tools.find((each) => each.name === name)
@@ -136,8 +143,8 @@ function toolNamed(
   return null
 }
 
-const isGranted = ({ integrations }: Caller, { integration, definition }: CatalogTool): boolean =>
+const isGranted = ({ integrations }: Caller, { integration, definition }: CatalogueTool): boolean =>
   mayUseTool(integrations, integration.slug, definition.name)
 
-const isSwitchedOff = ({ integration, definition }: CatalogTool): boolean =>
+const isSwitchedOff = ({ integration, definition }: CatalogueTool): boolean =>
   integration.disabledTools.includes(definition.name)

@@ -9,7 +9,7 @@ import { type ListDeps, listUpstreamTools } from '../upstream/list-upstream-tool
 import { type PinnedDefinition, pinnedDefinition } from './clean-definition.ts'
 import { operationTools } from './openapi/operation-tools.ts'
 import { type CatalogueKey, selectCatalogueConnection } from './refresh-catalogues.store.ts'
-import { selectDocument } from './tool-catalog.store.ts'
+import { selectDocument } from './tool-catalogue.store.ts'
 
 export interface ListedToolsDeps extends ListDeps, CredentialDeps {
   database: Database
