@@ -1,6 +1,6 @@
 // npm run admin -- <group> <verb> [--options]: administers a gateway over its management API. --help lists all.
 import { text } from 'node:stream/consumers'
-import { runAdmin } from './admin/run.ts'
+import { runAdmin } from './admin/run-admin.ts'
 
 process.exitCode = await runAdmin(process.argv.slice(2), {
   environment: process.env,

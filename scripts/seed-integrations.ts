@@ -1,7 +1,7 @@
 import { and, eq, like, sql } from 'drizzle-orm'
 import { organizations } from '../schema/identity.ts'
 import { connectionShares, connections, integrationGrants, integrations } from '../schema/integrations.ts'
-import { type StoredCredential, sealCredential } from '../src/integrations/vault/stored-credential.ts'
+import { type StoredCredential, sealStoredCredential } from '../src/integrations/vault/stored-credential.ts'
 import type { KeyRing } from '../src/lib/crypto.ts'
 import type { ScriptDatabase } from './database.ts'
 import { DEMO_ORGANIZATIONS, demoId, groupId, organizationId, userId } from './demo-organizations.ts'
@@ -121,7 +121,7 @@ async function putConnection(
     slug === 'memory'
       ? { kind: 'bearer', origin, secret: upstreams.memoryToken }
       : { kind: 'header', origin, secret: upstreams.ticketKey }
-  const { sealed, vaultKeyId } = sealCredential(
+  const { sealed, vaultKeyId } = sealStoredCredential(
     vaultKeys,
     { organizationId: organization, connectionId: id },
     credential,

@@ -16,7 +16,7 @@ import { deliveryRoutes } from './http/routes/deliveries.ts'
 import { managementRoutes } from './http/routes/management/management.ts'
 import { mcpRoutes } from './http/routes/mcp.ts'
 import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.ts'
-import { modelRoutes } from './http/routes/models.ts'
+import { modelListRoutes } from './http/routes/models.ts'
 import { responseSocketRoutes } from './http/routes/response-sockets.ts'
 import { newResponseRoutes, responseRoutes } from './http/routes/responses.ts'
 import { runRoutes } from './http/routes/runs.ts'
@@ -55,7 +55,7 @@ for (const routes of [chatCompletionRoutes, messageRoutes, newResponseRoutes, mc
 
 const scopeOfModels = [admission(), requireScope('models')]
 for (const routes of [responseSocketRoutes, conversationRoutes]) mount(routes, scopeOfModels)
-mount(modelRoutes, [admission({ usesCatalogue: true }), requireScope('models')])
+mount(modelListRoutes, [admission({ usesCatalogue: true }), requireScope('models')])
 mount(responseRoutes, [admission(), requireResponseScope])
 for (const routes of [agentRoutes, runRoutes]) mount(routes, [admission()])
 mount(connectionRoutes, [admission(), requireScope('mcp'), requireEntitlement('personal_api_key_access')])

@@ -1,6 +1,6 @@
 import { type Call, type Command, given, listed, listOptions, type Option, one } from './command.ts'
-import { type Item, usageError } from './connection.ts'
-import { groupId, organizationPath, userId } from './names.ts'
+import { type Item, usageError } from './gateway-client.ts'
+import { groupId, organizationPath, userId } from './ids-by-name.ts'
 
 // Keys, and which models may be used.
 
@@ -34,7 +34,7 @@ const keyCommands: Command[] = [
     summary: 'Show an API key, without the key itself',
     positionals: ['key-id'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('GET', await namedKey(call))),
+    run: async (call) => one(call.gateway.request('GET', await namedKey(call))),
   },
   {
     group: 'keys',
@@ -57,7 +57,7 @@ const keyCommands: Command[] = [
         compatibility: compatibilityOf(call),
         expires_at: call.options.text('expires-at'),
       })
-      const item = await call.connection.request('POST', `${organization}/keys`, body)
+      const item = await call.gateway.request('POST', `${organization}/keys`, body)
       call.note('The key is shown this once and cannot be found again.')
       return { kind: 'item', item }
     },
@@ -71,7 +71,7 @@ const keyCommands: Command[] = [
     options: { compatibility: { ...compatibilityOption, required: true } },
     run: async (call) => {
       const changes = { compatibility: compatibilityOf(call) }
-      return one(call.connection.request('PUT', await namedKey(call), changes))
+      return one(call.gateway.request('PUT', await namedKey(call), changes))
     },
   },
   {
@@ -80,7 +80,7 @@ const keyCommands: Command[] = [
     summary: 'Revoke an API key: its next call fails',
     positionals: ['key-id'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('DELETE', await namedKey(call))),
+    run: async (call) => one(call.gateway.request('DELETE', await namedKey(call))),
   },
 ]
 
@@ -120,7 +120,7 @@ const grantCommands: Command[] = [
     run: async (call) => {
       const organization = await organizationPath(call)
       const body = { ...(await subjectOf(call, organization)), model_id: call.positionals[0] }
-      return one(call.connection.request('POST', `${organization}/grants`, body))
+      return one(call.gateway.request('POST', `${organization}/grants`, body))
     },
   },
   {
@@ -131,7 +131,7 @@ const grantCommands: Command[] = [
     inOrganization: true,
     run: async (call) => {
       const grant = encodeURIComponent(call.positionals[0] ?? '')
-      return one(call.connection.request('DELETE', `${await organizationPath(call)}/grants/${grant}`))
+      return one(call.gateway.request('DELETE', `${await organizationPath(call)}/grants/${grant}`))
     },
   },
 ]

@@ -2,9 +2,9 @@ import { stringify } from 'yaml'
 import { canonicalJson } from '../../src/lib/canonical-json.ts'
 import { agentDefinition } from '../../src/wire/agents.ts'
 import { type Call, type Command, listed, listOptions, one } from './command.ts'
-import { AdminError, type Item, usageError } from './connection.ts'
 import { fileText } from './file-option.ts'
-import { agentId, organizationPath, userId } from './names.ts'
+import { AdminError, type Item, usageError } from './gateway-client.ts'
+import { agentId, organizationPath, userId } from './ids-by-name.ts'
 import { yamlObject } from './yaml-file.ts'
 
 // Agents as files: a definition is exported, reviewed and applied; and their runs.
@@ -33,7 +33,7 @@ async function definitionOf(call: Call): Promise<Item> {
  */
 async function apply(call: Call): Promise<Item> {
   const organization = await organizationPath(call)
-  const { connection, options } = call
+  const { gateway, options } = call
   const definition = await definitionOf(call)
   const name = options.text('agent') ?? String(definition.name ?? '')
   const existing = await agentId(call, organization, name).catch((error) => {
@@ -42,7 +42,7 @@ async function apply(call: Call): Promise<Item> {
   })
   if (existing === null) return create(call, organization, definition)
   const path = `${organization}/agents/${existing}`
-  const current = await connection.request('GET', path)
+  const current = await gateway.request('GET', path)
   const { version, definition: stored } = current
   const expected = options.number('version')
   if (expected !== undefined && expected !== version) {
@@ -52,7 +52,7 @@ async function apply(call: Call): Promise<Item> {
     call.note('The agent has this definition already: nothing was changed.')
     return current
   }
-  return connection.request('PUT', path, { version, definition })
+  return gateway.request('PUT', path, { version, definition })
 }
 
 /** Whether a definition is the stored one, with the defaults of what it leaves out. */
@@ -65,7 +65,7 @@ async function create(call: Call, organization: string, definition: Item): Promi
   const creator = call.options.text('creator')
   if (creator === undefined) throw usageError('a new agent needs --creator <address or id>')
   const created_by = await userId(call, organization, creator)
-  return call.connection.request('POST', `${organization}/agents`, { created_by, definition })
+  return call.gateway.request('POST', `${organization}/agents`, { created_by, definition })
 }
 
 /** The definition of an agent, as a file that `apply` takes. */
@@ -73,7 +73,7 @@ async function exportDefinition(call: Call): Promise<void> {
   const version = call.options.number('version')
   const path = await namedAgent(call)
   const source = version === undefined ? path : `${path}/versions/${version}`
-  const { definition } = await call.connection.request('GET', source)
+  const { definition } = await call.gateway.request('GET', source)
   const isJson = call.options.text('format') === 'json'
   call.print(isJson ? JSON.stringify(definition, null, 2) : stringify(definition).trimEnd())
 }
@@ -98,7 +98,7 @@ export const agentCommands: Command[] = [
     summary: 'Show an agent, by name or id',
     positionals: ['agent'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('GET', await namedAgent(call))),
+    run: async (call) => one(call.gateway.request('GET', await namedAgent(call))),
   },
   {
     group: 'agents',
@@ -134,7 +134,7 @@ export const agentCommands: Command[] = [
     summary: 'Delete an agent; its runs stay readable',
     positionals: ['agent'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('DELETE', await namedAgent(call))),
+    run: async (call) => one(call.gateway.request('DELETE', await namedAgent(call))),
   },
   {
     group: 'agents',
@@ -154,7 +154,7 @@ export const agentCommands: Command[] = [
     inOrganization: true,
     run: async (call) => {
       const trigger = encodeURIComponent(call.positionals[1] ?? '')
-      return one(call.connection.request('POST', `${await namedAgent(call)}/triggers/${trigger}/secret`))
+      return one(call.gateway.request('POST', `${await namedAgent(call)}/triggers/${trigger}/secret`))
     },
   },
   {
@@ -176,7 +176,7 @@ export const agentCommands: Command[] = [
     summary: 'Show a run with its attempts and verdicts',
     positionals: ['run'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('GET', await runPath(call))),
+    run: async (call) => one(call.gateway.request('GET', await runPath(call))),
   },
   {
     group: 'agents',
@@ -184,7 +184,7 @@ export const agentCommands: Command[] = [
     summary: 'Cancel a run',
     positionals: ['run'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('POST', await runPath(call, '/cancel'))),
+    run: async (call) => one(call.gateway.request('POST', await runPath(call, '/cancel'))),
   },
   {
     group: 'agents',
@@ -193,7 +193,7 @@ export const agentCommands: Command[] = [
     positionals: ['run'],
     inOrganization: true,
     run: async (call) => {
-      const run = await call.connection.request('POST', await runPath(call, '/rerun'))
+      const run = await call.gateway.request('POST', await runPath(call, '/rerun'))
       if (typeof run.warning === 'string') call.note(run.warning)
       return { kind: 'item', item: run }
     },

@@ -1,4 +1,4 @@
-import { type Connection, type Item, usageError } from './connection.ts'
+import { type GatewayClient, type Item, usageError } from './gateway-client.ts'
 
 /** An option of a command, as `--help` shows it. */
 export interface Option {
@@ -25,7 +25,7 @@ export interface Command {
 
 /** A command's input and the gateway it works on. */
 export interface Call {
-  connection: Connection
+  gateway: GatewayClient
   positionals: readonly string[]
   options: Options
   environment: NodeJS.ProcessEnv
@@ -102,7 +102,7 @@ export async function listed(
 ): Promise<Outcome> {
   const most = call.options.flag('all') ? Number.MAX_SAFE_INTEGER : (call.options.number('limit') ?? 100)
   if (most < 1) throw usageError('--limit takes a number from 1')
-  const { items, more } = await call.connection.list(path, query, most)
+  const { items, more } = await call.gateway.list(path, query, most)
   return { kind: 'list', items, columns, more }
 }
 

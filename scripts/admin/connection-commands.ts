@@ -1,6 +1,6 @@
 import { type Call, type Command, given, listed, listOptions, type Option, one } from './command.ts'
-import { type Item, usageError } from './connection.ts'
-import { groupId, organizationPath, userId } from './names.ts'
+import { type Item, usageError } from './gateway-client.ts'
+import { groupId, organizationPath, userId } from './ids-by-name.ts'
 
 // Connections of integrations, and the keys of the vault that seals their credentials.
 
@@ -46,15 +46,15 @@ const POLL_MS = 2_000
 
 /** Waits until the person has finished, or the link has expired. */
 async function connect(call: Call) {
-  const { connection, options, print, note } = call
+  const { gateway, options, print, note } = call
   const path = await connectionPath(call)
   const person = await ownerOf(call)
-  const started = await connection.request('POST', `${path}/connect`, given({ user_id: person ?? undefined }))
+  const started = await gateway.request('POST', `${path}/connect`, given({ user_id: person ?? undefined }))
   if (options.flag('no-wait')) return { kind: 'item' as const, item: started }
   print(String(started.url))
   note(`Waiting until the account is connected; the link expires at ${started.expires_at}.`)
   for (;;) {
-    const item = await connection.request('GET', path)
+    const item = await gateway.request('GET', path)
     if ((item.connect as Item | null)?.status !== 'pending') return ended(item)
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
@@ -92,7 +92,7 @@ const connectionCommands: Command[] = [
     summary: 'Show a connection, and how connecting its account went',
     positionals: ['connection'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('GET', await connectionPath(call))),
+    run: async (call) => one(call.gateway.request('GET', await connectionPath(call))),
   },
   {
     group: 'connections',
@@ -108,7 +108,7 @@ const connectionCommands: Command[] = [
     },
     run: async (call) =>
       one(
-        call.connection.request(
+        call.gateway.request(
           'POST',
           `${await organizationPath(call)}/connections`,
           given({
@@ -138,7 +138,7 @@ const connectionCommands: Command[] = [
         user_id: await ownerOf(call),
         credential: await credentialOf(call),
       })
-      return one(call.connection.request('PUT', await connectionPath(call), changes))
+      return one(call.gateway.request('PUT', await connectionPath(call), changes))
     },
   },
   {
@@ -148,7 +148,7 @@ const connectionCommands: Command[] = [
     positionals: ['connection', 'status'],
     inOrganization: true,
     run: async (call) =>
-      one(call.connection.request('PUT', await connectionPath(call), { status: call.positionals[1] })),
+      one(call.gateway.request('PUT', await connectionPath(call), { status: call.positionals[1] })),
   },
   {
     group: 'connections',
@@ -177,7 +177,7 @@ const connectionCommands: Command[] = [
     },
     run: async (call) =>
       one(
-        call.connection.request(
+        call.gateway.request(
           'PUT',
           `${await connectionPath(call)}/shares/${await groupOf(call)}`,
           given({ permission: call.options.text('permission') }),
@@ -192,7 +192,7 @@ const connectionCommands: Command[] = [
     inOrganization: true,
     options: { group: groupOption },
     run: async (call) =>
-      one(call.connection.request('DELETE', `${await connectionPath(call)}/shares/${await groupOf(call)}`)),
+      one(call.gateway.request('DELETE', `${await connectionPath(call)}/shares/${await groupOf(call)}`)),
   },
   {
     group: 'connections',
@@ -200,12 +200,12 @@ const connectionCommands: Command[] = [
     summary: 'Delete a connection with its credential',
     positionals: ['connection'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('DELETE', await connectionPath(call))),
+    run: async (call) => one(call.gateway.request('DELETE', await connectionPath(call))),
   },
 ]
 
 /** Pages until the end. What does not open is counted; its key has to come back into VAULT_KEYS. */
-async function rotate({ connection }: Call) {
+async function rotate({ gateway }: Call) {
   const counts: Record<string, number> = {
     connections: 0,
     client_secrets: 0,
@@ -216,11 +216,7 @@ async function rotate({ connection }: Call) {
   }
   let [cursor, keyId]: [string | null, unknown] = [null, null]
   do {
-    const page: Item = await connection.request(
-      'POST',
-      '/vault/rotate',
-      given({ cursor: cursor ?? undefined }),
-    )
+    const page: Item = await gateway.request('POST', '/vault/rotate', given({ cursor: cursor ?? undefined }))
     const kind = String(page.kind)
     counts[kind] = (counts[kind] ?? 0) + Number(page.resealed)
     counts.failed = (counts.failed ?? 0) + Number(page.failed)

@@ -1,7 +1,7 @@
 import { type Call, type Command, given, listed, listOptions, type Option, one } from './command.ts'
-import { AdminError, type Item, usageError } from './connection.ts'
 import { fileOption, membersOf } from './file-option.ts'
-import { groupId, organizationPath, policyId, userId } from './names.ts'
+import { AdminError, type Item, usageError } from './gateway-client.ts'
+import { groupId, organizationPath, policyId, userId } from './ids-by-name.ts'
 
 // Policies of data-loss prevention: what they are, and what they would do.
 
@@ -42,8 +42,8 @@ async function scopeOf(call: Call): Promise<Item | undefined> {
 /** Changes the current version of a policy. The API refuses it if there was another change in between. */
 async function change(call: Call, members: Item): Promise<Item> {
   const path = await namedPolicy(call)
-  const { version } = await call.connection.request('GET', path)
-  return call.connection.request('PUT', path, { version, ...members })
+  const { version } = await call.gateway.request('GET', path)
+  return call.gateway.request('PUT', path, { version, ...members })
 }
 
 const policyCommands: Command[] = [
@@ -64,7 +64,7 @@ const policyCommands: Command[] = [
     summary: 'Show a DLP policy, by name or id',
     positionals: ['policy'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('GET', await namedPolicy(call))),
+    run: async (call) => one(call.gateway.request('GET', await namedPolicy(call))),
   },
   {
     group: 'dlp-policies',
@@ -83,7 +83,7 @@ const policyCommands: Command[] = [
         ...given({ name: call.positionals[0], scope: await scopeOf(call) }),
         ...(call.options.flag('disabled') && { enabled: false }),
       }
-      return one(call.connection.request('POST', `${await organizationPath(call)}/dlp/policies`, body))
+      return one(call.gateway.request('POST', `${await organizationPath(call)}/dlp/policies`, body))
     },
   },
   {
@@ -129,7 +129,7 @@ const policyCommands: Command[] = [
     summary: 'Delete a DLP policy; its versions stay readable by its id',
     positionals: ['policy'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('DELETE', await namedPolicy(call))),
+    run: async (call) => one(call.gateway.request('DELETE', await namedPolicy(call))),
   },
   {
     group: 'dlp-policies',
@@ -151,7 +151,7 @@ const policyCommands: Command[] = [
     inOrganization: true,
     run: async (call) => {
       const version = encodeURIComponent(call.positionals[1] ?? '')
-      return one(call.connection.request('GET', `${await namedPolicy(call)}/versions/${version}`))
+      return one(call.gateway.request('GET', `${await namedPolicy(call)}/versions/${version}`))
     },
   },
 ]
@@ -181,7 +181,7 @@ const trialCommands: Command[] = [
     verb: 'detectors',
     summary: 'List what DLP policies can look for',
     run: async (call) => {
-      const { data } = await call.connection.request('GET', '/dlp/detectors')
+      const { data } = await call.gateway.request('GET', '/dlp/detectors')
       const columns = ['id', 'category', 'minimum_score', 'description']
       return { kind: 'list', items: data as Item[], columns, more: false }
     },
@@ -195,7 +195,7 @@ const trialCommands: Command[] = [
     run: async (call) => {
       const organization = await organizationPath(call)
       const body = { ...(await triedPolicy(call, organization)), text: await call.readInput() }
-      const item = await call.connection.request('POST', `${organization}/dlp/test`, body)
+      const item = await call.gateway.request('POST', `${organization}/dlp/test`, body)
       if (item.blocked === true) call.note('The call would be refused.')
       const columns = ['start', 'end', 'detector', 'category', 'score', 'action']
       return { kind: 'list', items: item.spans as Item[], columns, more: false }
@@ -212,7 +212,7 @@ const trialCommands: Command[] = [
       const samples = (await call.readInput()).split(/\r?\n/).filter((line) => line !== '')
       if (samples.length === 0) throw new AdminError('there was no line on standard input')
       const body = { ...(await triedPolicy(call, organization)), samples }
-      const item = await call.connection.request('POST', `${organization}/dlp/dry-run`, body)
+      const item = await call.gateway.request('POST', `${organization}/dlp/dry-run`, body)
       call.note(`${item.with_findings} of ${item.samples} with findings, ${item.blocked} would be blocked`)
       const columns = ['detector', 'category', 'action', 'count']
       return { kind: 'list', items: item.findings as Item[], columns, more: false }

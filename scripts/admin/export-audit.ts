@@ -1,7 +1,7 @@
 import { counted } from '../../src/lib/counted.ts'
 import type { Call, Outcome } from './command.ts'
-import { type Item, withQuery } from './connection.ts'
-import { organizationPath } from './names.ts'
+import { type Item, withQuery } from './gateway-client.ts'
+import { organizationPath } from './ids-by-name.ts'
 import { eachPage } from './verify-audit.ts'
 
 /** Records in one request. */
@@ -21,14 +21,14 @@ export interface ExportedHeads {
  * the heads of its ledger: one JSON object a line. `audit verify --file` verifies it without a gateway.
  */
 export async function exportAudit(call: Call): Promise<Outcome> {
-  const { connection, note, print } = call
+  const { gateway, note, print } = call
   const base = call.options.flag('deployment') ? '' : await organizationPath(call)
   let lines = 0
   const write = (type: string, content: Item) => {
     print(JSON.stringify({ type, ...content }))
     lines += 1
   }
-  const { pending } = await connection.request('POST', `${base}/ledger/flush`)
+  const { pending } = await gateway.request('POST', `${base}/ledger/flush`)
   if (pending !== 0)
     note(`The ledger still holds what is not exported: ${counted(Number(pending), 'record')}.`)
   write('export', { version: 1, exported_at: new Date().toISOString() })
@@ -36,7 +36,7 @@ export async function exportAudit(call: Call): Promise<Outcome> {
     for (const checkpoint of data as Item[]) write('checkpoint', checkpoint)
   })
   // After the checkpoints: none of them names a record that the export does not reach.
-  const heads = await connection.request('GET', `${base}/audit/export/heads`)
+  const heads = await gateway.request('GET', `${base}/audit/export/heads`)
   write('heads', heads)
   for (const range of rangesOf(heads as unknown as ExportedHeads)) {
     await exportChain(call, base, range, (record) => write('record', record))
@@ -63,7 +63,7 @@ function rangesOf({ statement: { chains, stored } }: ExportedHeads): ChainRange[
 }
 
 async function exportChain(
-  { connection }: Call,
+  { gateway }: Call,
   base: string,
   { shard, to }: ChainRange,
   write: (record: Item) => void,
@@ -72,7 +72,7 @@ async function exportChain(
   let page: Item
   do {
     const range = { shard: String(shard), after_sequence: String(after), to_sequence: String(to) }
-    page = await connection.request(
+    page = await gateway.request(
       'GET',
       withQuery(`${base}/audit/export/records`, { ...range, limit: PAGE_SIZE }),
     )

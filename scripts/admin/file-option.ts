@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Call, Option } from './command.ts'
-import { type Item, usageError } from './connection.ts'
+import { type Item, usageError } from './gateway-client.ts'
 
 /** An option that names a file with JSON. */
 export const fileOption = (describe: string, required?: true): Record<string, Option> => ({

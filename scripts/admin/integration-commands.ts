@@ -1,8 +1,8 @@
 import { subjectOf, subjectOptions } from './access-commands.ts'
 import { type Call, type Command, given, listed, listOptions, type Option, one } from './command.ts'
-import { type Item, usageError } from './connection.ts'
 import { fileOption, fileText } from './file-option.ts'
-import { integrationId, organizationPath } from './names.ts'
+import { type Item, usageError } from './gateway-client.ts'
+import { integrationId, organizationPath } from './ids-by-name.ts'
 import { yamlObject } from './yaml-file.ts'
 
 // Integrations, their tools, and who may use them.
@@ -82,7 +82,7 @@ const CATALOGUE_COLUMNS = [
 ]
 
 async function refresh(call: Call, path: string, body: Item) {
-  const { catalogues } = await call.connection.request('POST', `${path}/refresh`, body)
+  const { catalogues } = await call.gateway.request('POST', `${path}/refresh`, body)
   return { kind: 'list' as const, items: catalogues as Item[], columns: CATALOGUE_COLUMNS, more: false }
 }
 
@@ -104,11 +104,11 @@ const integrationChanges: Command[] = [
       const kind = members.document === undefined ? 'mcp' : 'openapi'
       if (kind === 'mcp' && members.url === undefined) throw usageError('which one? --url or --file')
       const body = { kind, slug: call.positionals[0], ...members }
-      const item = await call.connection.request('POST', `${organization}/integrations`, body)
+      const item = await call.gateway.request('POST', `${organization}/integrations`, body)
       const path = `${organization}/integrations/${item.id}`
       if (isForAll(item)) await refresh(call, path, {})
       else call.note('Its tools are listed once there is a connection.')
-      return one(call.connection.request('GET', path))
+      return one(call.gateway.request('GET', path))
     },
   },
   {
@@ -123,7 +123,7 @@ const integrationChanges: Command[] = [
       ...settings,
     },
     run: async (call) =>
-      one(call.connection.request('PUT', await namedIntegration(call), await settingsOf(call))),
+      one(call.gateway.request('PUT', await namedIntegration(call), await settingsOf(call))),
   },
   {
     group: 'integrations',
@@ -131,7 +131,7 @@ const integrationChanges: Command[] = [
     summary: 'Delete an integration with its connections and grants',
     positionals: ['integration'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('DELETE', await namedIntegration(call))),
+    run: async (call) => one(call.gateway.request('DELETE', await namedIntegration(call))),
   },
 ]
 
@@ -157,7 +157,7 @@ const integrationViews: Command[] = [
     summary: 'Show an integration with the state of its catalogues',
     positionals: ['integration'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('GET', await namedIntegration(call))),
+    run: async (call) => one(call.gateway.request('GET', await namedIntegration(call))),
   },
   {
     group: 'integrations',
@@ -177,7 +177,7 @@ const integrationViews: Command[] = [
     inOrganization: true,
     options: { state: { value: 'state', describe: 'only those that are pending, changed, approved, …' } },
     run: async (call) => {
-      const { data } = await call.connection.request('GET', `${await namedIntegration(call)}/tools`)
+      const { data } = await call.gateway.request('GET', `${await namedIntegration(call)}/tools`)
       const state = call.options.text('state')
       const items = (data as Item[]).filter((item) => state === undefined || item.state === state)
       const columns = ['name', 'state', 'exposed_name', 'changes', 'decided_by', 'hash']
@@ -200,7 +200,7 @@ const decisions = (['approve', 'reject'] as const).map(
     options: { ...toolOption, hash: { value: 'hash', describe: 'only this definition' } },
     run: async (call) => {
       const body = given({ tools: call.options.texts('tool'), hash: call.options.text('hash') })
-      return one(call.connection.request('POST', `${await namedIntegration(call)}/tools/${verb}`, body))
+      return one(call.gateway.request('POST', `${await namedIntegration(call)}/tools/${verb}`, body))
     },
   }),
 )
@@ -221,8 +221,8 @@ const switches = (['enable', 'disable'] as const).map(
       const path = await namedIntegration(call)
       const tools = call.options.texts('tool')
       return tools === undefined
-        ? one(call.connection.request('PUT', path, { disabled: verb === 'disable' }))
-        : one(call.connection.request('POST', `${path}/tools/${verb}`, { tools }))
+        ? one(call.gateway.request('PUT', path, { disabled: verb === 'disable' }))
+        : one(call.gateway.request('POST', `${path}/tools/${verb}`, { tools }))
     },
   }),
 )
@@ -255,7 +255,7 @@ const grantCommands: Command[] = [
         integration: call.positionals[0],
         tools: call.options.texts('tool'),
       })
-      return one(call.connection.request('POST', `${organization}/integration-grants`, body))
+      return one(call.gateway.request('POST', `${organization}/integration-grants`, body))
     },
   },
   {
@@ -267,7 +267,7 @@ const grantCommands: Command[] = [
     run: async (call) => {
       const grant = encodeURIComponent(call.positionals[0] ?? '')
       const organization = await organizationPath(call)
-      return one(call.connection.request('DELETE', `${organization}/integration-grants/${grant}`))
+      return one(call.gateway.request('DELETE', `${organization}/integration-grants/${grant}`))
     },
   },
 ]

@@ -1,5 +1,5 @@
 import type { Command, Outcome } from './command.ts'
-import type { Item } from './connection.ts'
+import type { Item } from './gateway-client.ts'
 
 /** What a command found, as lines for a person. */
 export function formatOutcome(outcome: Exclude<Outcome, { kind: 'printed' }>): string[] {

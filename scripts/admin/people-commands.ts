@@ -1,5 +1,5 @@
 import { type Command, given, listed, listOptions, type Option, one } from './command.ts'
-import { groupId, organizationId, organizationPath, userId } from './names.ts'
+import { groupId, organizationId, organizationPath, userId } from './ids-by-name.ts'
 
 // Organizations, and who belongs to them.
 
@@ -23,7 +23,7 @@ const organizationCommands: Command[] = [
     verb: 'show',
     summary: 'Show an organization',
     positionals: ['organization'],
-    run: async (call) => one(call.connection.request('GET', await namedOrganization(call))),
+    run: async (call) => one(call.gateway.request('GET', await namedOrganization(call))),
   },
   {
     group: 'organizations',
@@ -36,9 +36,9 @@ const organizationCommands: Command[] = [
       'user-rate-limit': rate('for each user'),
       'ledger-shards': shards,
     },
-    run: ({ connection, options, positionals: [slug] }) =>
+    run: ({ gateway, options, positionals: [slug] }) =>
       one(
-        connection.request(
+        gateway.request(
           'POST',
           '/organizations',
           given({
@@ -69,7 +69,7 @@ const organizationCommands: Command[] = [
         user_rate_limit_per_minute: call.options.limit('user-rate-limit'),
         ledger_shards: call.options.number('ledger-shards'),
       })
-      return one(call.connection.request('PUT', await namedOrganization(call), changes))
+      return one(call.gateway.request('PUT', await namedOrganization(call), changes))
     },
   },
   ...[true, false].map(
@@ -78,7 +78,7 @@ const organizationCommands: Command[] = [
       verb: disabled ? 'disable' : 'enable',
       summary: disabled ? 'Refuse every key of an organization' : 'Let an organization in again',
       positionals: ['organization'],
-      run: async (call) => one(call.connection.request('PUT', await namedOrganization(call), { disabled })),
+      run: async (call) => one(call.gateway.request('PUT', await namedOrganization(call), { disabled })),
     }),
   ),
 ]
@@ -107,7 +107,7 @@ const userCommands: Command[] = [
     summary: 'Show a user, by address or id',
     positionals: ['user'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('GET', await namedUser(call))),
+    run: async (call) => one(call.gateway.request('GET', await namedUser(call))),
   },
   {
     group: 'users',
@@ -127,7 +127,7 @@ const userCommands: Command[] = [
         role: call.options.text('role'),
         rate_limit_per_minute: call.options.limit('rate-limit'),
       })
-      return one(call.connection.request('POST', `${await organizationPath(call)}/users`, body))
+      return one(call.gateway.request('POST', `${await organizationPath(call)}/users`, body))
     },
   },
   {
@@ -147,7 +147,7 @@ const userCommands: Command[] = [
         role: call.options.text('role'),
         rate_limit_per_minute: call.options.limit('rate-limit'),
       })
-      return one(call.connection.request('PUT', await namedUser(call), changes))
+      return one(call.gateway.request('PUT', await namedUser(call), changes))
     },
   },
   ...[true, false].map(
@@ -157,7 +157,7 @@ const userCommands: Command[] = [
       summary: disabled ? 'Refuse every key of a user' : 'Let a user in again',
       positionals: ['user'],
       inOrganization: true,
-      run: async (call) => one(call.connection.request('PUT', await namedUser(call), { disabled })),
+      run: async (call) => one(call.gateway.request('PUT', await namedUser(call), { disabled })),
     }),
   ),
   ...(['PUT', 'DELETE'] as const).map(
@@ -169,7 +169,7 @@ const userCommands: Command[] = [
       inOrganization: true,
       run: async (call) => {
         const right = encodeURIComponent(call.positionals[1] ?? '')
-        return one(call.connection.request(method, `${await namedUser(call)}/entitlements/${right}`))
+        return one(call.gateway.request(method, `${await namedUser(call)}/entitlements/${right}`))
       },
     }),
   ),
@@ -199,7 +199,7 @@ const groupCommands: Command[] = [
     inOrganization: true,
     run: async (call) => {
       const body = { name: call.positionals[0] }
-      return one(call.connection.request('POST', `${await organizationPath(call)}/groups`, body))
+      return one(call.gateway.request('POST', `${await organizationPath(call)}/groups`, body))
     },
   },
   {
@@ -208,7 +208,7 @@ const groupCommands: Command[] = [
     summary: 'Delete a group with its memberships and grants',
     positionals: ['group'],
     inOrganization: true,
-    run: async (call) => one(call.connection.request('DELETE', await namedGroup(call))),
+    run: async (call) => one(call.gateway.request('DELETE', await namedGroup(call))),
   },
   {
     group: 'groups',
@@ -229,7 +229,7 @@ const groupCommands: Command[] = [
       run: async (call) => {
         const group = await namedGroup(call)
         const user = await userId(call, await organizationPath(call), call.positionals[1] ?? '')
-        return one(call.connection.request(method, `${group}/members/${user}`))
+        return one(call.gateway.request(method, `${group}/members/${user}`))
       },
     }),
   ),

@@ -1,6 +1,6 @@
 import { type Command, given, listed, listOptions, type Option, one } from './command.ts'
 import { exportAudit } from './export-audit.ts'
-import { organizationPath } from './names.ts'
+import { organizationPath } from './ids-by-name.ts'
 import { verifyAudit } from './verify-audit.ts'
 
 // What was spent, used and recorded.
@@ -19,7 +19,7 @@ const creditCommands: Command[] = [
     summary: 'Show the balance, in micro-credits',
     inOrganization: true,
     run: async (call) => {
-      const answer = await call.connection.request('GET', `${await organizationPath(call)}/credits?limit=1`)
+      const answer = await call.gateway.request('GET', `${await organizationPath(call)}/credits?limit=1`)
       const { balance, reserved, available } = answer
       return { kind: 'item', item: { balance, reserved, available } }
     },
@@ -50,7 +50,7 @@ const creditCommands: Command[] = [
         reason: options.text('reason'),
         id: options.text('id'),
       })
-      return one(call.connection.request('POST', `${await organizationPath(call)}/credits`, body))
+      return one(call.gateway.request('POST', `${await organizationPath(call)}/credits`, body))
     },
   },
 ]
@@ -154,14 +154,14 @@ const auditCommands: Command[] = [
     group: 'audit',
     verb: 'checkpoint',
     summary: 'Write down the heads of all chains under a MAC',
-    run: ({ connection }) => one(connection.request('POST', '/audit/checkpoints')),
+    run: ({ gateway }) => one(gateway.request('POST', '/audit/checkpoints')),
   },
   {
     group: 'audit',
     verb: 'flush',
     summary: 'Make the ledger of an organization write what it holds to the database now',
     inOrganization: true,
-    run: async (call) => one(call.connection.request('POST', `${await organizationPath(call)}/ledger/flush`)),
+    run: async (call) => one(call.gateway.request('POST', `${await organizationPath(call)}/ledger/flush`)),
   },
 ]
 

@@ -1,6 +1,6 @@
 import { type Command, one } from './command.ts'
 import { fileOption, membersOf } from './file-option.ts'
-import { organizationPath } from './names.ts'
+import { organizationPath } from './ids-by-name.ts'
 
 // Rules of an organization for the tools that the service runs.
 
@@ -10,7 +10,7 @@ export const toolCommands: Command[] = [
     verb: 'show',
     summary: 'Show which tools are switched off, and which hosts tools may reach',
     inOrganization: true,
-    run: async (call) => one(call.connection.request('GET', `${await organizationPath(call)}/tools`)),
+    run: async (call) => one(call.gateway.request('GET', `${await organizationPath(call)}/tools`)),
   },
   {
     group: 'tools',
@@ -19,6 +19,6 @@ export const toolCommands: Command[] = [
     inOrganization: true,
     options: fileOption('JSON with off, web, shell (- for standard input)', true),
     run: async (call) =>
-      one(call.connection.request('PUT', `${await organizationPath(call)}/tools`, await membersOf(call))),
+      one(call.gateway.request('PUT', `${await organizationPath(call)}/tools`, await membersOf(call))),
   },
 ]

@@ -11,8 +11,8 @@ import {
   verdictOf,
 } from './audit-report.ts'
 import type { Call, Outcome } from './command.ts'
-import { AdminError, type Item, type Query, withQuery } from './connection.ts'
-import { organizationId } from './names.ts'
+import { AdminError, type Item, type Query, withQuery } from './gateway-client.ts'
+import { organizationId } from './ids-by-name.ts'
 import { verifyExport } from './verify-export.ts'
 
 /** Rows verified in one request. */
@@ -60,7 +60,7 @@ export async function verifyAudit(call: Call): Promise<Outcome> {
   const only = call.options.text('organization')
   const wanted = only === undefined ? null : await organizationId(call, only)
   await flushLedgers(call, wanted === null ? [...names.keys()] : [wanted])
-  const stored = ((await call.connection.request('GET', '/audit/chains')).data as Chain[]).filter(
+  const stored = ((await call.gateway.request('GET', '/audit/chains')).data as Chain[]).filter(
     ({ organization_id: id }) => wanted === null || id === wanted,
   )
   const organizations = new Set([
@@ -92,17 +92,17 @@ export async function verifyAudit(call: Call): Promise<Outcome> {
   }
 }
 
-async function organizationNames({ connection }: Call): Promise<Map<string, string>> {
-  const { items } = await connection.list('/organizations', {}, Number.MAX_SAFE_INTEGER)
+async function organizationNames({ gateway }: Call): Promise<Map<string, string>> {
+  const { items } = await gateway.list('/organizations', {}, Number.MAX_SAFE_INTEGER)
   const names = items.map(({ id, slug }) => [String(id), String(slug)] as const)
   return new Map([[DEPLOYMENT, '(deployment)'], ...names])
 }
 
-async function flushLedgers({ connection, note }: Call, organizationIds: string[]): Promise<void> {
+async function flushLedgers({ gateway, note }: Call, organizationIds: string[]): Promise<void> {
   for (const id of organizationIds) {
     const path = id === DEPLOYMENT ? '/ledger/flush' : `/organizations/${id}/ledger/flush`
     try {
-      const { pending } = await connection.request('POST', path)
+      const { pending } = await gateway.request('POST', path)
       if (pending !== 0)
         note(`The ledger of ${id} still holds what is not verified: ${counted(Number(pending), 'record')}.`)
     } catch (error) {
@@ -111,10 +111,10 @@ async function flushLedgers({ connection, note }: Call, organizationIds: string[
   }
 }
 
-async function compareHeads({ connection }: Call, id: string, organization: string): Promise<ComparedHeads> {
+async function compareHeads({ gateway }: Call, id: string, organization: string): Promise<ComparedHeads> {
   const compared = { organization_id: id, organization }
   try {
-    const { faults } = await connection.request('GET', withQuery('/audit/heads', { organization_id: id }))
+    const { faults } = await gateway.request('GET', withQuery('/audit/heads', { organization_id: id }))
     return { ...compared, faults: faults as HeadFault[], failure: null }
   } catch (error) {
     return { ...compared, faults: [], failure: (error as Error).message }
@@ -135,14 +135,14 @@ const unknownChains = ({ organization_id, faults }: ComparedHeads): string[] =>
     .filter(({ reason }) => reason === 'unknown_shard')
     .map(({ shard }) => chainName({ organization_id, shard }))
 
-async function verifyChain({ connection }: Call, chain: Chain, organization: string): Promise<VerifiedChain> {
+async function verifyChain({ gateway }: Call, chain: Chain, organization: string): Promise<VerifiedChain> {
   const { organization_id, shard } = chain
   const found = new Found<Fault>()
   let [after, verified] = [0, 0]
   let page: Item
   do {
     const query = { organization_id, shard: String(shard), after_sequence: String(after), limit: PAGE_SIZE }
-    page = await connection.request('GET', withQuery('/audit/verify', query))
+    page = await gateway.request('GET', withQuery('/audit/verify', query))
     if (typeof page.to_sequence !== 'number') throw new AdminError('the gateway did not say what it verified')
     if (found.first === null) verified = after + Number(page.verified)
     found.add(page.faults as Fault[])
@@ -199,14 +199,14 @@ const checkpointSection = (verified: VerifiedCheckpoints) =>
 
 /** Reads a list by its cursors. */
 export async function eachPage(
-  { connection }: Pick<Call, 'connection'>,
+  { gateway }: Pick<Call, 'gateway'>,
   path: string,
   query: Query,
   read: (page: Item) => void,
 ): Promise<void> {
   let cursor: string | undefined
   do {
-    const page = await connection.request('GET', withQuery(path, { ...query, cursor }))
+    const page = await gateway.request('GET', withQuery(path, { ...query, cursor }))
     read(page)
     cursor = typeof page.next_cursor === 'string' ? page.next_cursor : undefined
   } while (cursor !== undefined)

@@ -1,5 +1,5 @@
 import { parse } from 'yaml'
-import { type Item, usageError } from './connection.ts'
+import { type Item, usageError } from './gateway-client.ts'
 
 /** Characters of a file: those that the gateway takes of an OpenAPI document. */
 const LONGEST_TEXT = 5_000_000

@@ -85,11 +85,11 @@ const SCHEDULE_WORKER = `(name = "schedule", worker = (
 const PUBLIC_WEB = '(name = "PUBLIC_WEB", service = "public-web")'
 
 /** The module of the bundle that holds the Worker. */
-export const entryOf = (options: WorkerdOptions): string => options.entry ?? 'gateway.js'
+export const entryModule = (options: WorkerdOptions): string => options.entry ?? 'gateway.js'
 
 /** The entry module first, since workerd runs the first one, then what the bundler put beside it. */
 function modulesOf(options: WorkerdOptions): string[] {
-  const entry = entryOf(options)
+  const entry = entryModule(options)
   const kinds: Record<string, string> = {
     js: 'esModule',
     mjs: 'esModule',

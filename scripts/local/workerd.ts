@@ -19,7 +19,7 @@ import { inheritedEnvironment, StartError } from './children.ts'
 import { watchGroup } from './group-watch.ts'
 import { writePrivateFile } from './private-file.ts'
 import { endGroup } from './process-group.ts'
-import { configOf, entryOf } from './workerd-config.ts'
+import { configOf, entryModule } from './workerd-config.ts'
 
 export interface WorkerdOptions {
   /** Folder that `npm run build` wrote. */
@@ -85,7 +85,7 @@ const START_LIMIT_MS = 15_000
  * @throws StartError if the bundle is missing, the port is in use, or workerd refuses the bundle
  */
 export async function startWorkerd(options: WorkerdOptions): Promise<RunningWorkerd> {
-  if (!existsSync(join(options.bundleDirectory, entryOf(options)))) {
+  if (!existsSync(join(options.bundleDirectory, entryModule(options)))) {
     throw new StartError(`there is no bundle in ${options.bundleDirectory}; run npm run build`)
   }
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'headgate-workerd-'))

@@ -35,7 +35,7 @@ const versionColumns = {
   author: agentVersions.author,
   createdAt: agentVersions.createdAt,
 }
-export type VersionRow = Pick<typeof agentVersions.$inferSelect, keyof typeof versionColumns>
+export type AgentVersionRow = Pick<typeof agentVersions.$inferSelect, keyof typeof versionColumns>
 
 const isAgent = ({ organizationId }: OrganizationScope, id: string) =>
   and(eq(agents.organizationId, organizationId), eq(agents.id, id), isNull(agents.deletedAt))
@@ -229,11 +229,11 @@ const isVersionOf = ({ organizationId }: OrganizationScope, agentId: string) =>
   and(eq(agentVersions.organizationId, organizationId), eq(agentVersions.agentId, agentId))
 
 /** Versions of an agent, deleted or not, newest first. */
-export async function selectVersions(
+export async function selectAgentVersions(
   scope: OrganizationScope,
   agentId: string,
   page: PageRequest,
-): Promise<Page<VersionRow>> {
+): Promise<Page<AgentVersionRow>> {
   const isAfter = page.after === null ? undefined : lt(agentVersions.version, page.after.at)
   const rows = await scope.database
     .select(versionColumns)
@@ -244,11 +244,11 @@ export async function selectVersions(
   return toPage(rows, page, ({ version }) => ({ at: version, id: agentId }))
 }
 
-export async function selectVersion(
+export async function selectAgentVersion(
   scope: OrganizationScope,
   agentId: string,
   version: number,
-): Promise<(VersionRow & { definition: unknown }) | null> {
+): Promise<(AgentVersionRow & { definition: unknown }) | null> {
   const [row] = await scope.database
     .select({ ...versionColumns, definition: agentVersions.definition })
     .from(agentVersions)

@@ -1,4 +1,4 @@
-import { type Administration, audited, recordView } from '../ledger/changes/audited-change.ts'
+import { audited, type ChangeScope, recordView } from '../ledger/changes/audited-change.ts'
 import {
   type ChainPlace,
   type Checkpoint,
@@ -42,16 +42,16 @@ import type { UnrecordedPosition } from '../wire/records.ts'
  * @throws ApiError `internal` when that record cannot be stored.
  */
 export async function viewAudit(
-  administration: Administration,
+  scope: ChangeScope,
   filter: AuditFilter,
   page: PageRequest,
 ): Promise<Page<AuditRecordRow>> {
-  await recordView(administration, {
+  await recordView(scope, {
     action: 'audit.viewed',
     resource: 'audit',
     detail: { filter, limit: page.limit, further_page: page.after !== null },
   })
-  return selectAuditRecords(administration, filter, page)
+  return selectAuditRecords(scope, filter, page)
 }
 
 /** The result of verifying one page of a chain. It contains no content of records, so reading it is not recorded as a view. */
@@ -68,8 +68,8 @@ interface VerifiedRange {
  * usage and credits.
  * @param most records to look at.
  */
-export async function verifyAudit(
-  { database }: Administration,
+export async function verifyChainRange(
+  { database }: ChangeScope,
   chain: ChainIdentity,
   afterSequence: number,
   most: number,
@@ -109,7 +109,7 @@ interface HeadsStatement {
  * @throws ApiError `internal` when an object does not answer.
  */
 export async function verifyHeads(
-  { database, clock, ledgerOf, pepperRing }: Administration,
+  { database, clock, ledgerOf, pepperRing }: ChangeScope,
   organizationId: string,
 ): Promise<{ attested: Attested<HeadsStatement>; faults: HeadFault[] }> {
   // This order matters: records reach the ledger before Postgres.
@@ -134,7 +134,7 @@ export async function verifyHeads(
  * @throws ApiError `invalid_request` when the row to continue from is missing.
  */
 export async function findUnrecorded(
-  { database }: Administration,
+  { database }: ChangeScope,
   organizationId: string | null,
   position: UnrecordedPosition,
   most: number,
@@ -158,12 +158,12 @@ export async function findUnrecorded(
  * @param most records to read. @throws ApiError `internal` when the view cannot be recorded.
  */
 export async function exportRecords(
-  administration: Administration,
+  scope: ChangeScope,
   { shard, afterSequence, toSequence }: Omit<ChainPlace, 'organizationId'>,
   most: number,
 ): Promise<{ entries: RecordWithRows[]; hasMore: boolean }> {
-  const { database, organizationId } = administration
-  await recordView(administration, {
+  const { database, organizationId } = scope
+  await recordView(scope, {
     action: 'audit.exported',
     resource: 'audit',
     detail: { shard, after_sequence: afterSequence, to_sequence: toSequence, limit: most },
@@ -174,33 +174,30 @@ export async function exportRecords(
 }
 
 /** Chains that Postgres has records of. @param organizationId whose, or null for all of the deployment. */
-export const listChains = ({ database }: Administration, organizationId: string | null) =>
+export const listChains = ({ database }: ChangeScope, organizationId: string | null) =>
   readChainHeads(database, organizationId)
 
 /** Stores the heads of all chains under a MAC, which is audited as a change to the deployment. */
-export function createCheckpoint(administration: Administration): Promise<Checkpoint> {
+export function createCheckpoint(scope: ChangeScope): Promise<Checkpoint> {
   return audited(
-    administration,
+    scope,
     { action: 'audit_checkpoint.created', resource: 'audit/checkpoints', detail: {} },
-    () => writeCheckpoint({ ...checkpointDeps(administration), ledgerOf: administration.ledgerOf }),
+    () => writeCheckpoint({ ...checkpointDeps(scope), ledgerOf: scope.ledgerOf }),
   )
 }
 
 /** Verifies a page of checkpoints against the chains. */
-export const verifyCheckpointPage = (administration: Administration, page: CheckpointPage) =>
-  verifyCheckpoints(checkpointDeps(administration), page)
+export const verifyCheckpointPage = (scope: ChangeScope, page: CheckpointPage) =>
+  verifyCheckpoints(checkpointDeps(scope), page)
 
 /** Returns a page of checkpoints, reduced to this organization, for an export. */
-export const exportCheckpointPage = (
-  administration: Administration,
-  page: Omit<CheckpointPage, 'organizationId'>,
-) =>
-  exportCheckpoints(checkpointDeps(administration), {
+export const exportCheckpointPage = (scope: ChangeScope, page: Omit<CheckpointPage, 'organizationId'>) =>
+  exportCheckpoints(checkpointDeps(scope), {
     ...page,
-    organizationId: administration.organizationId,
+    organizationId: scope.organizationId,
   })
 
-const checkpointDeps = ({ database, clock, pepperRing }: Administration): CheckpointDeps => ({
+const checkpointDeps = ({ database, clock, pepperRing }: ChangeScope): CheckpointDeps => ({
   database,
   clock,
   configuration: { KEY_PEPPERS: pepperRing },

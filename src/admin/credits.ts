@@ -1,9 +1,4 @@
-import {
-  type Administration,
-  conflict,
-  describeChange,
-  withoutKeys,
-} from '../ledger/changes/audited-change.ts'
+import { type ChangeScope, conflict, describeChange, withoutKeys } from '../ledger/changes/audited-change.ts'
 import { type CreditBalance, type LedgerClient, OTHER_GRANT } from '../ledger/contract.ts'
 import {
   type CreditEntryRow,
@@ -22,21 +17,21 @@ import type { Page, PageRequest } from '../wire/page-cursor.ts'
  * integers; `internal`, with the id in its details, when the ledger did not answer: repeat the grant with that id.
  */
 export async function grantCredits(
-  administration: Administration,
+  scope: ChangeScope,
   values: { amount: number; reason: string; id?: string | undefined },
 ): Promise<{ id: string; balance: CreditBalance }> {
-  const { organizationId } = administration
+  const { organizationId } = scope
   const { amount, id = newId('grant') } = values
   const reason = withoutKeys(values.reason)
-  const made = await selectCreditGrant(administration, id)
+  const made = await selectCreditGrant(scope, id)
   const otherGrant = () => conflict(`Grant ${id} was made with another amount.`)
   if (made !== null && made.amount !== amount) throw otherGrant()
-  const change = describeChange(administration, {
+  const change = describeChange(scope, {
     action: 'credits.granted',
     resource: `credits/${id}`,
     detail: { amount, reason },
   })
-  const ledger = administration.ledgerOf(organizationId, HOME_SHARD)
+  const ledger = scope.ledgerOf(organizationId, HOME_SHARD)
   try {
     return { id, balance: await ledger.grantCredits({ id, amount, reason, change }) }
   } catch (error) {
@@ -56,12 +51,12 @@ async function leavesRange(ledger: LedgerClient, amount: number): Promise<boolea
 
 /** The live balance, and the newest entries that Postgres has. */
 export async function readCredits(
-  administration: Administration,
+  scope: ChangeScope,
   page: PageRequest,
 ): Promise<{ balance: CreditBalance; entries: Page<CreditEntryRow> }> {
   const [balance, entries] = await Promise.all([
-    administration.ledgerOf(administration.organizationId, HOME_SHARD).balance(),
-    selectCreditEntries(administration, page),
+    scope.ledgerOf(scope.organizationId, HOME_SHARD).balance(),
+    selectCreditEntries(scope, page),
   ])
   return { balance, entries }
 }

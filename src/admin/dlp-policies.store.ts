@@ -32,7 +32,7 @@ const versionColumns = {
   createdAt: dlpPolicyVersions.createdAt,
 }
 
-export type VersionRow = Pick<typeof dlpPolicyVersions.$inferSelect, keyof typeof versionColumns>
+export type PolicyVersionRow = Pick<typeof dlpPolicyVersions.$inferSelect, keyof typeof versionColumns>
 
 /** The content of one version. */
 export interface PolicyState {
@@ -178,11 +178,11 @@ const isVersionOf = (organizationId: string, policyId: string) =>
   and(eq(dlpPolicyVersions.organizationId, organizationId), eq(dlpPolicyVersions.policyId, policyId))
 
 /** Versions of a policy, deleted or not, newest first. */
-export async function selectVersions(
+export async function selectPolicyVersions(
   { database, organizationId }: OrganizationScope,
   policyId: string,
   page: PageRequest,
-): Promise<Page<VersionRow>> {
+): Promise<Page<PolicyVersionRow>> {
   const isAfter = page.after === null ? undefined : lt(dlpPolicyVersions.version, page.after.at)
   const rows = await database
     .select(versionColumns)
@@ -193,11 +193,11 @@ export async function selectVersions(
   return toPage(rows, page, ({ version }) => ({ at: version, id: policyId }))
 }
 
-export async function selectVersion(
+export async function selectPolicyVersion(
   { database, organizationId }: OrganizationScope,
   policyId: string,
   version: number,
-): Promise<(VersionRow & { body: unknown }) | null> {
+): Promise<(PolicyVersionRow & { body: unknown }) | null> {
   const [row] = await database
     .select({ ...versionColumns, body: dlpPolicyVersions.body })
     .from(dlpPolicyVersions)

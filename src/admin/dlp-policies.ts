@@ -1,5 +1,5 @@
 import { policyIssues } from '../dlp/policy/policy-check.ts'
-import { type Administration, changeRights, conflict, type Intent } from '../ledger/changes/audited-change.ts'
+import { type ChangeScope, changeRights, conflict, type Intent } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { sha256Hex } from '../lib/crypto.ts'
@@ -10,13 +10,13 @@ import {
   insertPolicy,
   type PolicyRow,
   type PolicyState,
+  type PolicyVersionRow,
   selectPolicies,
   selectPolicy,
   selectPolicyTotals,
-  selectVersion,
-  selectVersions,
+  selectPolicyVersion,
+  selectPolicyVersions,
   updatePolicy,
-  type VersionRow,
 } from './dlp-policies.store.ts'
 import type { NamedKind } from './known-names.store.ts'
 import { invalidBody, type NamedAt, requireKnown, unknownNames } from './known-names.ts'
@@ -37,31 +37,28 @@ const LARGEST_TOTAL = 1_000_000
  * organization; `unprocessable` for a taken name or when the organization has the maximum number of policies.
  */
 export async function createPolicy(
-  administration: Administration,
+  scope: ChangeScope,
   { name, enabled, ...members }: PolicyCreation,
 ): Promise<CurrentPolicy> {
   const body = checkBody(members)
   const policyId = crypto.randomUUID()
-  await checkScope(administration, body.scope)
-  await checkTotals(administration, policyId, body)
-  const state: PolicyState = { name, enabled, body, author: authorOf(administration) }
+  await checkPolicyScope(scope, body.scope)
+  await checkTotals(scope, policyId, body)
+  const state: PolicyState = { name, enabled, body, author: authorOf(scope) }
   const intent = intentOf('dlp_policy.created', { policyId, version: 1 }, state)
-  await changeRights(administration, intent, () => insertPolicy(administration, policyId, state))
-  return readPolicy(administration, policyId)
+  await changeRights(scope, intent, () => insertPolicy(scope, policyId, state))
+  return readPolicy(scope, policyId)
 }
 
-export async function listPolicies(
-  administration: Administration,
-  page: PageRequest,
-): Promise<Page<CurrentPolicy>> {
-  const { rows, ...more } = await selectPolicies(administration, page)
-  return { ...more, rows: await withStaleScope(administration, rows) }
+export async function listPolicies(scope: ChangeScope, page: PageRequest): Promise<Page<CurrentPolicy>> {
+  const { rows, ...more } = await selectPolicies(scope, page)
+  return { ...more, rows: await withStaleNames(scope, rows) }
 }
 
 /** @throws ApiError `not_found` for a policy of another organization and a deleted one, too. */
-export async function readPolicy(administration: Administration, policyId: string): Promise<CurrentPolicy> {
-  const row = await selectPolicy(administration, policyId)
-  const [policy] = await withStaleScope(administration, row === null ? [] : [row])
+export async function readPolicy(scope: ChangeScope, policyId: string): Promise<CurrentPolicy> {
+  const row = await selectPolicy(scope, policyId)
+  const [policy] = await withStaleNames(scope, row === null ? [] : [row])
   if (policy === undefined) throw notFound('Policy', policyId)
   return policy
 }
@@ -72,42 +69,38 @@ export async function readPolicy(administration: Administration, policyId: strin
  * @throws ApiError as `createPolicy`; `unprocessable` when that version is not the current one any more.
  */
 export async function changePolicy(
-  administration: Administration,
+  scope: ChangeScope,
   policyId: string,
   { version, name, enabled, ...members }: PolicyUpdate,
 ): Promise<CurrentPolicy> {
-  const before = await readPolicy(administration, policyId)
+  const before = await readPolicy(scope, policyId)
   if (before.version !== version) throw overtaken(` (its version is ${before.version})`)
   const given = Object.entries(members).filter(([, value]) => value !== undefined)
   const body = given.length === 0 ? before.body : mergedBody(before.body, given)
   const enables = enabled === true && !before.enabled
-  const scope = members.scope ?? (enables ? scopeOf(before) : {})
-  await checkScope(administration, scope)
-  await checkTotals(administration, policyId, body)
-  const author = authorOf(administration)
+  const policyScope = members.scope ?? (enables ? policyScopeOf(before) : {})
+  await checkPolicyScope(scope, policyScope)
+  await checkTotals(scope, policyId, body)
+  const author = authorOf(scope)
   const state: PolicyState = { name: name ?? before.name, enabled: enabled ?? before.enabled, body, author }
   const next = { policyId, version: version + 1 }
   const changed = given.map(([member]) => member)
-  await changeRights(
-    administration,
-    intentOf('dlp_policy.updated', next, { ...state, changed }),
-    async () => {
-      const updated = await updatePolicy(administration, { policyId, version }, state)
-      if (updated.result.length === 0) throw overtaken('')
-      return updated
-    },
-  )
-  return readPolicy(administration, policyId)
+  await changeRights(scope, intentOf('dlp_policy.updated', next, { ...state, changed }), async () => {
+    const updated = await updatePolicy(scope, { policyId, version }, state)
+    if (updated.result.length === 0) throw overtaken('')
+    return updated
+  })
+  return readPolicy(scope, policyId)
 }
 
 /** Takes a policy out of use. Its versions stay readable. @throws ApiError `not_found`. */
-export async function removePolicy(administration: Administration, policyId: string): Promise<void> {
-  const { name, version } = await readPolicy(administration, policyId)
+export async function removePolicy(scope: ChangeScope, policyId: string): Promise<void> {
+  const { name, version } = await readPolicy(scope, policyId)
   await changeRights(
-    administration,
+    scope,
     { action: 'dlp_policy.deleted', resource: `policies/${policyId}`, detail: { name, version } },
     async () => {
-      const deleted = await deletePolicy(administration, policyId)
+      const deleted = await deletePolicy(scope, policyId)
       if (deleted.result.length === 0) throw notFound('Policy', policyId)
       return deleted
     },
@@ -115,23 +108,23 @@ export async function removePolicy(administration: Administration, policyId: str
 }
 
 /** Versions without their bodies, newest first, of a deleted policy as well. @throws ApiError `not_found`. */
-export async function listVersions(
-  administration: Administration,
+export async function listPolicyVersions(
+  scope: ChangeScope,
   policyId: string,
   page: PageRequest,
-): Promise<Page<VersionRow>> {
-  const first = await selectVersion(administration, policyId, 1)
+): Promise<Page<PolicyVersionRow>> {
+  const first = await selectPolicyVersion(scope, policyId, 1)
   if (first === null) throw notFound('Policy', policyId)
-  return selectVersions(administration, policyId, page)
+  return selectPolicyVersions(scope, policyId, page)
 }
 
 /** @throws ApiError `not_found`. */
-export async function readVersion(
-  administration: Administration,
+export async function readPolicyVersion(
+  scope: ChangeScope,
   policyId: string,
   version: number,
-): Promise<VersionRow & { body: unknown }> {
-  const row = await selectVersion(administration, policyId, version)
+): Promise<PolicyVersionRow & { body: unknown }> {
+  const row = await selectPolicyVersion(scope, policyId, version)
   if (row === null) throw notFound('Policy version', `${policyId}@${version}`)
   return row
 }
@@ -158,7 +151,7 @@ function mergedBody(stored: unknown, given: Array<[string, unknown]>): PolicyBod
   )
 }
 
-const authorOf = ({ actor }: Administration) => actor.administrator ?? actor.userId ?? 'unknown'
+const authorOf = ({ actor }: ChangeScope) => actor.administrator ?? actor.userId ?? 'unknown'
 
 const overtaken = (detail: string) =>
   conflict(`Somebody changed the policy at the same time${detail}; look at it again.`)
@@ -174,11 +167,11 @@ const intentOf = (
   detail: { name, version, enabled, changed, body_sha256: sha256Hex(canonicalJson(body)) },
 })
 
-type Scope = PolicyBody['scope']
+type PolicyScope = PolicyBody['scope']
 const scopeOnly = policyBody.pick({ scope: true }).loose()
 
 /** The scope of a stored policy; empty for one that cannot be read, whose calls are refused (`loadPolicies`). */
-function scopeOf({ body }: Pick<PolicyRow, 'body'>): Scope {
+function policyScopeOf({ body }: Pick<PolicyRow, 'body'>): PolicyScope {
   const parsed = scopeOnly.safeParse(body)
   return parsed.success ? parsed.data.scope : {}
 }
@@ -188,19 +181,19 @@ const SCOPE_KINDS = [
   ['user', 'user_ids'],
   ['model', 'model_ids'],
   ['integration', 'integration_ids'],
-] as const satisfies ReadonlyArray<readonly [NamedKind, keyof Scope]>
+] as const satisfies ReadonlyArray<readonly [NamedKind, keyof PolicyScope]>
 
-const namesOf = (scope: Scope): NamedAt[] =>
+const namesOf = (policyScope: PolicyScope): NamedAt[] =>
   SCOPE_KINDS.flatMap(([kind, member]) =>
-    (scope[member] ?? []).map((name, index) => ({ kind, name, path: `scope.${member}.${index}` })),
+    (policyScope[member] ?? []).map((name, index) => ({ kind, name, path: `scope.${member}.${index}` })),
   )
 
-const checkScope = (administration: Administration, scope: Scope): Promise<void> =>
-  requireKnown(administration, namesOf(scope))
+const checkPolicyScope = (scope: ChangeScope, policyScope: PolicyScope): Promise<void> =>
+  requireKnown(scope, namesOf(policyScope))
 
-async function withStaleScope(administration: Administration, rows: PolicyRow[]): Promise<CurrentPolicy[]> {
-  const named = rows.map((row) => namesOf(scopeOf(row)))
-  const unknown = new Set(await unknownNames(administration, named.flat()))
+async function withStaleNames(scope: ChangeScope, rows: PolicyRow[]): Promise<CurrentPolicy[]> {
+  const named = rows.map((row) => namesOf(policyScopeOf(row)))
+  const unknown = new Set(await unknownNames(scope, named.flat()))
   return rows.map((row, index) => ({
     ...row,
     staleScope: (named[index] ?? []).filter((at) => unknown.has(at)).map(({ name }) => name),
@@ -208,8 +201,8 @@ async function withStaleScope(administration: Administration, rows: PolicyRow[])
 }
 
 /** Concurrent changes can each pass, so the limits can be exceeded a little. Nothing depends on their exact value. */
-async function checkTotals(administration: Administration, policyId: string, body: unknown): Promise<void> {
-  const others = await selectPolicyTotals(administration, policyId)
+async function checkTotals(scope: ChangeScope, policyId: string, body: unknown): Promise<void> {
+  const others = await selectPolicyTotals(scope, policyId)
   if (others.count >= MOST_POLICIES) {
     throw conflict(`An organization has at most ${MOST_POLICIES} policies.`)
   }

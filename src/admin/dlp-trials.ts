@@ -2,7 +2,7 @@ import { replacementFor, TokenVault } from '../dlp/policy/actions.ts'
 import { actionOf, profilesFor } from '../dlp/policy/profiles.ts'
 import { detect } from '../dlp/scan/detect.ts'
 import type { Action, Direction, Finding, Profile } from '../dlp/types.ts'
-import type { Administration } from '../ledger/changes/audited-change.ts'
+import type { ChangeScope } from '../ledger/changes/audited-change.ts'
 import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import { ACTIONS, type PolicyBody, type PolicyDryRun, type PolicyTrial, policyBody } from '../wire/dlp.ts'
 import { checkBody, readPolicy } from './dlp-policies.ts'
@@ -43,19 +43,16 @@ interface DryRunResult {
  * @throws ApiError `invalid_request` for a policy that cannot be enforced or does not cover the direction; `not_found`;
  * `internal` when the text could not be inspected.
  */
-export async function tryPolicy(administration: Administration, trial: PolicyTrial): Promise<TrialResult> {
-  const profile = await triedProfile(administration, trial)
+export async function tryPolicy(scope: ChangeScope, trial: PolicyTrial): Promise<TrialResult> {
+  const profile = await triedProfile(scope, trial)
   const spans = inspect(trial.text, profile)
   const blocked = spans.some(({ action }) => action === 'block')
   return { direction: profile.direction, spans, blocked, text: blocked ? null : applied(trial.text, spans) }
 }
 
 /** Applies a policy to many texts, and returns only counts. */
-export async function dryRunPolicy(
-  administration: Administration,
-  dryRun: PolicyDryRun,
-): Promise<DryRunResult> {
-  const profile = await triedProfile(administration, dryRun)
+export async function dryRunPolicy(scope: ChangeScope, dryRun: PolicyDryRun): Promise<DryRunResult> {
+  const profile = await triedProfile(scope, dryRun)
   const counts = new Map<string, FindingCount>()
   const { direction } = profile
   const result = { direction, samples: dryRun.samples.length, withFindings: 0, blocked: 0 }
@@ -85,10 +82,10 @@ interface Tried {
 }
 
 async function triedProfile(
-  administration: Administration,
+  scope: ChangeScope,
   { policy, policy_id: policyId, direction }: Tried,
 ): Promise<Profile> {
-  const stored = policyId === undefined ? null : await readPolicy(administration, policyId)
+  const stored = policyId === undefined ? null : await readPolicy(scope, policyId)
   const body = checkBody(stored === null ? policyBody.parse(policy) : policyBody.parse(stored.body))
   const { id, version, name } = stored ?? { id: 'tried', version: 0, name: 'tried' }
   const profiles = profilesFor([{ id, version, name, enabled: true, body: { ...body, scope: {} } }], {

@@ -1,4 +1,4 @@
-import { type Administration, changeRights } from '../ledger/changes/audited-change.ts'
+import { type ChangeScope, changeRights } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'
 import type { GrantCreation } from '../wire/management.ts'
 import {
@@ -23,46 +23,40 @@ const detailOf = ({ subjectType, subjectId }: GrantSubject, modelId: string) => 
  * @throws ApiError `not_found` for a subject of another organization or an unknown model; `unprocessable` when the
  * grant exists.
  */
-export async function createGrant(
-  administration: Administration,
-  creation: GrantCreation,
-): Promise<GrantRow> {
-  const subject = await checkSubject(administration, creation)
+export async function createGrant(scope: ChangeScope, creation: GrantCreation): Promise<GrantRow> {
+  const subject = await checkSubject(scope, creation)
   const modelId = creation.model_id
-  if (modelId !== '*' && !(await selectModelExists(administration.database, modelId))) {
+  if (modelId !== '*' && !(await selectModelExists(scope.database, modelId))) {
     throw notFound('Model', modelId)
   }
   const id = crypto.randomUUID()
   return changeRights(
-    administration,
+    scope,
     { action: 'grant.created', resource: `grants/${id}`, detail: detailOf(subject, modelId) },
-    () => insertGrant(administration, { ...subject, id, modelId }),
+    () => insertGrant(scope, { ...subject, id, modelId }),
   )
 }
 
 /** @throws ApiError `not_found` for a grant of another organization, too. */
-export async function removeGrant(administration: Administration, grantId: string): Promise<void> {
-  const row = await selectGrant(administration, grantId)
+export async function removeGrant(scope: ChangeScope, grantId: string): Promise<void> {
+  const row = await selectGrant(scope, grantId)
   if (row === null) throw notFound('Grant', grantId)
   await changeRights(
-    administration,
+    scope,
     { action: 'grant.deleted', resource: `grants/${grantId}`, detail: detailOf(row, row.modelId) },
-    () => deleteGrant(administration, grantId),
+    () => deleteGrant(scope, grantId),
   )
 }
 
 type GivenSubject = Pick<GrantCreation, 'subject_type'> & { subject_id?: string }
 
 /** The subject of a grant. @throws ApiError `not_found` for one of another organization, too. */
-export async function checkSubject(
-  administration: Administration,
-  creation: GivenSubject,
-): Promise<GrantSubject> {
+export async function checkSubject(scope: ChangeScope, creation: GivenSubject): Promise<GrantSubject> {
   if (creation.subject_type === 'organization') {
-    return { subjectType: 'organization', subjectId: administration.organizationId }
+    return { subjectType: 'organization', subjectId: scope.organizationId }
   }
   const { subject_type: subjectType, subject_id: subjectId = '' } = creation
-  if (subjectType === 'group') await readGroup(administration, subjectId)
-  if (subjectType === 'user') await readMember(administration, subjectId)
+  if (subjectType === 'group') await readGroup(scope, subjectId)
+  if (subjectType === 'user') await readMember(scope, subjectId)
   return { subjectType, subjectId }
 }

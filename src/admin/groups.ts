@@ -1,4 +1,4 @@
-import { type Administration, audited, changeRights, conflict } from '../ledger/changes/audited-change.ts'
+import { audited, type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 import { policiesNamingGroup } from './dlp-policies.store.ts'
@@ -14,17 +14,17 @@ import { type MemberRow, selectMembers } from './members.store.ts'
 import { readMember } from './members.ts'
 
 /** @throws ApiError `unprocessable` when the organization has a group of this name. */
-export async function createGroup(administration: Administration, name: string): Promise<GroupRow> {
+export async function createGroup(scope: ChangeScope, name: string): Promise<GroupRow> {
   const id = crypto.randomUUID()
-  await audited(administration, { action: 'group.created', resource: `groups/${id}`, detail: { name } }, () =>
-    insertGroup(administration, { id, name }),
+  await audited(scope, { action: 'group.created', resource: `groups/${id}`, detail: { name } }, () =>
+    insertGroup(scope, { id, name }),
   )
-  return readGroup(administration, id)
+  return readGroup(scope, id)
 }
 
 /** @throws ApiError `not_found` for a group of another organization, too. */
-export async function readGroup(administration: Administration, groupId: string): Promise<GroupRow> {
-  const row = await selectGroup(administration, groupId)
+export async function readGroup(scope: ChangeScope, groupId: string): Promise<GroupRow> {
+  const row = await selectGroup(scope, groupId)
   if (row === null) throw notFound('Group', groupId)
   return row
 }
@@ -34,23 +34,23 @@ export async function readGroup(administration: Administration, groupId: string)
  * @throws ApiError `not_found`; `unprocessable` for a group that an enabled policy names: without the group the policy
  * would silently hold for fewer calls, or none.
  */
-export async function removeGroup(administration: Administration, groupId: string): Promise<void> {
-  const { name, memberCount } = await readGroup(administration, groupId)
-  await refuseIfNamed(administration, groupId)
+export async function removeGroup(scope: ChangeScope, groupId: string): Promise<void> {
+  const { name, memberCount } = await readGroup(scope, groupId)
+  await refuseIfNamed(scope, groupId)
   await changeRights(
-    administration,
+    scope,
     { action: 'group.deleted', resource: `groups/${groupId}`, detail: { name, members: memberCount } },
     async () => {
-      const deleted = await deleteGroup(administration, groupId)
+      const deleted = await deleteGroup(scope, groupId)
       if (deleted.result.length > 0) return deleted
-      await refuseIfNamed(administration, groupId)
+      await refuseIfNamed(scope, groupId)
       throw notFound('Group', groupId)
     },
   )
 }
 
-async function refuseIfNamed(administration: Administration, groupId: string) {
-  const naming = await policiesNamingGroup(administration, groupId)
+async function refuseIfNamed(scope: ChangeScope, groupId: string) {
+  const naming = await policiesNamingGroup(scope, groupId)
   if (naming.length === 0) return
   const names = naming.map(({ name }) => JSON.stringify(name)).join(', ')
   throw conflict(
@@ -60,29 +60,27 @@ async function refuseIfNamed(administration: Administration, groupId: string) {
 
 /** @throws ApiError `not_found`. */
 export async function listGroupMembers(
-  administration: Administration,
+  scope: ChangeScope,
   groupId: string,
   page: PageRequest,
 ): Promise<Page<MemberRow>> {
-  await readGroup(administration, groupId)
-  return selectMembers(administration, { groupId }, page)
+  await readGroup(scope, groupId)
+  return selectMembers(scope, { groupId }, page)
 }
 
 /** Adds a member or takes one out. Repeating either changes nothing. @throws ApiError `not_found`. */
 export async function setGroupMember(
-  administration: Administration,
+  scope: ChangeScope,
   groupId: string,
   userId: string,
   belongs: boolean,
 ): Promise<MemberRow> {
-  await readGroup(administration, groupId)
-  await readMember(administration, userId)
+  await readGroup(scope, groupId)
+  await readMember(scope, userId)
   const store = belongs ? insertGroupMember : deleteGroupMember
   const action = belongs ? 'group_member.added' : 'group_member.removed'
-  await changeRights(
-    administration,
-    { action, resource: `groups/${groupId}`, detail: { user_id: userId } },
-    () => store(administration, groupId, userId),
+  await changeRights(scope, { action, resource: `groups/${groupId}`, detail: { user_id: userId } }, () =>
+    store(scope, groupId, userId),
   )
-  return readMember(administration, userId)
+  return readMember(scope, userId)
 }

@@ -1,5 +1,5 @@
 import { selectIntegration } from '../integrations/catalogue/tool-catalogue.store.ts'
-import { type Administration, changeRights } from '../ledger/changes/audited-change.ts'
+import { type ChangeScope, changeRights } from '../ledger/changes/audited-change.ts'
 import { invalidRequest, notFound } from '../lib/api-error.ts'
 import type { IntegrationGrantCreation } from '../wire/integrations.ts'
 import { checkSubject } from './grants.ts'
@@ -28,14 +28,14 @@ const detailOf = ({
  * subject has a grant on it.
  */
 export async function createIntegrationGrant(
-  administration: Administration,
+  scope: ChangeScope,
   creation: IntegrationGrantCreation,
 ): Promise<IntegrationGrantRow> {
-  const subject = await checkSubject(administration, creation)
+  const subject = await checkSubject(scope, creation)
   const { integration, tools = null } = creation
   if (integration === '*' && tools !== null)
     throw invalidRequest('tools: goes with one integration, not with *')
-  await checkIntegration(administration, integration)
+  await checkIntegration(scope, integration)
   const id = crypto.randomUUID()
   const grant = { ...subject, integration, tools }
   const intent = {
@@ -43,24 +43,24 @@ export async function createIntegrationGrant(
     resource: `integration-grants/${id}`,
     detail: detailOf(grant),
   }
-  return changeRights(administration, intent, () => insertIntegrationGrant(administration, { ...grant, id }))
+  return changeRights(scope, intent, () => insertIntegrationGrant(scope, { ...grant, id }))
 }
 
-async function checkIntegration(administration: Administration, slug: string): Promise<void> {
+async function checkIntegration(scope: ChangeScope, slug: string): Promise<void> {
   if (slug === '*') return
-  const { database, organizationId } = administration
+  const { database, organizationId } = scope
   if ((await selectIntegration(database, organizationId, { slug })) === null)
     throw notFound('Integration', slug)
 }
 
 /** @throws ApiError `not_found` for a grant of another organization, too. */
-export async function removeIntegrationGrant(administration: Administration, grantId: string): Promise<void> {
-  const row = await selectIntegrationGrant(administration, grantId)
+export async function removeIntegrationGrant(scope: ChangeScope, grantId: string): Promise<void> {
+  const row = await selectIntegrationGrant(scope, grantId)
   if (row === null) throw notFound('Grant', grantId)
   const intent = {
     action: 'integration_grant.deleted',
     resource: `integration-grants/${grantId}`,
     detail: detailOf(row),
   }
-  await changeRights(administration, intent, () => deleteIntegrationGrant(administration, grantId))
+  await changeRights(scope, intent, () => deleteIntegrationGrant(scope, grantId))
 }

@@ -1,13 +1,13 @@
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import { connections, toolCatalogues, toolDefinitions } from '../../schema/integrations.ts'
-import type { OperationBinding, ToolDefinition, UpstreamProtocol } from '../integrations/types.ts'
+import type { McpServerProtocol, OperationBinding, ToolDefinition } from '../integrations/types.ts'
 import { type OrganizationScope, raisingEpoch } from '../ledger/changes/scoped-statements.store.ts'
 
 export type DefinitionState = 'pending' | 'approved' | 'rejected'
 
 export interface CatalogueStateRow {
   connectionId: string
-  protocol: UpstreamProtocol | null
+  protocol: McpServerProtocol | null
   toolCount: number
   refreshedAt: Date | null
   staleSince: Date | null

@@ -1,5 +1,5 @@
 import { toolName } from '../integrations/catalogue/tool-name.ts'
-import { type Administration, changeRights, conflict } from '../ledger/changes/audited-change.ts'
+import { type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'
 import type { ToolDecision } from '../wire/integrations.ts'
 import {
@@ -46,11 +46,8 @@ interface ToolState {
   seen_at: Date
 }
 
-export async function readCatalogues(
-  administration: Administration,
-  integrationId: string,
-): Promise<CatalogueState[]> {
-  return (await selectCatalogueStates(administration, integrationId)).map(presentCatalogue)
+export async function readCatalogues(scope: ChangeScope, integrationId: string): Promise<CatalogueState[]> {
+  return (await selectCatalogueStates(scope, integrationId)).map(presentCatalogue)
 }
 
 function presentCatalogue(row: CatalogueStateRow): CatalogueState {
@@ -76,9 +73,9 @@ function presentCatalogue(row: CatalogueStateRow): CatalogueState {
 }
 
 /** The tools of an integration, in order of name. @throws ApiError `not_found`. */
-export async function readTools(administration: Administration, integrationId: string): Promise<ToolState[]> {
-  const integration = await readIntegration(administration, integrationId)
-  const rows = await selectListedDefinitions(administration, integrationId)
+export async function readTools(scope: ChangeScope, integrationId: string): Promise<ToolState[]> {
+  const integration = await readIntegration(scope, integrationId)
+  const rows = await selectListedDefinitions(scope, integrationId)
   const byName = Map.groupBy(rows, ({ name }) => name)
   return [...byName].flatMap(([name, versions]) => {
     const approved = versions.findLast(({ state }) => state === 'approved')
@@ -139,27 +136,27 @@ function differences(before: ListedDefinition, after: ListedDefinition): ToolSta
  * @throws ApiError `not_found` for a tool that the integration does not have; `unprocessable` when nothing is pending.
  */
 export async function decideTools(
-  administration: Administration,
+  scope: ChangeScope,
   integrationId: string,
   state: 'approved' | 'rejected',
   { tools, hash }: ToolDecision,
 ): Promise<string[]> {
-  await readIntegration(administration, integrationId)
-  const rows = await selectListedDefinitions(administration, integrationId)
+  await readIntegration(scope, integrationId)
+  const rows = await selectListedDefinitions(scope, integrationId)
   const missing = tools?.find((name) => !rows.some((row) => row.name === name))
   if (missing !== undefined) throw notFound('Tool', missing)
   const chosen = rows.filter((row) => isChosen(row, state, { tools, hash }))
   if (chosen.length === 0) throw conflict(`There is no listed definition to be ${state}.`)
   const keys = chosen.map(({ name, hash: version }) => ({ name, hash: version }))
-  const { actor, clock } = administration
+  const { actor, clock } = scope
   const intent = {
     action: state === 'approved' ? 'integration.tools_approved' : 'integration.tools_rejected',
     resource: `integrations/${integrationId}`,
     detail: { count: keys.length, definitions: keys.slice(0, MOST_RECORDED) },
   }
   const decidedBy = actor.administrator ?? actor.userId ?? 'unknown'
-  const decided = await changeRights(administration, intent, () =>
-    updateDefinitions(administration, integrationId, keys, {
+  const decided = await changeRights(scope, intent, () =>
+    updateDefinitions(scope, integrationId, keys, {
       state,
       decidedBy,
       decidedAt: new Date(clock()),
@@ -184,16 +181,16 @@ function isChosen(row: ListedDefinition, state: DefinitionState, { tools, hash }
  * @returns all names that are switched off now. @throws ApiError `not_found`.
  */
 export async function switchTools(
-  administration: Administration,
+  scope: ChangeScope,
   integrationId: string,
   change: { disable: readonly string[] } | { enable: readonly string[] },
 ): Promise<string[]> {
-  await readIntegration(administration, integrationId)
+  await readIntegration(scope, integrationId)
   const intent = {
     action: 'disable' in change ? 'integration.tools_disabled' : 'integration.tools_enabled',
     resource: `integrations/${integrationId}`,
     detail: { tools: 'disable' in change ? change.disable : change.enable },
   }
-  await changeRights(administration, intent, () => updateDisabledTools(administration, integrationId, change))
-  return (await readIntegration(administration, integrationId)).disabledTools
+  await changeRights(scope, intent, () => updateDisabledTools(scope, integrationId, change))
+  return (await readIntegration(scope, integrationId)).disabledTools
 }

@@ -4,10 +4,10 @@ import { type RefreshDeps, refreshCatalogue } from '../integrations/catalogue/re
 import type { AuthorizationMethod } from '../integrations/types.ts'
 import { MOST_TOOLS } from '../integrations/types.ts'
 import { sealClientSecret } from '../integrations/vault/client-secret.ts'
-import { type Administration, changeRights, conflict } from '../ledger/changes/audited-change.ts'
+import { type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { invalidRequest, notFound } from '../lib/api-error.ts'
 import { checkEgress, EgressError } from '../lib/safe-fetch.ts'
-import { inTurns } from '../lib/slices.ts'
+import { runSlices } from '../lib/slices.ts'
 import type { AuthorizationBody, IntegrationCreation, IntegrationUpdate } from '../wire/integrations.ts'
 import {
   deleteIntegration,
@@ -24,46 +24,46 @@ import {
  */
 export async function createIntegration(
   deps: RefreshDeps,
-  administration: Administration,
+  scope: ChangeScope,
   creation: IntegrationCreation,
 ): Promise<IntegrationRow> {
   const id = crypto.randomUUID()
   const document = creation.kind === 'openapi' ? await checkedDocument(creation.document) : null
   const address = creation.url ?? serverUrl(document ?? {})
-  const url = checkUrl('url', address, administration.egressAllow)
-  const { method, clientSecret } = authorizationOf(administration, creation.authorization)
+  const url = checkUrl('url', address, scope.egressAllow)
+  const { method, clientSecret } = authorizationOf(scope, creation.authorization)
   const { kind, slug, approval, price, disabled } = creation
   const detail = { slug, kind, url, authorization: method, approval, price, disabled }
   const intent = { action: 'integration.created', resource: `integrations/${id}`, detail }
-  const row = await changeRights(administration, intent, () =>
+  const row = await changeRights(scope, intent, () =>
     insertIntegration(
-      administration,
+      scope,
       {
         ...{ id, kind, slug, url, document, authorization: { ...method } },
         displayName: creation.display_name ?? slug,
         description: creation.description ?? '',
         ...(clientSecret !== null && {
-          sealedClientSecret: sealClientSecret(administration.vaultRing, id, clientSecret),
+          sealedClientSecret: sealClientSecret(scope.vaultRing, id, clientSecret),
         }),
         ...(approval && { approval }),
         ...(price !== undefined && { price }),
-        ...(disabled && { disabledAt: new Date(administration.clock()) }),
+        ...(disabled && { disabledAt: new Date(scope.clock()) }),
       },
       kind === 'openapi' || method.kind === 'none',
     ),
   )
-  if (kind === 'openapi') await refreshDocument(deps, administration, id)
+  if (kind === 'openapi') await refreshDocument(deps, scope, id)
   return row
 }
 
-async function refreshDocument(deps: RefreshDeps, administration: Administration, id: string): Promise<void> {
-  const { organizationId } = administration
-  await refreshCatalogue(deps, { organizationId, integrationId: id, connectionId: '' }, administration)
+async function refreshDocument(deps: RefreshDeps, scope: ChangeScope, id: string): Promise<void> {
+  const { organizationId } = scope
+  await refreshCatalogue(deps, { organizationId, integrationId: id, connectionId: '' }, scope)
 }
 
 /** @throws ApiError `not_found` for one of another organization, too. */
-export async function readIntegration(administration: Administration, id: string): Promise<IntegrationRow> {
-  const row = await selectShownIntegration(administration, id)
+export async function readIntegration(scope: ChangeScope, id: string): Promise<IntegrationRow> {
+  const row = await selectShownIntegration(scope, id)
   if (row === null) throw notFound('Integration', id)
   return row
 }
@@ -76,13 +76,13 @@ export async function readIntegration(administration: Administration, id: string
  */
 export async function changeIntegration(
   deps: RefreshDeps,
-  administration: Administration,
+  scope: ChangeScope,
   id: string,
   update: IntegrationUpdate,
 ): Promise<IntegrationRow> {
-  const before = await readIntegration(administration, id)
-  const url = update.url === undefined ? undefined : checkUrl('url', update.url, administration.egressAllow)
-  const authorization = update.authorization && authorizationOf(administration, update.authorization)
+  const before = await readIntegration(scope, id)
+  const url = update.url === undefined ? undefined : checkUrl('url', update.url, scope.egressAllow)
+  const authorization = update.authorization && authorizationOf(scope, update.authorization)
   const { approval, price, disabled, display_name: displayName, description } = update
   if (update.document !== undefined && before.kind !== 'openapi') {
     throw invalidRequest('document: goes with the kind openapi')
@@ -93,8 +93,8 @@ export async function changeIntegration(
     ...{ approval, price, disabled, document_replaced: document === undefined ? undefined : true },
   }
   const action = disabled === true ? 'integration.disabled' : 'integration.updated'
-  await changeRights(administration, { action, resource: `integrations/${id}`, detail }, async () => {
-    const raised = await updateIntegration(administration, id, before, {
+  await changeRights(scope, { action, resource: `integrations/${id}`, detail }, async () => {
+    const raised = await updateIntegration(scope, id, before, {
       ...(displayName !== undefined && { displayName }),
       ...(description !== undefined && { description }),
       ...(url !== undefined && { url }),
@@ -106,30 +106,30 @@ export async function changeIntegration(
         sealedClientSecret:
           authorization.clientSecret === null
             ? null
-            : sealClientSecret(administration.vaultRing, id, authorization.clientSecret),
+            : sealClientSecret(scope.vaultRing, id, authorization.clientSecret),
       }),
       disabled,
     })
     if (raised === null) throw conflict(CHANGED_MEANWHILE)
     return raised
   })
-  if (document !== undefined) await refreshDocument(deps, administration, id)
-  return readIntegration(administration, id)
+  if (document !== undefined) await refreshDocument(deps, scope, id)
+  return readIntegration(scope, id)
 }
 
 const CHANGED_MEANWHILE = 'The integration was changed at the same time; look at it again.'
 
 /** Deletes an integration with its connections and grants. @throws ApiError `not_found`. */
-export async function removeIntegration(administration: Administration, id: string): Promise<void> {
-  const row = await readIntegration(administration, id)
+export async function removeIntegration(scope: ChangeScope, id: string): Promise<void> {
+  const row = await readIntegration(scope, id)
   const intent = { action: 'integration.deleted', resource: `integrations/${id}`, detail: { slug: row.slug } }
-  await changeRights(administration, intent, () => deleteIntegration(administration, row))
+  await changeRights(scope, intent, () => deleteIntegration(scope, row))
 }
 
 /** @throws ApiError `invalid_request` for a document without an operation that can be a tool, too. */
 async function checkedDocument(document: Record<string, unknown>): Promise<Record<string, unknown>> {
   checkDocument(document)
-  const { operations, left } = await inTurns(operationTools(document))
+  const { operations, left } = await runSlices(operationTools(document))
   if (operations.length > MOST_TOOLS) {
     throw invalidRequest(`document: has ${operations.length} operations, and may have ${MOST_TOOLS}`)
   }
@@ -142,7 +142,7 @@ async function checkedDocument(document: Record<string, unknown>): Promise<Recor
 }
 
 function authorizationOf(
-  { egressAllow }: Administration,
+  { egressAllow }: ChangeScope,
   body: AuthorizationBody,
 ): { method: AuthorizationMethod; clientSecret: string | null } {
   if (body.kind === 'header') return { method: { kind: 'header', header: body.header }, clientSecret: null }

@@ -1,6 +1,6 @@
 import { createApiKey, digestApiKey } from '../identity/api-key.ts'
 import type { KeyScope } from '../identity/principal.ts'
-import { type Administration, audited, changeRights, conflict } from '../ledger/changes/audited-change.ts'
+import { audited, type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { isStorableInstant } from '../ledger/changes/scoped-statements.store.ts'
 import { invalidRequest, notFound } from '../lib/api-error.ts'
 import type { Compatibility } from '../wire/compatibility.ts'
@@ -21,14 +21,11 @@ interface NewKey {
  * @throws ApiError `not_found` for the user; `unprocessable` when that is disabled; `invalid_request` for an expiry
  * that has passed.
  */
-export async function createKey(
-  administration: Administration,
-  values: NewKey,
-): Promise<{ row: KeyRow; key: string }> {
+export async function createKey(scope: ChangeScope, values: NewKey): Promise<{ row: KeyRow; key: string }> {
   const { userId, label, scopes, compatibility, expiresAt } = values
-  const member = await readMember(administration, userId)
+  const member = await readMember(scope, userId)
   if (member.disabledAt !== null) throw conflict(`User ${userId} is disabled.`)
-  if (expiresAt !== null && expiresAt.getTime() <= administration.clock()) {
+  if (expiresAt !== null && expiresAt.getTime() <= scope.clock()) {
     throw invalidRequest('expires_at: must be in the future')
   }
   if (expiresAt !== null && !isStorableInstant(expiresAt)) {
@@ -36,41 +33,39 @@ export async function createKey(
   }
   const { id, key } = createApiKey()
   const detail = { user_id: userId, label, scopes, compatibility, expires_at: expiresAt }
-  const row = await audited(
-    administration,
-    { action: 'api_key.created', resource: `keys/${id}`, detail },
-    () => insertKey(administration, { ...values, id, ...digestApiKey(administration.pepperRing, key) }),
+  const row = await audited(scope, { action: 'api_key.created', resource: `keys/${id}`, detail }, () =>
+    insertKey(scope, { ...values, id, ...digestApiKey(scope.pepperRing, key) }),
   )
   return { row, key }
 }
 
 /** @throws ApiError `not_found` for a key of another organization, too. */
-export async function readKey(administration: Administration, keyId: string): Promise<KeyRow> {
-  const row = await selectKey(administration, keyId)
+export async function readKey(scope: ChangeScope, keyId: string): Promise<KeyRow> {
+  const row = await selectKey(scope, keyId)
   if (row === null) throw notFound('Key', keyId)
   return row
 }
 
 /** Changes the form of responses to a key, from its next call on. @throws ApiError `not_found`. */
 export async function changeKey(
-  administration: Administration,
+  scope: ChangeScope,
   keyId: string,
   { compatibility }: { compatibility: Compatibility },
 ): Promise<KeyRow> {
-  const { userId, label } = await readKey(administration, keyId)
+  const { userId, label } = await readKey(scope, keyId)
   const detail = { user_id: userId, label, compatibility }
-  await changeRights(administration, { action: 'api_key.updated', resource: `keys/${keyId}`, detail }, () =>
-    updateKeyCompatibility(administration, keyId, compatibility),
+  await changeRights(scope, { action: 'api_key.updated', resource: `keys/${keyId}`, detail }, () =>
+    updateKeyCompatibility(scope, keyId, compatibility),
   )
-  return readKey(administration, keyId)
+  return readKey(scope, keyId)
 }
 
 /** Revokes a key: its next call fails. A second time only publishes the epoch again. @throws ApiError `not_found`. */
-export async function revokeKey(administration: Administration, keyId: string): Promise<KeyRow> {
-  const { userId, label } = await readKey(administration, keyId)
+export async function revokeKey(scope: ChangeScope, keyId: string): Promise<KeyRow> {
+  const { userId, label } = await readKey(scope, keyId)
   const detail = { user_id: userId, label }
-  await changeRights(administration, { action: 'api_key.revoked', resource: `keys/${keyId}`, detail }, () =>
-    updateKeyRevoked(administration, keyId),
+  await changeRights(scope, { action: 'api_key.revoked', resource: `keys/${keyId}`, detail }, () =>
+    updateKeyRevoked(scope, keyId),
   )
-  return readKey(administration, keyId)
+  return readKey(scope, keyId)
 }

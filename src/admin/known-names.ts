@@ -1,4 +1,4 @@
-import type { Administration } from '../ledger/changes/audited-change.ts'
+import type { ChangeScope } from '../ledger/changes/audited-change.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { type NamedKind, type Names, selectKnownNames } from './known-names.store.ts'
 
@@ -17,17 +17,14 @@ interface BodyIssue {
 }
 
 /** Filters the names in bodies: returns those that the organization does not have. */
-export async function unknownNames(
-  administration: Administration,
-  named: readonly NamedAt[],
-): Promise<NamedAt[]> {
+export async function unknownNames(scope: ChangeScope, named: readonly NamedAt[]): Promise<NamedAt[]> {
   const names: Names = Object.fromEntries(
     [...Map.groupBy(named, ({ kind }) => kind)].map(([kind, all]) => [
       kind,
       [...new Set(all.map(({ name }) => name))],
     ]),
   )
-  const known = await selectKnownNames(administration, names)
+  const known = await selectKnownNames(scope, names)
   return named.filter(({ kind, name }) => !known[kind].has(name))
 }
 
@@ -35,8 +32,8 @@ export async function unknownNames(
  * Refuses a rule that names what is not there: it would never hold, and look like a protection.
  * @throws ApiError `invalid_request` naming every such part.
  */
-export async function requireKnown(administration: Administration, named: readonly NamedAt[]): Promise<void> {
-  const unknown = await unknownNames(administration, named)
+export async function requireKnown(scope: ChangeScope, named: readonly NamedAt[]): Promise<void> {
+  const unknown = await unknownNames(scope, named)
   if (unknown.length > 0) {
     throw invalidBody(unknown.map((at) => ({ path: at.path, reason: reasonOf(at) })))
   }

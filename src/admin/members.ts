@@ -1,5 +1,5 @@
 import type { Entitlement, Role } from '../identity/principal.ts'
-import { type Administration, audited, changeRights, conflict } from '../ledger/changes/audited-change.ts'
+import { audited, type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'
 import {
   deleteEntitlement,
@@ -19,23 +19,23 @@ import {
  * @throws ApiError `unprocessable` when the user is a member already.
  */
 export async function addMember(
-  administration: Administration,
+  scope: ChangeScope,
   member: { email: string; name: string; role: Role; rateLimitPerMinute: number | null },
 ): Promise<MemberRow> {
-  const userId = (await selectUserIdByEmail(administration.database, member.email)) ?? crypto.randomUUID()
-  if ((await selectMember(administration, userId)) !== null) {
+  const userId = (await selectUserIdByEmail(scope.database, member.email)) ?? crypto.randomUUID()
+  if ((await selectMember(scope, userId)) !== null) {
     throw conflict('This address belongs to a member of the organization already.')
   }
   const detail = { role: member.role, rate_limit_per_minute: member.rateLimitPerMinute }
-  await audited(administration, { action: 'user.created', resource: `users/${userId}`, detail }, () =>
-    insertMember(administration, { ...member, userId }),
+  await audited(scope, { action: 'user.created', resource: `users/${userId}`, detail }, () =>
+    insertMember(scope, { ...member, userId }),
   )
-  return readMember(administration, userId)
+  return readMember(scope, userId)
 }
 
 /** @throws ApiError `not_found` for a user of another organization, too. */
-export async function readMember(administration: Administration, userId: string): Promise<MemberRow> {
-  const row = await selectMember(administration, userId)
+export async function readMember(scope: ChangeScope, userId: string): Promise<MemberRow> {
+  const row = await selectMember(scope, userId)
   if (row === null) throw notFound('User', userId)
   return row
 }
@@ -45,12 +45,12 @@ export async function readMember(administration: Administration, userId: string)
  * @throws ApiError `not_found`; `unprocessable` for the name of a user that other organizations share.
  */
 export async function changeMember(
-  administration: Administration,
+  scope: ChangeScope,
   userId: string,
   values: MemberValues,
 ): Promise<MemberRow> {
-  await readMember(administration, userId)
-  if (values.name !== undefined && (await selectHasOtherMemberships(administration, userId))) {
+  await readMember(scope, userId)
+  if (values.name !== undefined && (await selectHasOtherMemberships(scope, userId))) {
     throw conflict(
       'The name of a user that belongs to several organizations cannot be changed by one of them.',
     )
@@ -62,26 +62,24 @@ export async function changeMember(
     disabled: values.disabled,
   }
   const action = values.disabled === true ? 'user.disabled' : 'user.updated'
-  await changeRights(administration, { action, resource: `users/${userId}`, detail }, () =>
-    updateMember(administration, userId, values),
+  await changeRights(scope, { action, resource: `users/${userId}`, detail }, () =>
+    updateMember(scope, userId, values),
   )
-  return readMember(administration, userId)
+  return readMember(scope, userId)
 }
 
 /** Gives or takes a named right. Repeating either changes nothing. @throws ApiError `not_found`. */
 export async function setEntitlement(
-  administration: Administration,
+  scope: ChangeScope,
   userId: string,
   name: Entitlement,
-  held: boolean,
+  granted: boolean,
 ): Promise<MemberRow> {
-  await readMember(administration, userId)
-  const store = held ? insertEntitlement : deleteEntitlement
-  const action = held ? 'entitlement.granted' : 'entitlement.revoked'
-  await changeRights(
-    administration,
-    { action, resource: `users/${userId}`, detail: { entitlement: name } },
-    () => store(administration, userId, name),
+  await readMember(scope, userId)
+  const store = granted ? insertEntitlement : deleteEntitlement
+  const action = granted ? 'entitlement.granted' : 'entitlement.revoked'
+  await changeRights(scope, { action, resource: `users/${userId}`, detail: { entitlement: name } }, () =>
+    store(scope, userId, name),
   )
-  return readMember(administration, userId)
+  return readMember(scope, userId)
 }

@@ -1,4 +1,4 @@
-import { type Administration, audited, changeRights, conflict } from '../ledger/changes/audited-change.ts'
+import { audited, type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'
 import {
   insertOrganization,
@@ -11,11 +11,11 @@ import {
 
 /** @throws ApiError `unprocessable` when the slug is taken. */
 export async function createOrganization(
-  administration: Administration,
+  scope: ChangeScope,
   values: OrganizationValues & { name: string; slug: string },
 ): Promise<OrganizationRow> {
   const firstOfSlug = { limit: 1, after: null }
-  const taken = await selectOrganizations(administration.database, null, { slug: values.slug }, firstOfSlug)
+  const taken = await selectOrganizations(scope.database, null, { slug: values.slug }, firstOfSlug)
   // Checked before the audit record, which creates the organization's ledger.
   if (taken.rows.length > 0) throw conflict(`The slug ${values.slug} is taken.`)
   const organizationId = crypto.randomUUID()
@@ -27,24 +27,24 @@ export async function createOrganization(
     ledger_shards: ledgerShards,
   }
   const resource = `organizations/${organizationId}`
-  return audited(administration, { organizationId, action: 'organization.created', resource, detail }, () =>
-    insertOrganization(administration.database, organizationId, values),
+  return audited(scope, { organizationId, action: 'organization.created', resource, detail }, () =>
+    insertOrganization(scope.database, organizationId, values),
   )
 }
 
 /** @throws ApiError `not_found`. */
-export async function readOrganization(administration: Administration): Promise<OrganizationRow> {
-  const row = await selectOrganization(administration)
-  if (row === null) throw notFound('Organization', administration.organizationId)
+export async function readOrganization(scope: ChangeScope): Promise<OrganizationRow> {
+  const row = await selectOrganization(scope)
+  if (row === null) throw notFound('Organization', scope.organizationId)
   return row
 }
 
 /** Changes name, limits or whether the organization is disabled. @throws ApiError `not_found`. */
 export async function changeOrganization(
-  administration: Administration,
+  scope: ChangeScope,
   values: OrganizationValues,
 ): Promise<OrganizationRow> {
-  const { organizationId } = administration
+  const { organizationId } = scope
   const detail = {
     name_changed: values.name !== undefined,
     rate_limit_per_minute: values.rateLimitPerMinute,
@@ -53,8 +53,8 @@ export async function changeOrganization(
     disabled: values.disabled,
   }
   const resource = `organizations/${organizationId}`
-  return changeRights(administration, { action: 'organization.updated', resource, detail }, async () => {
-    const row = await updateOrganization(administration, values)
+  return changeRights(scope, { action: 'organization.updated', resource, detail }, async () => {
+    const row = await updateOrganization(scope, values)
     if (row === null) throw notFound('Organization', organizationId)
     return { result: row, epoch: row.epoch }
   })

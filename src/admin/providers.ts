@@ -5,7 +5,7 @@ import {
   sealCredential,
 } from '../gateway/providers/credential.ts'
 import { PROVIDER_KINDS } from '../gateway/providers/provider.ts'
-import { type Administration, changeCatalogue, conflict } from '../ledger/changes/audited-change.ts'
+import { type ChangeScope, changeCatalogue, conflict } from '../ledger/changes/audited-change.ts'
 import { invalidRequest, notFound } from '../lib/api-error.ts'
 import { checkEgress, EgressError } from '../lib/safe-fetch.ts'
 import { withoutTrailing } from '../lib/without-trailing.ts'
@@ -15,7 +15,7 @@ import {
   type ProviderRow,
   selectProvider,
   updateProvider,
-} from './catalogue.store.ts'
+} from './model-catalogue.store.ts'
 
 /** One text, or the named parts that the kind of provider needs. */
 type GivenCredential = string | CredentialParts
@@ -26,7 +26,7 @@ type GivenCredential = string | CredentialParts
  * `not_found` for an organization that does not exist; `unprocessable` for a taken name.
  */
 export async function createProvider(
-  administration: Administration,
+  scope: ChangeScope,
   values: {
     name: string
     kind: ProviderRow['kind']
@@ -40,12 +40,12 @@ export async function createProvider(
   const id = crypto.randomUUID()
   const { name, kind, organizationId = null, allowedMembers = [], allowsUnpriced } = values
   const credential = credentialOf(PROVIDER_KINDS[kind].credential, values.credential)
-  const baseUrl = checkBaseUrl(values.baseUrl, administration.egressAllow)
-  if (organizationId !== null && !(await organizationExists(administration.database, organizationId))) {
+  const baseUrl = checkBaseUrl(values.baseUrl, scope.egressAllow)
+  if (organizationId !== null && !(await organizationExists(scope.database, organizationId))) {
     throw notFound('Organization', organizationId)
   }
   return changeCatalogue(
-    administration,
+    scope,
     {
       action: 'provider.created',
       resource: `providers/${id}`,
@@ -59,8 +59,8 @@ export async function createProvider(
       },
     },
     () => {
-      const sealedCredential = sealCredential(administration.vaultRing, id, credential)
-      return insertProvider(administration.database, {
+      const sealedCredential = sealCredential(scope.vaultRing, id, credential)
+      return insertProvider(scope.database, {
         ...{ id, name, kind, baseUrl, sealedCredential, organizationId, allowedMembers },
         ...(allowsUnpriced && { allowsUnpriced }),
       })
@@ -69,8 +69,8 @@ export async function createProvider(
 }
 
 /** @throws ApiError `not_found`. */
-export async function readProvider(administration: Administration, providerId: string): Promise<ProviderRow> {
-  const row = await selectProvider(administration.database, providerId)
+export async function readProvider(scope: ChangeScope, providerId: string): Promise<ProviderRow> {
+  const row = await selectProvider(scope.database, providerId)
   if (row === null) throw notFound('Provider', providerId)
   return row
 }
@@ -82,7 +82,7 @@ export async function readProvider(administration: Administration, providerId: s
  * form; `unprocessable` for another host without the credential.
  */
 export async function changeProvider(
-  administration: Administration,
+  scope: ChangeScope,
   providerId: string,
   values: {
     name?: string | undefined
@@ -93,11 +93,11 @@ export async function changeProvider(
     disabled?: boolean | undefined
   },
 ): Promise<ProviderRow> {
-  const before = await readProvider(administration, providerId)
+  const before = await readProvider(scope, providerId)
   const { name, disabled, allowedMembers, allowsUnpriced } = values
-  const { credential, baseUrl } = checkedChange(administration, before, values)
+  const { credential, baseUrl } = checkedChange(scope, before, values)
   await changeCatalogue(
-    administration,
+    scope,
     {
       action: disabled === true ? 'provider.disabled' : 'provider.updated',
       resource: `providers/${providerId}`,
@@ -108,26 +108,26 @@ export async function changeProvider(
       },
     },
     async () => {
-      const raised = await updateProvider(administration.database, providerId, before.baseUrl, {
+      const raised = await updateProvider(scope.database, providerId, before.baseUrl, {
         name,
         disabled,
         ...(allowedMembers !== undefined && { allowedMembers }),
         ...(allowsUnpriced !== undefined && { allowsUnpriced }),
         ...(baseUrl !== undefined && { baseUrl }),
         ...(credential !== undefined && {
-          sealedCredential: sealCredential(administration.vaultRing, providerId, credential),
+          sealedCredential: sealCredential(scope.vaultRing, providerId, credential),
         }),
       })
       if (raised === null) throw conflict('Somebody changed the provider at the same time; look at it again.')
       return raised
     },
   )
-  return readProvider(administration, providerId)
+  return readProvider(scope, providerId)
 }
 
 /** Checks a new address and credential. @throws ApiError as `changeProvider`. */
 function checkedChange(
-  { egressAllow }: Administration,
+  { egressAllow }: ChangeScope,
   before: ProviderRow,
   given: { baseUrl?: string | undefined; credential?: GivenCredential | undefined },
 ): { baseUrl: string | undefined; credential: ProviderCredential | undefined } {

@@ -1,13 +1,13 @@
 import { DEFAULT_TOOL_SETTINGS, type ToolSettings } from '../identity/tool-rights.ts'
-import { type Administration, changeRights } from '../ledger/changes/audited-change.ts'
+import { type ChangeScope, changeRights } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'
 import { type NamedAt, requireKnown } from './known-names.ts'
 import { selectToolSettings, updateToolSettings } from './tool-settings.store.ts'
 
 /** The rules of an organization for hosted tools; the defaults where it has none. @throws ApiError `not_found`. */
-export async function readToolSettings(administration: Administration): Promise<ToolSettings> {
-  const row = await selectToolSettings(administration)
-  if (row === null) throw notFound('Organization', administration.organizationId)
+export async function readToolSettings(scope: ChangeScope): Promise<ToolSettings> {
+  const row = await selectToolSettings(scope)
+  if (row === null) throw notFound('Organization', scope.organizationId)
   return row.toolSettings ?? DEFAULT_TOOL_SETTINGS
 }
 
@@ -15,18 +15,15 @@ export async function readToolSettings(administration: Administration): Promise<
  * Replaces the rules. They apply from the next tool call on.
  * @throws ApiError `invalid_request` for a subject or an integration that the organization does not have; `not_found`.
  */
-export async function replaceToolSettings(
-  administration: Administration,
-  settings: ToolSettings,
-): Promise<ToolSettings> {
-  await requireKnown(administration, namesOf(settings))
-  const resource = `organizations/${administration.organizationId}/tools`
+export async function replaceToolSettings(scope: ChangeScope, settings: ToolSettings): Promise<ToolSettings> {
+  await requireKnown(scope, namesOf(settings))
+  const resource = `organizations/${scope.organizationId}/tools`
   return changeRights(
-    administration,
+    scope,
     { action: 'tool_settings.replaced', resource, detail: { ...settings } },
     async () => {
-      const epoch = await updateToolSettings(administration, settings)
-      if (epoch === null) throw notFound('Organization', administration.organizationId)
+      const epoch = await updateToolSettings(scope, settings)
+      if (epoch === null) throw notFound('Organization', scope.organizationId)
       return { result: settings, epoch }
     },
   )

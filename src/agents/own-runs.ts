@@ -4,7 +4,7 @@ import { policyFor } from '../calls/policy-for-call.ts'
 import { modelTarget } from '../calls/target.ts'
 import type { Principal } from '../identity/principal.ts'
 import { notFound } from '../lib/api-error.ts'
-import { inTurns } from '../lib/slices.ts'
+import { runSlices } from '../lib/slices.ts'
 import { redactItems } from '../responses/items/redaction.ts'
 import type { Owner } from '../responses/model/types.ts'
 import type { RunEvaluation, ShownRun, ShownStep, StartedRun } from '../wire/agent-answers.ts'
@@ -140,7 +140,7 @@ async function redactedResult(
   // Policies know the parts of a message by their form on the Responses surface.
   const content = parts.map(({ text }) => ({ type: 'output_text', text }))
   const policy = await policyFor(deps, principal, modelTarget(model))
-  const [redacted] = await inTurns(redactItems(policy, [{ type: 'message', role: 'assistant', content }]))
+  const [redacted] = await runSlices(redactItems(policy, [{ type: 'message', role: 'assistant', content }]))
   const shown = redacted?.content.map(({ text }) => ({ type: 'text', text }))
   return JSON.stringify({ ...message, parts: shown })
 }

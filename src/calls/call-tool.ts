@@ -13,7 +13,7 @@ import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
 import { JsonSyntaxError } from '../lib/json-visitor.ts'
 import { errorText, logEvent } from '../lib/log.ts'
-import { inTurns } from '../lib/slices.ts'
+import { runSlices } from '../lib/slices.ts'
 import type { InspectionCounts } from '../wire/records.ts'
 import { mayUse } from './access.ts'
 import {
@@ -248,7 +248,7 @@ async function planOf<Beside>(
   const inspection = policy.requestInspection()
   try {
     const source = encoder.encode(call.arguments)
-    const { pieces } = await inTurns(inspectJson(inspection, source, 'tool_arguments'))
+    const { pieces } = await runSlices(inspectJson(inspection, source, 'tool_arguments'))
     const inspected = decoder.decode(joinBytes(pieces))
     return { execution: preparation, policy, arguments: inspected, counts: inspection.counts }
   } catch (error) {
@@ -284,7 +284,7 @@ async function executeTool<Beside>(
     executing.catch(() => {})
     const answer = await Promise.race([executing, rejectionOf(stop)])
     if ('kind' in answer) return failed(stopped(signal, limit.signal, timeLimit) ?? answer)
-    return await inTurns(inspectedAnswer(plan.policy, { tool, longestResult, opaqueContent }, answer))
+    return await runSlices(inspectedAnswer(plan.policy, { tool, longestResult, opaqueContent }, answer))
   } catch (error) {
     const failure = stopped(signal, limit.signal, timeLimit)
     if (failure) return failed(failure)

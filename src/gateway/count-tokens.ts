@@ -5,7 +5,7 @@ import { BoundedMap } from '../lib/bounded-map.ts'
 import { applyEdits, joinBytes } from '../lib/byte-edits.ts'
 import { readAll } from '../lib/bytes/read-bytes.ts'
 import type { Clock } from '../lib/clock.ts'
-import { inTurns } from '../lib/slices.ts'
+import { runSlices } from '../lib/slices.ts'
 import type { PlannedCall, SentCall } from './calls/model-call.ts'
 import { type CatalogueRoute, routeKey } from './catalogue/model-catalogue.ts'
 import { objectOf, parseJson } from './protocols/json.ts'
@@ -52,7 +52,7 @@ export async function answerTokenCount(
   const body = joinBytes(pieces)
   const attempt = await upstreamCount(deps, signal, model.routes, body)
   const counted = attempt?.tokens ?? null
-  const inputTokens = counted ?? (await inTurns(estimateInputTokens(body, route.upstreamModel)))
+  const inputTokens = counted ?? (await runSlices(estimateInputTokens(body, route.upstreamModel)))
   const outcome = outcomeOf(opening, deps.clock(), {
     status: 200,
     provider: attempt?.record.provider ?? null,

@@ -3,7 +3,7 @@
 import { inspectBody } from '../dlp/json-inspection.ts'
 import type { Clock } from '../lib/clock.ts'
 import { redactCredential } from '../lib/secret-spellings.ts'
-import { inTurns } from '../lib/slices.ts'
+import { runSlices } from '../lib/slices.ts'
 import type { ModelAnswer, PlannedCall } from './calls/model-call.ts'
 import type { Route } from './catalogue/call-routes.ts'
 import { OPERATIONS } from './protocols/operations.ts'
@@ -77,7 +77,7 @@ function withDropped(answer: ModelAnswer, dropped: readonly string[]): ModelAnsw
 
 /** On chat completions an upstream's error is not changed (interface: Errors). @throws ApiError `dlp_blocked`. */
 async function inspectedError({ request, policy }: PlannedCall, body: Uint8Array): Promise<Uint8Array> {
-  return request.operation === 'messages' ? inTurns(inspectBody(policy.responseInspection(), body)) : body
+  return request.operation === 'messages' ? runSlices(inspectBody(policy.responseInspection(), body)) : body
 }
 
 export const errorOf = (error: unknown): Error =>

@@ -5,7 +5,7 @@ import { inspectBody } from '../dlp/json-inspection.ts'
 import type { CallPolicy } from '../dlp/policy/call-policy.ts'
 import type { CallOutcome } from '../ledger/audit-record.ts'
 import { redactCredential } from '../lib/secret-spellings.ts'
-import { inTurns } from '../lib/slices.ts'
+import { runSlices } from '../lib/slices.ts'
 import { outcomeOfSent } from './call-outcome.ts'
 import type { ChargeBasis } from './calls/charges.ts'
 import type { AdmittedCall, ModelRequest, PlannedCall } from './calls/model-call.ts'
@@ -101,7 +101,7 @@ async function turnOf(
   if (answer.kind === 'upstream_error') {
     const body = redactCredential(answer.body, route.provider.credential)
     try {
-      const inspected = await inTurns(inspectBody(policy.responseInspection(), body))
+      const inspected = await runSlices(inspectBody(policy.responseInspection(), body))
       return { kind: 'failed', error: upstreamRefusal(answer.response, inspected, now), outcome }
     } catch (error) {
       return { kind: 'failed', error: errorOf(error), outcome }

@@ -3,7 +3,7 @@ import { invalidRequest } from '../lib/api-error.ts'
 import { scanJsonInSlices } from '../lib/json-scan.ts'
 import { hasTooManyValues, MOST_JSON_VALUES } from '../lib/json-values.ts'
 import { type JsonKind, type JsonPath, JsonSyntaxError } from '../lib/json-visitor.ts'
-import { inTurns, type Slices } from '../lib/slices.ts'
+import { runSlices, type Slices } from '../lib/slices.ts'
 import type { AppContext } from './context.ts'
 import { readGovernedBody } from './governed-body.ts'
 import { explain } from './validated-request.ts'
@@ -24,7 +24,7 @@ export async function readJson<Schema extends z.ZodObject>(
 ): Promise<z.infer<Schema>> {
   const body = await readGovernedBody(context)
   try {
-    return checkedJson(await inTurns(textOf(body.bytes, new Set(Object.keys(schema.shape)))), schema)
+    return checkedJson(await runSlices(textOf(body.bytes, new Set(Object.keys(schema.shape)))), schema)
   } finally {
     body.release()
   }

@@ -1,5 +1,5 @@
 import type { Actor } from '../ledger/audit-record.ts'
-import type { Administration } from '../ledger/changes/audited-change.ts'
+import type { ChangeScope } from '../ledger/changes/audited-change.ts'
 import type { AppContext } from './context.ts'
 
 /** A change that a user makes to what is its own, by a request that is not one of the management API. */
@@ -7,7 +7,7 @@ export function changeBy(
   { var: { deps, requestId } }: AppContext,
   organizationId: string,
   actor: Actor,
-): Administration {
+): ChangeScope {
   const { configuration, clock, database, ledgerOf } = deps
   return {
     ...{ clock, database, ledgerOf, requestId, organizationId, actor },
@@ -20,7 +20,7 @@ export function changeBy(
 }
 
 /** A change that the caller of a request makes to what is its own. */
-export const ownChange = (context: AppContext): Administration => {
+export const ownChange = (context: AppContext): ChangeScope => {
   const { organizationId, identity } = context.var.caller
   return changeBy(context, organizationId, identity.actor)
 }

@@ -2,7 +2,7 @@ import { type PolicyDeps, policyFor } from '../calls/policy-for-call.ts'
 import { recordableText } from '../dlp/recordable-text.ts'
 import type { Principal } from '../identity/principal.ts'
 import { errorText, logEvent } from '../lib/log.ts'
-import { inTurns } from '../lib/slices.ts'
+import { runSlices } from '../lib/slices.ts'
 import { isUuid } from '../wire/management-fields.ts'
 
 /** Words of routes, and names that no policy inspects elsewhere either. */
@@ -26,7 +26,7 @@ export const withoutChosenTexts = (path: string): string =>
 export async function recordedPath(deps: PolicyDeps, principal: Principal, path: string): Promise<string> {
   try {
     const policy = await policyFor(deps, principal, { kind: 'tool', id: '', family: 'platform' })
-    return await inTurns(recordableText(policy, path))
+    return await runSlices(recordableText(policy, path))
   } catch (error) {
     logEvent('warn', 'path_not_inspected', { error: errorText(error) })
     return withoutChosenTexts(path)

@@ -70,7 +70,7 @@ export interface OperationBinding {
  * The protocol of an MCP server, found by the refresh of its catalogue, so that a call needs no negotiation. Servers of the
  * legacy era (revisions before 2026-07-28) begin with `initialize`; those without sessions accept calls without it.
  */
-export type UpstreamProtocol =
+export type McpServerProtocol =
   | { era: 'modern'; version: string }
   | { era: 'legacy'; version: string; hasSessions: boolean }
 
@@ -83,7 +83,7 @@ export interface CatalogueTool {
   /** Null for a tool of an MCP server. */
   binding: OperationBinding | null
   /** Null for an operation of an API. */
-  protocol: UpstreamProtocol | null
+  protocol: McpServerProtocol | null
   hash: string
 }
 

@@ -15,7 +15,7 @@ export interface Attempt {
 export interface Actor {
   userId: string | null
   keyId: string | null
-  /** `admin_token` for administration; null for a user. */
+  /** `admin_token` for a change through the management API; null for a user. */
   administrator: string | null
   ip: string | null
 }

@@ -26,7 +26,7 @@ const working = new Map<object, number>()
  * Does the slices one by one; other requests have their turn between them. Works of several requests share a turn, so that
  * a call waits for about as long whether one large prompt is inspected or many.
  */
-export async function inTurns<Result>(slices: Slices<Result>): Promise<Result> {
+export async function runSlices<Result>(slices: Slices<Result>): Promise<Result> {
   const work = {}
   try {
     for (;;) {

@@ -1,5 +1,5 @@
 import { logFailure } from '../lib/log.ts'
-import { type Operations, WorkspaceError } from './contract.ts'
+import { WorkspaceError, type WorkspaceOperations } from './contract.ts'
 import type { Workspace } from './workspace.ts'
 
 const STATUS: Record<WorkspaceError['code'], number> = {
@@ -19,9 +19,12 @@ export async function answerRequest(workspace: Workspace, request: Request): Pro
     if (name === 'remove') return Response.json(await workspace.remove())
     const body: unknown = await request.json()
     if (name === 'abort') {
-      return Response.json({ aborted: workspace.abort((body as Operations['abort']['request']).callId) })
+      return Response.json({
+        aborted: workspace.abort((body as WorkspaceOperations['abort']['request']).callId),
+      })
     }
-    if (name === 'download') return await downloadAnswer(workspace, body as Operations['download']['request'])
+    if (name === 'download')
+      return await downloadAnswer(workspace, body as WorkspaceOperations['download']['request'])
     const operation = OPERATIONS.find((known) => known === name)
     if (!operation)
       return Response.json({ error: { code: 'not_found', message: 'no such operation' } }, { status: 404 })

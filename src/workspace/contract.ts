@@ -2,20 +2,20 @@
  * The requests of the gateway to the tools script: `POST https://tools/workspaces/<name>/<operation>` with JSON. Answers are
  * JSON, 200 with the result or 4xx with `{error: {code, message}}`; the answer of `download` is the file itself.
  */
-export interface Operations {
+export interface WorkspaceOperations {
   exec: { request: ExecRequest; result: { output: CommandOutput[] } }
   read: { request: Repeated & { path: string; offset: number; limit: number }; result: ReadResult }
   write: { request: Repeated & { path: string; content: string }; result: WriteResult }
   /** The id is absent when the owner of the files lists them, because that list is not a tool call. */
   list: { request: Partial<Repeated> & ListRequest; result: { files: FileInfo[]; more: boolean } }
-  search: { request: SearchRequest; result: SearchResult }
+  search: { request: SearchRequest; result: FileSearchResult }
   patch: { request: Repeated & { patch: string }; result: { changes: FileChange[] } }
   download: { request: { path: string }; result: never }
   /** Stops a running call, and prevents a waiting one from beginning. */
   abort: { request: Repeated; result: { aborted: boolean } }
   remove: { request: object; result: { removed: boolean } }
 }
-export type Operation = keyof Operations
+export type WorkspaceOperation = keyof WorkspaceOperations
 
 /**
  * A call of a tool. It is recorded before it begins: if the object ends during the call, a repeated request is refused as
@@ -95,7 +95,7 @@ export interface SearchRequest extends Repeated {
   ignoreCase: boolean
 }
 
-export interface SearchResult {
+export interface FileSearchResult {
   matches: Array<{ path: string; line: number; text: string }>
   /** Whether there are, or may be, more matches. */
   more: boolean

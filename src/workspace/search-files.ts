@@ -1,6 +1,6 @@
 import { RE2JS } from 're2js'
 import type { Slices } from '../lib/slices.ts'
-import { type SearchRequest, type SearchResult, WORKSPACE_FOLDER, WorkspaceError } from './contract.ts'
+import { type FileSearchResult, type SearchRequest, WORKSPACE_FOLDER, WorkspaceError } from './contract.ts'
 import type { FileStore } from './files/file-store.ts'
 import { resolvePath } from './files/paths.ts'
 import { listFiles } from './list-files.ts'
@@ -36,11 +36,11 @@ export function* searchFiles(
   request: SearchRequest,
   signal: AbortSignal,
   now: () => number = Date.now,
-): Slices<SearchResult> {
+): Slices<FileSearchResult> {
   const pattern = compiled(request.pattern, request.ignoreCase ? RE2JS.CASE_INSENSITIVE : 0)
   const glob = request.glob === null ? null : compiledGlob(request.glob)
   const work = new SearchWork(pattern, signal, now)
-  const matches: SearchResult['matches'] = []
+  const matches: FileSearchResult['matches'] = []
   for (const { path, type, bytes } of listFiles(store, resolvePath(WORKSPACE_FOLDER, request.path), true)) {
     if (work.isTurnOver) yield* work.turn()
     if (work.isOver) return { matches, more: true, unsearched: true }

@@ -1,15 +1,15 @@
 import { hasTable } from '../lib/has-table.ts'
-import { inTurns } from '../lib/slices.ts'
+import { runSlices } from '../lib/slices.ts'
 import { CallResults } from './call-results.ts'
 import {
   type ExecRequest,
   type FileInfo,
-  type Operation,
-  type Operations,
   type ShellEgress,
   type Timed,
   WORKSPACE_FOLDER,
   WorkspaceError,
+  type WorkspaceOperation,
+  type WorkspaceOperations,
 } from './contract.ts'
 import { Entries } from './files/entries.ts'
 import { FileError } from './files/file-error.ts'
@@ -44,14 +44,14 @@ const ABORTS_TOGETHER_MS = 100
 const MOST_LISTED = 2_000
 
 /** Operations whose results are stored, since they must not run twice. */
-const WITH_EFFECTS: readonly Operation[] = ['exec', 'write', 'patch']
+const WITH_EFFECTS: readonly WorkspaceOperation[] = ['exec', 'write', 'patch']
 
 type Handlers = {
-  [Name in Exclude<Operation, 'download' | 'abort' | 'remove'>]: (
+  [Name in Exclude<WorkspaceOperation, 'download' | 'abort' | 'remove'>]: (
     open: Open,
-    request: Operations[Name]['request'],
+    request: WorkspaceOperations[Name]['request'],
     signal: AbortSignal,
-  ) => Promise<Operations[Name]['result']>
+  ) => Promise<WorkspaceOperations[Name]['result']>
 }
 
 /** The workspace of one conversation: its files, and the commands that run on them, one call at a time. */
@@ -72,8 +72,8 @@ export class Workspace {
   /** @throws WorkspaceError */
   async run<Name extends keyof Handlers>(
     name: Name,
-    request: Operations[Name]['request'] & Timed,
-  ): Promise<Operations[Name]['result']> {
+    request: WorkspaceOperations[Name]['request'] & Timed,
+  ): Promise<WorkspaceOperations[Name]['result']> {
     const { callId } = request
     return this.#inTurn(callId, async ({ signal }) => {
       if (signal.aborted) throw new WorkspaceError('interrupted', 'The call was stopped before it began.')
@@ -156,7 +156,7 @@ export class Workspace {
       }
       return { files: all, more: false }
     },
-    search: ({ files }, request, signal) => inTurns(searchFiles(files, request, signal)),
+    search: ({ files }, request, signal) => runSlices(searchFiles(files, request, signal)),
     patch: async ({ files }, { patch }) => ({ changes: this.#atomically(() => applyPatch(files, patch)) }),
   }
 

@@ -2,7 +2,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
-import { credentialOf, reportRefused } from '../../src/integrations/brokers/credentials.ts'
+import { reportRefused, upstreamCredentialOf } from '../../src/integrations/brokers/credentials.ts'
 import { renewalClient } from '../../src/integrations/brokers/local/renewal-client.ts'
 import {
   type Connection,
@@ -12,8 +12,8 @@ import {
 } from '../../src/integrations/types.ts'
 import {
   type OAuthCredential,
-  openCredential,
-  sealCredential,
+  openStoredCredential,
+  sealStoredCredential,
 } from '../../src/integrations/vault/stored-credential.ts'
 import { AuthorizationServer } from '../harness/authorization-server.ts'
 import { useDatabaseGate } from './database-gate.ts'
@@ -91,7 +91,7 @@ async function newWorld(options: { rotates?: boolean; expiresIn?: number | null 
   )
   const first = await issuedCredential(server)
   const owner = { organizationId, connectionId }
-  const { sealed, vaultKeyId } = sealCredential(configuration.VAULT_KEYS, owner, first)
+  const { sealed, vaultKeyId } = sealStoredCredential(configuration.VAULT_KEYS, owner, first)
   await query(
     `insert into connections (id, organization_id, integration_id, owner_user_id, display_name, broker,
        upstream_connection_id, sealed_credential, vault_key_id, status)
@@ -112,10 +112,10 @@ async function newWorld(options: { rotates?: boolean; expiresIn?: number | null 
   server.tokenRequests.length = 0
   return {
     ...{ server, integration, connection, row },
-    credential: () => credentialOf(deps(), integration, connection),
+    credential: () => upstreamCredentialOf(deps(), integration, connection),
     refused: (sent) => reportRefused(deps(), integration, connection, sent, false),
     stored: async () =>
-      openCredential(
+      openStoredCredential(
         configuration.VAULT_KEYS,
         owner,
         String((await row()).sealed_credential),
@@ -360,7 +360,11 @@ describe('Postgres away, and processes that end', () => {
     passTime(HOUR)
     const { id, organizationId } = world.connection
     const given = { ...(await world.stored()), accessToken: 'given-by-hand', expiresAt: Date.now() + HOUR }
-    const { sealed } = sealCredential(configuration.VAULT_KEYS, { organizationId, connectionId: id }, given)
+    const { sealed } = sealStoredCredential(
+      configuration.VAULT_KEYS,
+      { organizationId, connectionId: id },
+      given,
+    )
     world.server.faults = {
       beforeToken: async () =>
         void (await query(
@@ -410,17 +414,25 @@ describe('where a credential is sent', () => {
   it('is the host that it was given for', async () => {
     const world = await newWorld()
     const moved = { ...world.integration, url: 'https://attacker.example.com/mcp' }
-    await expect(credentialOf(deps(), moved, world.connection)).rejects.toThrow(CredentialsUnavailable)
+    await expect(upstreamCredentialOf(deps(), moved, world.connection)).rejects.toThrow(
+      CredentialsUnavailable,
+    )
     const other = { ...world.integration, authorization: { kind: 'bearer' as const } }
-    await expect(credentialOf(deps(), other, world.connection)).rejects.toThrow(CredentialsUnavailable)
+    await expect(upstreamCredentialOf(deps(), other, world.connection)).rejects.toThrow(
+      CredentialsUnavailable,
+    )
     const foreign = { ...world.integration, id: crypto.randomUUID() }
-    await expect(credentialOf(deps(), foreign, world.connection)).rejects.toThrow(CredentialsUnavailable)
+    await expect(upstreamCredentialOf(deps(), foreign, world.connection)).rejects.toThrow(
+      CredentialsUnavailable,
+    )
   })
 
   it('is none for another organization, a revoked connection, or one whose owner is disabled', async () => {
     const world = await newWorld()
     const stranger = { ...world.connection, organizationId: crypto.randomUUID() }
-    await expect(credentialOf(deps(), world.integration, stranger)).rejects.toThrow(CredentialsUnavailable)
+    await expect(upstreamCredentialOf(deps(), world.integration, stranger)).rejects.toThrow(
+      CredentialsUnavailable,
+    )
     const { organizationId, ownerUserId, id } = world.connection
     await query(
       'update memberships set disabled_at = now() where organization_id = $1 and user_id = $2',

@@ -1,6 +1,6 @@
 import { env, runInDurableObject } from 'cloudflare:test'
 import { expect, it } from 'vitest'
-import type { OfferedTool } from '../../src/responses/model/integration-tools.ts'
+import type { OfferedTool } from '../../src/responses/model/offered-tools.ts'
 import type { ResponseHead, StoredRequest } from '../../src/responses/model/response-head.ts'
 import type { ResponseDeps } from '../../src/responses/response-deps.ts'
 import { ResponseState } from '../../src/responses/store/response-state.ts'

@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { workspaceClient } from '../../src/responses/tools/workspace/workspace-client.ts'
 import { CallResults } from '../../src/workspace/call-results.ts'
-import type { Operation, Operations } from '../../src/workspace/contract.ts'
+import type { WorkspaceOperation, WorkspaceOperations } from '../../src/workspace/contract.ts'
 import { RESULT_MEMORY_MS, WORKSPACE_LIFETIME_MS } from '../../src/workspace/limits.ts'
 import { Workspace } from '../../src/workspace/workspace.ts'
 import { WorkspaceObject } from '../../workers/tools/workspace.ts'
@@ -12,7 +12,11 @@ const newStub = () => env.WORKSPACES.getByName(crypto.randomUUID())
 type Stub = ReturnType<typeof newStub>
 
 /** A request as the gateway sends it. */
-async function call<Name extends Operation>(stub: Stub, name: Name, request: Operations[Name]['request']) {
+async function call<Name extends WorkspaceOperation>(
+  stub: Stub,
+  name: Name,
+  request: WorkspaceOperations[Name]['request'],
+) {
   const body = JSON.stringify(request)
   const response = await stub.fetch(`https://tools/workspaces/x/${name}`, { method: 'POST', body })
   return { status: response.status, body: (await response.json()) as Record<string, unknown> }

@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { migrate } from 'drizzle-orm/neon-http/migrator'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { openDatabase } from '../../scripts/local/postgres/embedded-database.ts'
+import { openEmbeddedDatabase } from '../../scripts/local/postgres/embedded-database.ts'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
 import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
 import { configureNeon, failureOf, openHttp } from '../local/neon-clients.ts'
@@ -72,7 +72,7 @@ describe('the template of an empty database', () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   const tablesOf = async (data: string): Promise<number> => {
-    const database = await openDatabase(data, cache)
+    const database = await openEmbeddedDatabase(data, cache)
     const { rows } = await database.query<{ n: number }>('select count(*)::int as n from pg_class')
     await database.exec('create table mine (n int)')
     await database.close()

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import {
   CACHE_FOLDER,
   embeddedVersion,
-  openDatabase,
+  openEmbeddedDatabase,
   packDatabase,
 } from '../../scripts/local/postgres/embedded-database.ts'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
@@ -51,7 +51,7 @@ async function make(path: string): Promise<void> {
       DATABASE_FETCH_ENDPOINT: `${standIn.url}/sql`,
     }).finally(standIn.close)
     // Opened again, it has everything in its files.
-    const database = await openDatabase(folder)
+    const database = await openEmbeddedDatabase(folder)
     await packDatabase(database, path).finally(() => database.close())
     removeUnused()
   } finally {

@@ -2,7 +2,7 @@ import { termsOf } from '../../src/gateway/calls/call-terms.ts'
 import { chatCompletions } from '../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../src/gateway/protocols/protocol.ts'
-import { usageOfChat, usageOfMessages } from '../../src/gateway/protocols/usage.ts'
+import { usageOfChat, usageOfMessages } from '../../src/gateway/protocols/reported-usage.ts'
 import { documentTokens } from '../../src/gateway/token-count/document-tokens.ts'
 import { imageSize } from '../../src/gateway/token-count/image-size.ts'
 import { familyOf } from '../../src/gateway/token-count/model-families.ts'
@@ -19,7 +19,7 @@ import { redactItem, redactSettings } from '../../src/responses/items/redaction.
 import { openResponsesEvent } from '../../src/responses/open-responses/rendered-events.ts'
 import { messageBody } from '../../src/responses/sockets/message-body.ts'
 import { modelChoice } from '../../src/responses/tools/hosted-choice.ts'
-import type { ServerTool } from '../../src/responses/tools/hosted-tool.ts'
+import type { ServiceTool } from '../../src/responses/tools/hosted-tool.ts'
 import { approvalIdOf } from '../../src/responses/tools/integrations/approvals.ts'
 import { mcpEntries } from '../../src/responses/tools/integrations/mcp-entries.ts'
 import { toolRules } from '../../src/responses/tools/tool-rules.ts'
@@ -120,7 +120,7 @@ const listed = <Element>(members: Record<string, unknown>): Element[] => (member
 /** Twenty tools of integrations. */
 const HOSTED = Array.from(
   { length: 20 },
-  (_, index): ServerTool =>
+  (_, index): ServiceTool =>
     ({
       purpose: 'integration',
       family: null,
@@ -129,7 +129,7 @@ const HOSTED = Array.from(
       members: { name: `hosted${index}`, server_label: 's' },
       repeatable: false,
       offered: { needsApproval: false },
-    }) as unknown as ServerTool,
+    }) as unknown as ServiceTool,
 )
 
 const CHOSEN: readonly Make[] = [

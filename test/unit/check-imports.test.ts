@@ -67,7 +67,7 @@ describe('reading imports', () => {
 
 describe('layers', () => {
   it('names modules', () => {
-    expect(moduleOf('src/gateway/protocols/usage.ts')).toBe('gateway')
+    expect(moduleOf('src/gateway/protocols/reported-usage.ts')).toBe('gateway')
     expect(moduleOf('src/deps.ts')).toBe('deps')
     expect(moduleOf('scripts/local/redis/main.ts')).toBe('scripts/local')
     expect(moduleOf('scripts/seed.ts')).toBe('scripts')
@@ -209,7 +209,7 @@ describe('doors', () => {
     ['workers/tools/a.ts', "import { Workspace } from '../../src/workspace/workspace.ts'"],
     ['src/workspace/a.ts', "import { Bash } from 'just-bash/browser'"],
     ['src/gateway/providers/a.ts', "import { safeFetch } from '../../lib/safe-fetch.ts'"],
-    ['src/gateway/administration/a.ts', "import { checkEgress } from '../../lib/safe-fetch.ts'"],
+    ['src/gateway/calls/a.ts', "import { checkEgress } from '../../lib/safe-fetch.ts'"],
     ['src/http/a.ts', "import type { Operation } from '../gateway/providers/provider.ts'"],
     ['workers/a.ts', 'export class A {\n  async fetch(request: Request): Promise<Response> {\n  }\n}'],
     ['workers/gateway.ts', 'export default { fetch: app.fetch }'],

@@ -10,7 +10,7 @@ import {
   type StatementResult,
   toParameterText,
 } from './backend.ts'
-import { openDatabase, openPackedDatabase } from './embedded-database.ts'
+import { openEmbeddedDatabase, openPackedDatabase } from './embedded-database.ts'
 import { KeptStatements } from './kept-statements.ts'
 
 /**
@@ -30,7 +30,7 @@ export async function openEmbeddedPostgres(folder: string, template?: string): P
   const releaseFolder = folder === 'memory' ? () => {} : claimPath(folder)
   let database: PGlite
   try {
-    database = await (template === undefined ? openDatabase(folder) : openPackedDatabase(template))
+    database = await (template === undefined ? openEmbeddedDatabase(folder) : openPackedDatabase(template))
   } catch (error) {
     releaseFolder()
     throw new Error(`embedded Postgres did not start on ${folder}: ${String(error)}`)

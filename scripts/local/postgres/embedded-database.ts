@@ -16,7 +16,7 @@ export const CACHE_FOLDER = join(import.meta.dirname, '../../../node_modules/.ca
  * @param cacheFolder where the template is kept
  * @throws whatever PGlite throws if the folder holds no usable database
  */
-export async function openDatabase(folder: string, cacheFolder = CACHE_FOLDER): Promise<PGlite> {
+export async function openEmbeddedDatabase(folder: string, cacheFolder = CACHE_FOLDER): Promise<PGlite> {
   const template = join(cacheFolder, `pglite-${embeddedVersion()}.tar`)
   if (folder === 'memory') return createDatabase(undefined, template)
   // A process that was killed while it made the folder has left a part of a database without data.

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Broker } from './broker.ts'
-import type { PublishRequest } from './message.ts'
+import type { MessageQueue } from './message-queue.ts'
 import { viewDeadMessage, viewMessage } from './message-view.ts'
+import type { PublishRequest } from './queued-message.ts'
 import { RefusedError } from './refused-error.ts'
 import type { Schedules } from './schedules.ts'
 
@@ -22,15 +22,15 @@ export interface ApiAnswer {
 }
 
 interface ApiParts {
-  readonly broker: Broker
+  readonly broker: MessageQueue
   readonly schedules: Schedules
 }
 
 /** @param id what the route's pattern matched: a destination or an id. @param publish the request as one to publish */
-type Route = (parts: ApiParts, id: string, publish: () => PublishRequest) => ApiAnswer
+type Endpoint = (parts: ApiParts, id: string, publish: () => PublishRequest) => ApiAnswer
 
 /** Routes by method and path after `/v2/`. https://upstash.com/docs/qstash/api */
-const ROUTES: [method: string, path: RegExp, route: Route][] = [
+const ROUTES: [method: string, path: RegExp, route: Endpoint][] = [
   [
     'POST',
     /^publish\/(.+)$/s,

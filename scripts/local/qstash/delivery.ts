@@ -1,6 +1,6 @@
 import http from 'node:http'
 import https from 'node:https'
-import type { Message } from './message.ts'
+import type { QueuedMessage } from './queued-message.ts'
 
 /** What came of one attempt. A status of 0 means that there was no answer. */
 export interface DeliveryOutcome {
@@ -35,7 +35,7 @@ const HOP_HEADERS = new Set([
  * @returns the answer, or status 0 and the reason if there was none; never rejects
  */
 export async function deliver(
-  message: Message,
+  message: QueuedMessage,
   signature: string,
   signal: AbortSignal,
 ): Promise<DeliveryOutcome> {
@@ -49,7 +49,7 @@ export async function deliver(
   }
 }
 
-function send(message: Message, signature: string, signal: AbortSignal): Promise<DeliveryOutcome> {
+function send(message: QueuedMessage, signature: string, signal: AbortSignal): Promise<DeliveryOutcome> {
   const body = deliveredBody(message)
   const client = message.url.startsWith('https:') ? https : http
   return new Promise((resolve, reject) => {
@@ -77,11 +77,11 @@ function send(message: Message, signature: string, signal: AbortSignal): Promise
 }
 
 /** The bytes that are sent and signed; a GET has none. */
-export function deliveredBody(message: Message): Buffer {
+export function deliveredBody(message: QueuedMessage): Buffer {
   return message.method === 'GET' ? Buffer.alloc(0) : Buffer.from(message.body, 'base64')
 }
 
-function deliveredHeaders(message: Message, signature: string, body: Buffer): Record<string, string> {
+function deliveredHeaders(message: QueuedMessage, signature: string, body: Buffer): Record<string, string> {
   const forwarded = Object.entries(message.forwardHeaders).filter(([name]) => !HOP_HEADERS.has(name))
   return {
     ...Object.fromEntries(forwarded),

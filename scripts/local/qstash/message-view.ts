@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import type { DeadMessage, Message } from './message.ts'
+import type { DeadMessage, QueuedMessage } from './queued-message.ts'
 
 /** A message as `GET /v2/messages/{id}` shows it. */
-export function viewMessage(message: Message): Record<string, unknown> {
+export function viewMessage(message: QueuedMessage): Record<string, unknown> {
   const { messageId, url, method, createdAt, notBefore, maxRetries, callerIp, scheduleId } = message
   return {
     messageId,

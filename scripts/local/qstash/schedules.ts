@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { CronExpressionParser } from 'cron-parser'
 import type { AdjustableClock } from '../adjustable-clock.ts'
 import type { RecordCollection, RecordStore } from '../record-store.ts'
-import type { Broker } from './broker.ts'
-import { createMessage, type PublishRequest } from './message.ts'
+import type { MessageQueue } from './message-queue.ts'
 import { toArrays, viewBody } from './message-view.ts'
+import { createMessage, type PublishRequest } from './queued-message.ts'
 import { RefusedError } from './refused-error.ts'
 
 /** A schedule; times are in milliseconds since 1970. */
@@ -30,12 +30,12 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 /** Publishes messages by cron expressions. https://upstash.com/docs/qstash/features/schedules */
 export class Schedules {
   readonly #schedules: RecordCollection<Schedule>
-  readonly #broker: Broker
+  readonly #broker: MessageQueue
   readonly #clock: AdjustableClock
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
-  constructor(store: RecordStore, broker: Broker, clock: AdjustableClock) {
+  constructor(store: RecordStore, broker: MessageQueue, clock: AdjustableClock) {
     this.#schedules = store.collection('schedule')
     this.#broker = broker
     this.#clock = clock

@@ -4,7 +4,7 @@ import { listenOnLoopback, readBody, sendJson } from '../loopback-server.ts'
 import { RecordStore } from '../record-store.ts'
 import { OptionError, type RunningStandIn } from '../stand-in-process.ts'
 import { answerApi } from './api.ts'
-import { Broker } from './broker.ts'
+import { MessageQueue } from './message-queue.ts'
 import { viewMessage } from './message-view.ts'
 import { Schedules } from './schedules.ts'
 
@@ -49,7 +49,7 @@ export async function startQstash(options: QstashOptions): Promise<RunningStandI
     await http.close()
     throw error
   }
-  const broker = new Broker({ store, clock, signingKey: currentSigningKey })
+  const broker = new MessageQueue({ store, clock, signingKey: currentSigningKey })
   const schedules = new Schedules(store, broker, clock)
   const parts = { broker, schedules, clock }
   store.open()
@@ -71,7 +71,7 @@ export async function startQstash(options: QstashOptions): Promise<RunningStandI
 }
 
 interface Parts {
-  readonly broker: Broker
+  readonly broker: MessageQueue
   readonly schedules: Schedules
   readonly clock: AdjustableClock
 }

@@ -83,7 +83,7 @@ objects.luaO_str2num = (text, cell) => {
 export const bytesOf = (text: string): LuaBytes => new Uint8Array(Buffer.from(text, 'latin1'))
 
 /** Lua's string as a JavaScript string of bytes (Latin-1). */
-export const textOf = (bytes: LuaBytes | null): string => Buffer.from(bytes ?? []).toString('latin1')
+export const luaText = (bytes: LuaBytes | null): string => Buffer.from(bytes ?? []).toString('latin1')
 
 /** Pushes a string of bytes. */
 export function pushText(state: LuaState, text: string): void {

@@ -1,4 +1,4 @@
-import { bytesOf, type LuaState, lauxlib, lua, lualib, pushText, setFunction, textOf } from './fengari.ts'
+import { bytesOf, type LuaState, lauxlib, lua, lualib, luaText, pushText, setFunction } from './fengari.ts'
 import { RedisError, type Reply, StatusReply } from './reply.ts'
 
 /**
@@ -34,7 +34,7 @@ export class LuaEngine {
       }
       lua.lua_rawgeti(this.#state, lua.LUA_REGISTRYINDEX, reference)
       if (lua.lua_pcall(this.#state, 0, 1, 0) === lua.LUA_OK) return toReply(this.#state)
-      const message = textOf(lua.lua_tolstring(this.#state, -1))
+      const message = luaText(lua.lua_tolstring(this.#state, -1))
       throw new RedisError(/^[A-Z]+ /.test(message) ? message : `ERR ${message}`)
     } finally {
       lua.lua_settop(this.#state, top)
@@ -46,7 +46,7 @@ export class LuaEngine {
     if (known !== undefined) return known
     const bytes = bytesOf(source)
     if (lauxlib.luaL_loadbuffer(this.#state, bytes, bytes.length, bytesOf('@user_script')) !== lua.LUA_OK) {
-      const reason = textOf(lua.lua_tolstring(this.#state, -1))
+      const reason = luaText(lua.lua_tolstring(this.#state, -1))
       throw new RedisError(`ERR Error compiling script (new function): ${reason}`)
     }
     const reference = lauxlib.luaL_ref(this.#state, lua.LUA_REGISTRYINDEX)
@@ -88,7 +88,7 @@ function readCommandWords(state: LuaState): string[] {
   return Array.from({ length: lua.lua_gettop(state) }, (_, index) => {
     const type = lua.lua_type(state, index + 1)
     if (type === lua.LUA_TNUMBER) return String(lua.lua_tonumber(state, index + 1))
-    if (type === lua.LUA_TSTRING) return textOf(lua.lua_tolstring(state, index + 1))
+    if (type === lua.LUA_TSTRING) return luaText(lua.lua_tolstring(state, index + 1))
     throw new RedisError('ERR Lua redis lib command arguments must be strings or integers')
   })
 }
@@ -117,14 +117,14 @@ function pushReply(state: LuaState, reply: Reply): void {
  */
 function toReply(state: LuaState): Reply {
   const type = lua.lua_type(state, -1)
-  if (type === lua.LUA_TSTRING) return textOf(lua.lua_tolstring(state, -1))
+  if (type === lua.LUA_TSTRING) return luaText(lua.lua_tolstring(state, -1))
   if (type === lua.LUA_TNUMBER) return Math.trunc(lua.lua_tonumber(state, -1))
   if (type === lua.LUA_TBOOLEAN) return lua.lua_toboolean(state, -1) ? 1 : null
   if (type !== lua.LUA_TTABLE) return null
   lua.lua_getfield(state, -1, bytesOf('ok'))
   const status = lua.lua_tolstring(state, -1)
   lua.lua_pop(state, 1)
-  if (status !== null) return new StatusReply(textOf(status))
+  if (status !== null) return new StatusReply(luaText(status))
   const items: Reply[] = []
   for (let position = 1; ; position++) {
     lua.lua_rawgeti(state, -1, position)

@@ -1,4 +1,4 @@
-import { and, eq, isNotNull, isNull, sql } from 'drizzle-orm'
+import { and, eq, isNotNull, sql } from 'drizzle-orm'
 import { groups, memberships } from '../../../schema/identity.ts'
 import {
   connectionPreferences,
@@ -6,7 +6,7 @@ import {
   connections,
   integrations,
 } from '../../../schema/integrations.ts'
-import type { AuthorizationMethod, ConnectionStatus, Integration } from '../../integrations/types.ts'
+import type { ConnectionStatus } from '../../integrations/types.ts'
 import {
   equal,
   type OrganizationScope,
@@ -107,31 +107,6 @@ export function selectConnections(
         ),
       ),
   )
-}
-
-/** An integration by its public id, whether enabled or not. */
-export async function selectIntegration(
-  { database, organizationId }: OrganizationScope,
-  slug: string,
-): Promise<Integration | null> {
-  const [row] = await database
-    .select()
-    .from(integrations)
-    .where(
-      and(
-        eq(integrations.organizationId, organizationId),
-        eq(integrations.slug, slug),
-        isNull(integrations.deletedAt),
-      ),
-    )
-  if (row === undefined) return null
-  const { id, displayName, description, kind, url, price, disabledTools } = row
-  return {
-    ...{ id, organizationId, slug, displayName, description, kind, url, price, disabledTools },
-    // Written by the management API only, which checks it.
-    authorization: row.authorization as unknown as AuthorizationMethod,
-    isDisabled: row.disabledAt !== null,
-  }
 }
 
 /** The sealed secret of the OAuth client of an integration; null for a public one, or one that is registered. */

@@ -1,10 +1,15 @@
 import type { BrokerDeps, BrokeredConnection } from '../../integrations/brokers/broker.ts'
 import { BrokerError } from '../../integrations/brokers/broker-fetch.ts'
 import { BROKERS } from '../../integrations/brokers/brokers.ts'
+import { selectIntegration } from '../../integrations/catalogue/tool-catalogue.store.ts'
 import { selectCredential } from '../../integrations/connections/connections.store.ts'
 import type { ConnectionStatus, Integration } from '../../integrations/types.ts'
-import { hintOf, type StoredCredential, sealCredential } from '../../integrations/vault/stored-credential.ts'
-import { type Administration, changeRights, conflict } from '../../ledger/changes/audited-change.ts'
+import {
+  hintOf,
+  type StoredCredential,
+  sealStoredCredential,
+} from '../../integrations/vault/stored-credential.ts'
+import { type ChangeScope, changeRights, conflict } from '../../ledger/changes/audited-change.ts'
 import { ApiError, invalidRequest, notFound } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { redactEncoded } from '../../lib/log.ts'
@@ -19,7 +24,6 @@ import {
   deleteShare,
   insertConnection,
   type Permission,
-  selectIntegration,
   updateConnection,
   upsertShare,
 } from './connections.store.ts'
@@ -33,7 +37,7 @@ import { administrator, type Manager, managedConnection } from './manager.ts'
  * integration; unprocessable for an integration that needs no connection, and for an owner that is disabled.
  */
 export async function createConnection(
-  administration: Administration,
+  scope: ChangeScope,
   values: {
     slug: string
     displayName: string
@@ -43,11 +47,11 @@ export async function createConnection(
   },
 ): Promise<ConnectionRow> {
   const { slug, displayName, ownerUserId, broker } = values
-  const integration = await readIntegration(administration, slug)
-  await checkOwner(administration, ownerUserId)
+  const integration = await readIntegration(scope, slug)
+  await checkOwner(scope, ownerUserId)
   const given = firstCredential(integration, broker, values.credential)
   const id = newId('conn')
-  const credential = given && sealedColumns(administration, id, given)
+  const credential = given && sealedColumns(scope, id, given)
   const created = {
     ...{ id, integrationId: integration.id, ownerUserId, displayName, broker, credential },
     // The id of a hosted broker is known once the account is connected.
@@ -55,17 +59,15 @@ export async function createConnection(
     status: credential ? ('active' as const) : ('pending' as const),
   }
   const detail = { integration: slug, user_id: ownerUserId, broker, status: created.status }
-  await changeRights(
-    administration,
-    { action: 'connection.created', resource: `connections/${id}`, detail },
-    () => insertConnection(administration, created),
+  await changeRights(scope, { action: 'connection.created', resource: `connections/${id}`, detail }, () =>
+    insertConnection(scope, created),
   )
-  return readConnection(administration, id)
+  return readConnection(scope, id)
 }
 
 /** @throws ApiError not_found for a connection of another organization, too. */
-export const readConnection = (administration: Administration, id: string): Promise<ConnectionRow> =>
-  managedConnection(administrator(administration), id)
+export const readConnection = (scope: ChangeScope, id: string): Promise<ConnectionRow> =>
+  managedConnection(administrator(scope), id)
 
 interface GivenChanges {
   displayName?: string | undefined
@@ -81,17 +83,17 @@ interface GivenChanges {
  * connection cannot have, and when something else changed it meanwhile.
  */
 export async function changeConnection(
-  administration: Administration,
+  scope: ChangeScope,
   deps: BrokerDeps,
   id: string,
   given: GivenChanges,
 ): Promise<ConnectionRow> {
-  const before = await readConnection(administration, id)
+  const before = await readConnection(scope, id)
   const { displayName, ownerUserId } = given
-  if (ownerUserId !== undefined) await checkOwner(administration, ownerUserId)
+  if (ownerUserId !== undefined) await checkOwner(scope, ownerUserId)
   const status = nextStatus(before, given)
-  const credential = await nextCredential(administration, before, given)
-  const ended = status === 'revoked' ? await brokeredConnection(administration, before) : null
+  const credential = await nextCredential(scope, before, given)
+  const ended = status === 'revoked' ? await brokeredConnection(scope, before) : null
   const detail = {
     name_changed: displayName !== undefined,
     user_id: ownerUserId,
@@ -99,19 +101,19 @@ export async function changeConnection(
     status: status === before.status ? undefined : status,
   }
   const action = status === 'revoked' ? 'connection.revoked' : 'connection.updated'
-  await changeRights(administration, { action, resource: `connections/${id}`, detail }, async () => {
+  await changeRights(scope, { action, resource: `connections/${id}`, detail }, async () => {
     const changes = { displayName, ownerUserId, status, credential }
     // An open link would make a connection active again, or give the new owner the account of the former one.
     if (status === 'revoked' || ownerUserId !== undefined) {
-      await expireSessions(administration.database, administration.organizationId, id)
+      await expireSessions(scope.database, scope.organizationId, id)
     }
-    const updated = await updateConnection(administration, id, before, changes)
+    const updated = await updateConnection(scope, id, before, changes)
     if (updated.result.length > 0) return updated
     throw conflict('Something changed the connection at the same time; look at it again.')
   })
   // A hosted broker keeps the account until the connection is deleted.
   if (ended?.row.broker === 'local') await BROKERS.local.revoke(deps, ended)
-  return readConnection(administration, id)
+  return readConnection(scope, id)
 }
 
 /**
@@ -119,26 +121,24 @@ export async function changeConnection(
  * @throws ApiError as `managedConnection`; upstream while the broker does not answer: nothing is deleted then.
  */
 export async function removeConnection(manager: Manager, deps: BrokerDeps, id: string): Promise<void> {
-  const { administration } = manager
+  const { scope } = manager
   const before = await managedConnection(manager, id)
   const { slug, ownerUserId } = before
-  const connection = await brokeredConnection(administration, before)
+  const connection = await brokeredConnection(scope, before)
   if (connection) await asApiError(() => BROKERS[connection.row.broker].revoke(deps, connection))
   const detail = { integration: slug, user_id: ownerUserId }
-  await changeRights(
-    administration,
-    { action: 'connection.deleted', resource: `connections/${id}`, detail },
-    () => deleteConnection(administration, id),
+  await changeRights(scope, { action: 'connection.deleted', resource: `connections/${id}`, detail }, () =>
+    deleteConnection(scope, id),
   )
 }
 
 async function brokeredConnection(
-  administration: Administration,
+  scope: ChangeScope,
   { id, slug }: ConnectionRow,
 ): Promise<BrokeredConnection | null> {
-  const { database, organizationId } = administration
+  const { database, organizationId } = scope
   const row = await selectCredential(database, organizationId, id)
-  const integration = await selectIntegration(administration, slug)
+  const integration = await selectIntegration(database, organizationId, { slug })
   return row && integration && { organizationId, id, integration, row }
 }
 
@@ -152,19 +152,17 @@ export async function shareConnection(
   groupId: string,
   permission: Permission,
 ): Promise<ConnectionRow> {
-  const { administration, member } = manager
+  const { scope, member } = manager
   await managedConnection(manager, id)
   if (member !== null && !member.groupIds.includes(groupId)) {
     throw notFound('Group', redactEncoded(groupId.slice(0, 100)))
   }
-  await readGroup(administration, groupId)
+  await readGroup(scope, groupId)
   const detail = { group_id: groupId, permission }
-  await changeRights(
-    administration,
-    { action: 'connection.shared', resource: `connections/${id}`, detail },
-    () => upsertShare(administration, { connectionId: id, groupId, permission }),
+  await changeRights(scope, { action: 'connection.shared', resource: `connections/${id}`, detail }, () =>
+    upsertShare(scope, { connectionId: id, groupId, permission }),
   )
-  return readConnection(administration, id)
+  return readConnection(scope, id)
 }
 
 /** Ends a share with any group. Repeating it changes nothing. @throws ApiError as `shareConnection`. */
@@ -173,28 +171,26 @@ export async function unshareConnection(
   id: string,
   groupId: string,
 ): Promise<ConnectionRow> {
-  const { administration } = manager
+  const { scope } = manager
   await managedConnection(manager, id)
-  await readGroup(administration, groupId)
+  await readGroup(scope, groupId)
   const detail = { group_id: groupId }
-  await changeRights(
-    administration,
-    { action: 'connection.unshared', resource: `connections/${id}`, detail },
-    () => deleteShare(administration, id, groupId),
+  await changeRights(scope, { action: 'connection.unshared', resource: `connections/${id}`, detail }, () =>
+    deleteShare(scope, id, groupId),
   )
-  return readConnection(administration, id)
+  return readConnection(scope, id)
 }
 
-async function readIntegration(administration: Administration, slug: string): Promise<Integration> {
-  const integration = await selectIntegration(administration, slug)
+async function readIntegration(scope: ChangeScope, slug: string): Promise<Integration> {
+  const integration = await selectIntegration(scope.database, scope.organizationId, { slug })
   if (integration === null) throw notFound('Integration', slug)
   return integration
 }
 
 /** @throws ApiError not_found; unprocessable for a member that is disabled. */
-async function checkOwner(administration: Administration, userId: string | null): Promise<void> {
+async function checkOwner(scope: ChangeScope, userId: string | null): Promise<void> {
   if (userId === null) return
-  const { disabledAt } = await readMember(administration, userId)
+  const { disabledAt } = await readMember(scope, userId)
   if (disabledAt !== null) throw conflict('The user is disabled, and cannot own a connection that is used.')
 }
 
@@ -231,11 +227,11 @@ function storedCredential({ authorization, url }: Integration, given: StaticCred
 }
 
 function sealedColumns(
-  { organizationId, vaultRing }: Administration,
+  { organizationId, vaultRing }: ChangeScope,
   connectionId: string,
   credential: StoredCredential,
 ): CredentialColumns {
-  const { sealed, vaultKeyId } = sealCredential(vaultRing, { organizationId, connectionId }, credential)
+  const { sealed, vaultKeyId } = sealStoredCredential(vaultRing, { organizationId, connectionId }, credential)
   return { sealedCredential: sealed, vaultKeyId, hint: hintOf(credential) }
 }
 
@@ -253,7 +249,7 @@ function nextStatus(before: ConnectionRow, { credential, status }: GivenChanges)
 
 /** @returns what is written: undefined leaves the credential, null erases it. */
 async function nextCredential(
-  administration: Administration,
+  scope: ChangeScope,
   before: ConnectionRow,
   { credential, status }: GivenChanges,
 ): Promise<CredentialColumns | null | undefined> {
@@ -261,8 +257,8 @@ async function nextCredential(
   if (before.broker !== 'local') {
     throw invalidRequest('credential: the credentials of this broker are given to the broker itself.')
   }
-  const integration = await readIntegration(administration, before.slug)
-  return sealedColumns(administration, before.id, storedCredential(integration, credential))
+  const integration = await readIntegration(scope, before.slug)
+  return sealedColumns(scope, before.id, storedCredential(integration, credential))
 }
 
 /** Runs what a broker does for a request. @throws ApiError in place of a BrokerError. */

@@ -4,7 +4,7 @@ import {
   selectVisible,
   type VisibleRow,
 } from '../../integrations/connections/connections.store.ts'
-import { type Administration, audited } from '../../ledger/changes/audited-change.ts'
+import { audited, type ChangeScope } from '../../ledger/changes/audited-change.ts'
 import { ApiError, notFound } from '../../lib/api-error.ts'
 import { redactEncoded } from '../../lib/log.ts'
 
@@ -16,12 +16,12 @@ import { redactEncoded } from '../../lib/log.ts'
  * forbidden for one that cannot be used, or whose integration the caller may not use.
  */
 export async function setDefaultConnection(
-  administration: Administration,
+  scope: ChangeScope,
   principal: Principal,
   slug: string,
   connectionId: string,
 ): Promise<{ integration_config_id: string; connection_id: string }> {
-  const [row] = await selectVisible(administration.database, principal, { connectionId })
+  const [row] = await selectVisible(scope.database, principal, { connectionId })
   // A pending or revoked one is in no list.
   if (row === undefined || row.status === 'pending' || row.status === 'revoked') {
     throw notFound('Connection', redactEncoded(connectionId.slice(0, 100)))
@@ -36,9 +36,9 @@ export async function setDefaultConnection(
   const chosen = { organizationId, userId, integrationId: row.integrationId, connectionId }
   const detail = { user_id: userId, integration: slug }
   await audited(
-    administration,
+    scope,
     { action: 'connection.default_set', resource: `connections/${connectionId}`, detail },
-    () => replaceActiveSet(administration.database, chosen),
+    () => replaceActiveSet(scope.database, chosen),
   )
   return { integration_config_id: slug, connection_id: connectionId }
 }

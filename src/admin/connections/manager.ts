@@ -4,7 +4,7 @@
  */
 
 import type { Principal } from '../../identity/principal.ts'
-import type { Administration } from '../../ledger/changes/audited-change.ts'
+import type { ChangeScope } from '../../ledger/changes/audited-change.ts'
 import { ApiError, notFound } from '../../lib/api-error.ts'
 import { redactEncoded } from '../../lib/log.ts'
 import { readMember } from '../members.ts'
@@ -15,23 +15,20 @@ import { type ConnectionRow, selectConnection } from './connections.store.ts'
  * those that they see.
  */
 export interface Manager {
-  administration: Administration
+  scope: ChangeScope
   /** The member that the change is limited to; null for an administrator. */
   member: Principal | null
 }
 
-export const administrator = (administration: Administration): Manager => ({ administration, member: null })
+export const administrator = (scope: ChangeScope): Manager => ({ scope, member: null })
 
 /**
  * A connection that a manager may connect again, delete and share.
  * @throws ApiError not_found for one of another organization, and for one that a member cannot see; forbidden for one that a
  *   member may use, and not manage.
  */
-export async function managedConnection(
-  { administration, member }: Manager,
-  id: string,
-): Promise<ConnectionRow> {
-  const connection = await selectConnection(administration, id)
+export async function managedConnection({ scope, member }: Manager, id: string): Promise<ConnectionRow> {
+  const connection = await selectConnection(scope, id)
   if (connection === null || (member !== null && !isVisibleTo(connection, member))) {
     throw notFound('Connection', redactEncoded(id.slice(0, 100)))
   }
@@ -46,11 +43,11 @@ export async function managedConnection(
  * @throws ApiError not_found for a user that is no member of the organization.
  */
 export async function mayConnect(
-  administration: Administration,
+  scope: ChangeScope,
   connection: ConnectionRow,
   userId: string,
 ): Promise<boolean> {
-  return connection.ownerUserId === null || isManagedBy(connection, await readMember(administration, userId))
+  return connection.ownerUserId === null || isManagedBy(connection, await readMember(scope, userId))
 }
 
 type Member = Pick<Principal, 'userId' | 'groupIds'>

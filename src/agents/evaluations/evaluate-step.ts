@@ -1,12 +1,12 @@
 import { errorText, logEvent } from '../../lib/log.ts'
-import { newResponseId } from '../../responses/model/ids.ts'
+import { newResponseId } from '../../responses/model/response-ids.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { selectRunState } from '../runs/progress.store.ts'
 import { announceVerdict } from '../runs/publish-verdict.ts'
 import { currentAttempt, currentStep, ownerOf, type RunState } from '../runs/run.ts'
 import { openInputs } from '../runs/run-inputs.ts'
 import { renderedInstructions } from '../runs/step-request.ts'
-import { findResponse, findResponseOf } from '../runs/step-response.ts'
+import { findAttemptResponse, findResponseOf } from '../runs/step-response.ts'
 import {
   type DueVerdict,
   type DueVerdictKey,
@@ -17,9 +17,9 @@ import {
 } from '../runs/verdicts.store.ts'
 import { checkStep, checkText } from './checks.ts'
 import { type Evidence, toolCallsOf } from './evidence.ts'
-import { beginJudging, endOfJudging, type Refusal } from './judge-call.ts'
+import { beginJudging, endOfJudging, type JudgeRefusal } from './judge-call.ts'
 import { judgeRequest } from './judge-request.ts'
-import { judgedOutcome, type Outcome, undetermined } from './verdict.ts'
+import { judgedOutcome, undetermined, type VerdictOutcome } from './verdict.ts'
 
 /** After it, a verdict that cannot be reached is `unknown`. */
 const LONGEST_AGE_MS = 6 * 3_600_000
@@ -53,13 +53,13 @@ export async function evaluateStep(deps: AgentDeps, key: DueVerdictKey): Promise
 const UNAVAILABLE = 'The step could not be evaluated in time.'
 
 /** The outcome at the longest age: an evaluation that is still pending ends without a verdict. */
-const lastOutcome = (outcome: Outcome): Outcome =>
+const lastOutcome = (outcome: VerdictOutcome): VerdictOutcome =>
   outcome.kind === 'verdict'
     ? outcome
     : { kind: 'verdict', verdict: undetermined(outcome.code, UNAVAILABLE, outcome.cost) }
 
 /** Null for a run that was deleted. */
-async function outcomeOf(deps: AgentDeps, due: DueVerdict): Promise<Outcome | null> {
+async function outcomeOf(deps: AgentDeps, due: DueVerdict): Promise<VerdictOutcome | null> {
   const found = await selectRunState(deps.database, due)
   if (!found) return null
   const run = { ...found, step: due.number, attempt: due.attempt }
@@ -77,7 +77,11 @@ async function outcomeOf(deps: AgentDeps, due: DueVerdict): Promise<Outcome | nu
 }
 
 /** A call that follows one without a usable answer, unless it was the last. */
-function repeated(run: RunState, due: DueVerdict, outcome: Extract<Outcome, { kind: 'again' }>): Outcome {
+function repeated(
+  run: RunState,
+  due: DueVerdict,
+  outcome: Extract<VerdictOutcome, { kind: 'again' }>,
+): VerdictOutcome {
   const { code, message, cost, fault } = outcome
   const isLast = due.calls + 1 >= MOST_CALLS || (fault !== null && due.fault !== null)
   if (!isLast) return outcome
@@ -88,7 +92,11 @@ function repeated(run: RunState, due: DueVerdict, outcome: Extract<Outcome, { ki
 const judgeOf = (run: RunState): string => run.definition.judge_model ?? currentStep(run).model
 
 /** Checks the step, and begins the call of the judge. @returns the outcome if that decides it, or cannot begin now. */
-async function beginEvaluation(deps: AgentDeps, run: RunState, due: DueVerdict): Promise<Outcome | null> {
+async function beginEvaluation(
+  deps: AgentDeps,
+  run: RunState,
+  due: DueVerdict,
+): Promise<VerdictOutcome | null> {
   const { objective, checks = [] } = currentStep(run)
   const evidence = await evidenceOf(deps, run)
   const results = checkStep(checks, evidence)
@@ -119,9 +127,9 @@ const UNKNOWN_CALLS = 'The response of the step was deleted, so that its tool ca
 function refusedOutcome(
   run: RunState,
   due: DueVerdict,
-  { kind, code, message, retryAfterSeconds = 0 }: Refusal,
+  { kind, code, message, retryAfterSeconds = 0 }: JudgeRefusal,
   now: number,
-): Outcome {
+): VerdictOutcome {
   const { cost } = due
   if (kind === 'final') return { kind: 'verdict', verdict: undetermined(code, message, cost) }
   if (kind === 'failed') return repeated(run, due, { kind: 'again', code, message, cost, fault: null })
@@ -132,7 +140,7 @@ function refusedOutcome(
 
 async function evidenceOf(deps: AgentDeps, run: RunState): Promise<Evidence> {
   const inputs = openInputs(deps.configuration.VAULT_KEYS, run.id, run.sealedInputs)
-  const ended = await findResponse(deps, run)
+  const ended = await findAttemptResponse(deps, run)
   return {
     instructions: renderedInstructions(run, inputs),
     output: currentAttempt(run).output ?? '',
@@ -141,7 +149,7 @@ async function evidenceOf(deps: AgentDeps, run: RunState): Promise<Evidence> {
 }
 
 /** Stores the outcome of a delivery. The message of what is still due follows it, which the sweep repeats. */
-async function storeOutcome(deps: AgentDeps, due: DueVerdict, outcome: Outcome): Promise<void> {
+async function storeOutcome(deps: AgentDeps, due: DueVerdict, outcome: VerdictOutcome): Promise<void> {
   if (outcome.kind === 'verdict') return insertVerdict(deps.database, due, outcome.verdict)
   const now = deps.clock()
   if (outcome.kind === 'later') {

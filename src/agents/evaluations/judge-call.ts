@@ -11,7 +11,7 @@ import { findResponseOf, principalOf, responseStart, waitForResponseOf } from '.
 import { selectRunCost } from '../runs/verdicts.store.ts'
 
 /** Why a call of the judge did not begin. */
-export interface Refusal {
+export interface JudgeRefusal {
   kind: 'later' | 'failed' | 'final'
   code: string
   /** Message for the user of the run. */
@@ -30,7 +30,7 @@ export async function beginJudging(
   run: RunState,
   responseId: string,
   body: Record<string, unknown>,
-): Promise<Refusal | null> {
+): Promise<JudgeRefusal | null> {
   const creditLimit = await creditsLeft(deps, run)
   try {
     const principal = await principalOf(deps, run)
@@ -59,7 +59,7 @@ async function creditsLeft(
   return Math.max(0, most - (await selectRunCost(deps.database, { organizationId, runId: id })))
 }
 
-function refusalOf(error: ApiError): Refusal {
+function refusalOf(error: ApiError): JudgeRefusal {
   const { retryAfterSeconds, message } = error
   if (isTransient(error)) return { kind: 'later', code: error.code ?? error.kind, message, retryAfterSeconds }
   const code = error.code ?? (error.limit === 'credits' ? 'insufficient_credits' : error.kind)

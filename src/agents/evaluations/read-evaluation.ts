@@ -2,7 +2,7 @@ import { type PolicyDeps, policyFor } from '../../calls/policy-for-call.ts'
 import { modelTarget } from '../../calls/target.ts'
 import type { CallPolicy } from '../../dlp/policy/call-policy.ts'
 import type { Principal } from '../../identity/principal.ts'
-import { inTurns } from '../../lib/slices.ts'
+import { runSlices } from '../../lib/slices.ts'
 import { redactItems } from '../../responses/items/redaction.ts'
 import type { RunEvaluation } from '../../wire/agent-answers.ts'
 import { storedDefinition } from '../definitions/stored-definition.ts'
@@ -39,6 +39,6 @@ async function redacted(
 ): Promise<StepEvaluation> {
   const policy: CallPolicy = await policyFor(deps, principal, modelTarget(model))
   const content = [{ type: 'output_text', text: step.explanation ?? '' }]
-  const [item] = await inTurns(redactItems(policy, [{ type: 'message', role: 'assistant', content }]))
+  const [item] = await runSlices(redactItems(policy, [{ type: 'message', role: 'assistant', content }]))
   return { ...step, explanation: item?.content[0]?.text ?? null }
 }

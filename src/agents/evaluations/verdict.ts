@@ -4,7 +4,7 @@ import type { DueVerdict, Verdict } from '../runs/verdicts.store.ts'
 import { type JudgeAnswer, readJudgeAnswer } from './judge-answer.ts'
 
 /** The result of a delivery for a verdict that is due. Costs are micro-credits of all calls of the judge so far. */
-export type Outcome =
+export type VerdictOutcome =
   | { kind: 'verdict'; verdict: Verdict }
   /** The judge's call is running, or could not begin now. */
   | { kind: 'later'; code: string; delay: number; cost: number }
@@ -35,7 +35,7 @@ interface JudgedCall {
 }
 
 /** The outcome of an ended call of the judge. */
-export function judgedOutcome({ step, model, due, judged }: JudgedCall): Outcome {
+export function judgedOutcome({ step, model, due, judged }: JudgedCall): VerdictOutcome {
   const { response } = judged
   const cost = due.cost + judged.cost
   const call = { model, response_id: due.responseId, calls: due.calls + 1 }

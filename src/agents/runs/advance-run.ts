@@ -3,7 +3,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { apiErrorOf } from '../../responses/model/error-data.ts'
-import { newResponseId } from '../../responses/model/ids.ts'
+import { newResponseId } from '../../responses/model/response-ids.ts'
 import type { StartResult } from '../../responses/model/types.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import {
@@ -19,8 +19,8 @@ import {
 import { announceRun, publishRun } from './publish-run.ts'
 import { announceVerdict } from './publish-verdict.ts'
 import { currentAttempt, currentStep, type LeasedRun, type RunState, spentCredits } from './run.ts'
-import { type EndedStep, outcomeOf } from './step-output.ts'
-import { findResponse, startResponse, stopResponse, waitForResponse } from './step-response.ts'
+import { type EndedStep, stepOutcome } from './step-output.ts'
+import { findAttemptResponse, startResponse, stopResponse, waitForResponse } from './step-response.ts'
 import { changeAfter, type StepOutcome } from './transitions.ts'
 
 /** A lease is longer than the work under it: what must still be stored then gets this time. */
@@ -115,7 +115,7 @@ async function leaveRun(
 
 /** @param until when this delivery ends, in milliseconds since the epoch. */
 async function workOnStep(deps: AgentDeps, run: LeasedRun, until: number): Promise<StepOutcome> {
-  const found = await findResponse(deps, run)
+  const found = await findAttemptResponse(deps, run)
   if (found !== null && found !== 'running') return endedOutcome(deps, run, found)
   const late = await timeOut(deps, run)
   if (late) return late
@@ -126,7 +126,7 @@ async function workOnStep(deps: AgentDeps, run: LeasedRun, until: number): Promi
   const { deadlineAt } = currentAttempt(run)
   const limit = Math.min(until, deadlineAt.getTime(), run.deadlineAt.getTime()) - deps.clock()
   const mayHaveEnded = await waitForResponse(deps, run, limit)
-  const ended = await findResponse(deps, run)
+  const ended = await findAttemptResponse(deps, run)
   if (ended !== null && ended !== 'running') return endedOutcome(deps, run, ended)
   // At once only after a whole wait: messages that find the same without one would follow each other without a pause.
   const delay = ended === null || mayHaveEnded ? SHORTEST_WAIT_MS : 0
@@ -134,7 +134,7 @@ async function workOnStep(deps: AgentDeps, run: LeasedRun, until: number): Promi
 }
 
 const endedOutcome = (deps: AgentDeps, run: RunState, ended: EndedStep): StepOutcome =>
-  outcomeOf(currentStep(run), ended, deps.hostedTools)
+  stepOutcome(currentStep(run), ended, deps.hostedTools)
 
 /** The outcome of a step or run whose time is over: its response is ended first. Null while there is time. */
 async function timeOut(deps: AgentDeps, run: LeasedRun): Promise<StepOutcome | null> {

@@ -1,6 +1,6 @@
 import { ApiError, notFound } from '../../lib/api-error.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
-import { newConversationId, newResponseId } from '../../responses/model/ids.ts'
+import { newConversationId, newResponseId } from '../../responses/model/response-ids.ts'
 import type { InputValue } from '../../wire/agents.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { storedDefinition } from '../definitions/stored-definition.ts'

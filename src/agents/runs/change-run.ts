@@ -1,8 +1,8 @@
-import { type Administration, audited, conflict } from '../../ledger/changes/audited-change.ts'
+import { audited, type ChangeScope, conflict } from '../../ledger/changes/audited-change.ts'
 import type { OrganizationScope } from '../../ledger/changes/scoped-statements.store.ts'
 import { notFound } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { newResponseId } from '../../responses/model/ids.ts'
+import { newResponseId } from '../../responses/model/response-ids.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { notConfigured } from './begin-run.ts'
 import { selectRunState, storeChange } from './progress.store.ts'
@@ -18,14 +18,10 @@ const MOST_TRIES = 5
  * Cancels a run that is in progress. Its response ends at once if it can be reached, and otherwise by the run's next message.
  * @throws ApiError `not_found`; `unprocessable` for a run that has ended.
  */
-export async function cancelRun(
-  deps: AgentDeps,
-  administration: Administration,
-  runId: string,
-): Promise<void> {
-  await readState(administration, runId)
+export async function cancelRun(deps: AgentDeps, scope: ChangeScope, runId: string): Promise<void> {
+  await readState(scope, runId)
   const intent = { action: 'run.cancelled', resource: `runs/${runId}`, detail: {} }
-  await audited(administration, intent, () => cancelInProgress(deps, administration, runId))
+  await audited(scope, intent, () => cancelInProgress(deps, scope, runId))
 }
 
 /**
@@ -63,19 +59,15 @@ interface Rerun {
  * Repeats the failed step of a run, by the definition that the run has. Earlier outputs stay (interface: Run status).
  * @throws ApiError `not_found`; `unprocessable` for a run that has not failed.
  */
-export async function rerunStep(
-  deps: AgentDeps,
-  administration: Administration,
-  runId: string,
-): Promise<Rerun> {
-  const run = await readState(administration, runId)
+export async function rerunStep(deps: AgentDeps, scope: ChangeScope, runId: string): Promise<Rerun> {
+  const run = await readState(scope, runId)
   if (!deps.runQueue) throw notConfigured()
   if (!mayHappen(run.status, 'step_rerun'))
     throw conflict(`Only a failed run has a step to repeat (${run.status}).`)
   const { number, attempt, hadEffects } = currentAttempt(run)
   const detail = { step: number, attempt: attempt + 1, had_effects: hadEffects }
   const intent = { action: 'run.step_rerun', resource: `runs/${runId}`, detail }
-  const stored = await audited(administration, intent, async () => {
+  const stored = await audited(scope, intent, async () => {
     const now = deps.clock()
     const change = rerun(run, now)
     const responseId = newResponseId(deps.configuration.KEY_PEPPERS)

@@ -127,13 +127,16 @@ type Times<Row> = Omit<Row, 'createdAt' | 'deadlineAt' | 'cost'> & {
   cost: number | string
 }
 
-type RunRow = Omit<FoundRun, 'deadlineAt' | 'attempts'> & { deadlineAt: number; leaseToken: string | null }
+type ProgressRow = Omit<FoundRun, 'deadlineAt' | 'attempts'> & {
+  deadlineAt: number
+  leaseToken: string | null
+}
 
 function foundRun(
   rows: ReadonlyArray<Record<string, unknown>>,
   attempts: ReadonlyArray<Record<string, unknown>>,
 ): FoundRun | null {
-  const found = rows[0] as RunRow | undefined
+  const found = rows[0] as ProgressRow | undefined
   if (!found) return null
   const { leaseToken: _, leasedUntil, unpublishedDueAt, ...row } = found
   return {

@@ -13,7 +13,7 @@ export interface EndedStep {
 }
 
 /** The outcome of a step whose response has ended. */
-export function outcomeOf(
+export function stepOutcome(
   step: AgentStep,
   { response, cost }: EndedStep,
   hostedTools: readonly HostedTool[],

@@ -15,7 +15,7 @@ import { stepRequest } from './step-request.ts'
  * The response of the current attempt, as its object or Postgres has it.
  * @returns `running`, or null if it has not begun.
  */
-export const findResponse = (deps: AgentDeps, run: RunState): Promise<EndedStep | 'running' | null> =>
+export const findAttemptResponse = (deps: AgentDeps, run: RunState): Promise<EndedStep | 'running' | null> =>
   findResponseOf(deps, ownerOf(run), currentAttempt(run).responseId)
 
 /** The same for a response by its id. */
@@ -97,7 +97,7 @@ export async function waitForResponseOf(
 export async function stopResponse(deps: AgentDeps, run: RunState): Promise<EndedStep | null> {
   const owner = ownerOf(run)
   await deps.responseStream(currentAttempt(run).responseId).cancel(owner)
-  const found = await findResponse(deps, run)
+  const found = await findAttemptResponse(deps, run)
   if (found === 'running') throw new Error('the response of a step did not end')
   return found
 }

@@ -40,7 +40,7 @@ export const RUN_TRANSITIONS: Readonly<
  * @throws for a transition that the table does not have.
  * @internal Tests try every transition.
  */
-export function checkTransition(from: RunStatus, event: RunEvent, to: RunStatus): void {
+export function checkRunTransition(from: RunStatus, event: RunEvent, to: RunStatus): void {
   if (RUN_TRANSITIONS[from][event]?.includes(to)) return
   throw new Error(`a run that is ${from} cannot become ${to} by ${event}`)
 }
@@ -107,7 +107,7 @@ const LONGEST_REPETITION_MS = 60_000
  */
 export function changeAfter(run: RunState, outcome: StepOutcome, now: number): RunChange {
   const change = decided(run, outcome, now)
-  checkTransition(run.status, change.event, change.status)
+  checkRunTransition(run.status, change.event, change.status)
   return change
 }
 
@@ -156,14 +156,14 @@ const UNCHANGED = {
 
 /** The change of a run that is cancelled: the delivery that is due ends its response. */
 export function cancellation(run: Pick<RunState, 'status'>, now: number): RunChange {
-  checkTransition(run.status, 'cancelled', 'cancelled')
+  checkRunTransition(run.status, 'cancelled', 'cancelled')
   const ended = { status: 'cancelled', output: null, error: CANCELLED, cost: 0, hadEffects: false } as const
   return { ...UNCHANGED, event: 'cancelled', status: 'cancelled', error: CANCELLED, ended, dueAt: now }
 }
 
 /** The change of a failed run whose last step is repeated, with the time of a new run. */
 export function rerun(run: RunState, now: number): RunChange & { deadlineAt: number } {
-  checkTransition(run.status, 'step_rerun', 'in_progress')
+  checkRunTransition(run.status, 'step_rerun', 'in_progress')
   const { number } = currentAttempt(run)
   const deadlineAt = runDeadline(run.definition, now)
   const next = newAttempt({ ...run, deadlineAt: new Date(deadlineAt) }, number, run.attempt + 1, now)

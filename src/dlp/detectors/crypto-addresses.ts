@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { contextPattern } from './context.ts'
+import { contextPattern } from './context-words.ts'
 import type { DetectorDescription, Match, TokenDetector } from './detector.ts'
 import { keccak256 } from './keccak.ts'
 

@@ -1,7 +1,7 @@
 import { countrySpecs, isValidBIC } from 'ibantools'
 import { classAt, gluedNameStart, isAlphanumericAt, isDigitAt, isWordAt, LETTER } from './characters.ts'
 import { isArticleNumber, isUniform, luhn, remainder, weightedSum } from './checksums.ts'
-import { contextPattern } from './context.ts'
+import { contextPattern } from './context-words.ts'
 import type { Match, NumberDetector, WordDetector } from './detector.ts'
 
 /** Issuers' ranges: first digits from, to, and the lengths in use. Sources: the networks' own BIN rules; ISO/IEC 7812. */

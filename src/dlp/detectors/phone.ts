@@ -1,6 +1,6 @@
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/min'
 import { digitIn, isAlphanumericAt, isDigitAt, isWordAt } from './characters.ts'
-import { contextPattern, isOtherNumber } from './context.ts'
+import { contextPattern, isOtherNumber } from './context-words.ts'
 import type { Match, ScoredDetector } from './detector.ts'
 
 export const PHONE: ScoredDetector = {

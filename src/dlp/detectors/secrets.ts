@@ -10,7 +10,7 @@ import {
   UPPER_LETTER,
   URL_SAFE,
 } from './characters.ts'
-import { contextPattern } from './context.ts'
+import { contextPattern } from './context-words.ts'
 import type { Match, ScoredDetector } from './detector.ts'
 import { isPlaceholder } from './network.ts'
 

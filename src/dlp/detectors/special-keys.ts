@@ -1,5 +1,5 @@
 import { isAlphanumericAt, LETTERS_AND_DIGITS, LOWER_HEXADECIMAL, URL_SAFE } from './characters.ts'
-import { contextPattern, type Surroundings } from './context.ts'
+import { contextPattern, type Surroundings } from './context-words.ts'
 import type { DetectorDescription, Match } from './detector.ts'
 
 const row = (id: string, description: string): DetectorDescription => ({

@@ -41,9 +41,9 @@ export const noPolicy: CallPolicy = {
  * @throws PatternError for a policy that cannot be applied.
  */
 export function callPolicy(profiles: Profiles, vault: TokenVault): CallPolicy {
-  const held = Object.values(profiles).filter((profile) => profile !== null)
-  if (held.length === 0) return noPolicy
-  const version = [...new Set(held.map((profile) => profile.version))].sort().join('+')
+  const inForce = Object.values(profiles).filter((profile) => profile !== null)
+  if (inForce.length === 0) return noPolicy
+  const version = [...new Set(inForce.map((profile) => profile.version))].sort().join('+')
   const detectors = byDirection((direction) => {
     const profile = profiles[direction]
     return profile && detectorOf(profile)

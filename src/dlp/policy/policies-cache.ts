@@ -38,9 +38,9 @@ export async function loadPolicies(
   const same =
     cached?.policies.length === policies.length &&
     policies.every((policy, index) => policy === cached.policies[index])
-  const held = same ? cached.policies : policies
-  cache.set(organizationId, { epoch, policies: held }, weightOf(held))
-  return held
+  const current = same ? cached.policies : policies
+  cache.set(organizationId, { epoch, policies: current }, weightOf(current))
+  return current
 }
 
 /** @throws PolicyError, which quotes nothing of the policy. */

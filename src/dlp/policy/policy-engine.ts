@@ -7,7 +7,7 @@ import { ScanBudget } from '../scan/scan-budget.ts'
 import { encodedReplacement } from '../source/encoded-text.ts'
 import { sourceSlices } from '../source/source-slices.ts'
 import { SourceText } from '../source/source-text.ts'
-import { memberContext, segmentsOfJson } from '../stream/arguments-text.ts'
+import { memberContext, releaseJson } from '../stream/arguments-text.ts'
 import {
   isUnchanged,
   type ReleasedText,
@@ -91,7 +91,7 @@ export class PolicyEngine implements TextEngine {
       this.#open.delete(key)
       const units = text.stream
         ? yield* text.stream.endInSlices()
-        : yield* this.#segmentsOfJson(text.text, text.detector)
+        : yield* this.#releaseJson(text.text, text.detector)
       const replacement = yield* toReplacement(units, text.source)
       if (replacement.contents.length > 0 || replacement.withheld > 0) held.push({ key, ...replacement })
     }
@@ -126,14 +126,14 @@ export class PolicyEngine implements TextEngine {
     if (!json && contents.length <= SHORT_BYTES) return yield* this.#short(detector, context ?? '', contents)
     const source = new SourceText()
     if (json) {
-      const segments = yield* this.#segmentsOfJson(yield* this.#decoded(contents, source), detector)
-      return isUnchanged(segments) ? null : yield* toReplacement(segments, source)
+      const texts = yield* this.#releaseJson(yield* this.#decoded(contents, source), detector)
+      return isUnchanged(texts) ? null : yield* toReplacement(texts, source)
     }
     const stream = this.#stream(detector, context)
     const { parts, untouched } = yield* this.#push(stream, source, contents)
-    const segments = yield* stream.endInSlices()
-    if (untouched && isUnchanged(segments)) return null
-    parts.push(yield* toReplacement(segments, source))
+    const texts = yield* stream.endInSlices()
+    if (untouched && isUnchanged(texts)) return null
+    parts.push(yield* toReplacement(texts, source))
     return joined(parts)
   }
 
@@ -142,11 +142,11 @@ export class PolicyEngine implements TextEngine {
     const text = decodeString(contents, 0, contents.length)
     const found = yield* detector.rest(context, text, this.#budget)
     if (found.length === 0) return null
-    const segments = yield* replaceFindings(text, text.length, found, this.#replaceBy(detector))
-    if (isUnchanged(segments)) return null
+    const texts = yield* replaceFindings(text, text.length, found, this.#replaceBy(detector))
+    if (isUnchanged(texts)) return null
     const source = new SourceText()
     source.push(contents)
-    return yield* toReplacement(segments, source)
+    return yield* toReplacement(texts, source)
   }
 
   /** Pushes contents of any length. @returns what is released, and whether all of it passes as it is. */
@@ -158,9 +158,9 @@ export class PolicyEngine implements TextEngine {
     const parts: Replacement[] = []
     let untouched = true
     for (const slice of sourceSlices(contents)) {
-      const segments = yield* stream.pushInSlices(source.push(slice))
-      untouched &&= isUnchanged(segments)
-      parts.push(passing(segments, source) ?? (yield* toReplacement(segments, source)))
+      const texts = yield* stream.pushInSlices(source.push(slice))
+      untouched &&= isUnchanged(texts)
+      parts.push(passing(texts, source) ?? (yield* toReplacement(texts, source)))
       this.#budget.pace(slice.length)
       if (this.#budget.endsSlice()) yield
     }
@@ -204,8 +204,8 @@ export class PolicyEngine implements TextEngine {
     return new TextStream(detector, this.#replaceBy(detector), context, this.#budget)
   }
 
-  #segmentsOfJson(text: string, detector: TextDetector): Slices<ReleasedText[]> {
-    return segmentsOfJson(text, detector, this.#replaceBy(detector), this.#budget)
+  #releaseJson(text: string, detector: TextDetector): Slices<ReleasedText[]> {
+    return releaseJson(text, detector, this.#replaceBy(detector), this.#budget)
   }
 
   #replaceBy(detector: TextDetector): ReplaceFinding {
@@ -225,7 +225,7 @@ const encoder = new TextEncoder()
 const SEGMENTS_AT_ONCE = 1024
 const UNITS_AT_ONCE = 64 * 1024
 
-/** The source of segments that pass as they are, as most do; null for others (`toReplacement`). */
+/** The source of texts that pass as they are, as most do; null for others (`toReplacement`). */
 function passing([first, second]: readonly ReleasedText[], source: SourceText): Replacement | null {
   if (first === undefined) return { contents: new Uint8Array(), released: 0, withheld: 0 }
   if (second !== undefined || first.replacement !== null) return null
@@ -233,13 +233,13 @@ function passing([first, second]: readonly ReleasedText[], source: SourceText): 
   return { contents, released: contents.length, withheld: 0 }
 }
 
-/** The source of the segments' units, which are taken off, with the replacements in it. */
-function* toReplacement(segments: readonly ReleasedText[], source: SourceText): Slices<Replacement> {
+/** The source of the units of released texts, which are taken off, with the replacements in it. */
+function* toReplacement(texts: readonly ReleasedText[], source: SourceText): Slices<Replacement> {
   const joinedPieces: Uint8Array[] = []
   let pieces: Uint8Array[] = []
   let released = 0
   let withheld = 0
-  for (const [index, { units, replacement }] of segments.entries()) {
+  for (const [index, { units, replacement }] of texts.entries()) {
     if (index % SEGMENTS_AT_ONCE === SEGMENTS_AT_ONCE - 1) {
       joinedPieces.push(joinBytes(pieces))
       pieces = []

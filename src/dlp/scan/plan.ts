@@ -1,5 +1,5 @@
 import { ACTIONS } from '../../wire/dlp.ts'
-import { contextPattern } from '../detectors/context.ts'
+import { contextPattern } from '../detectors/context-words.ts'
 import { COINS, WALLET_KEY } from '../detectors/crypto-addresses.ts'
 import { compileDictionary, type Dictionary } from '../detectors/custom/dictionary.ts'
 import { type CompiledPattern, compilePattern } from '../detectors/custom/patterns.ts'

@@ -1,7 +1,7 @@
 import {
   ALPHANUMERIC, classAt, DASH, DIGIT, DOT, firstDigit, isDigitAt, isWordAt, LETTER, SLASH, UNDERSCORE, UPPER_LETTER,
 } from '../detectors/characters.ts' // biome-ignore format: a list
-import { isOfOtherColumn, isOtherNumber, isTimestamp } from '../detectors/context.ts'
+import { isOfOtherColumn, isOtherNumber, isTimestamp } from '../detectors/context-words.ts'
 import { isSolanaAddress, SOLANA, SOLANA_CONTEXT } from '../detectors/crypto-addresses.ts'
 import { CARD, CARD_CONTEXT, IBAN, isCardNumber, readIban, startsIban } from '../detectors/financial.ts'
 import { IP_ADDRESS, readIpv4 } from '../detectors/network.ts'

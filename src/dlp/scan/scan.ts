@@ -2,7 +2,7 @@ import type { Slices } from '../../lib/slices.ts'
 import {
   ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, indexWithin, LETTER, LOWER_LETTER, SLASH, UNDERSCORE, UPPER_LETTER,
 } from '../detectors/characters.ts' // biome-ignore format: a list
-import { Surroundings } from '../detectors/context.ts'
+import { Surroundings } from '../detectors/context-words.ts'
 import type { Match } from '../detectors/detector.ts'
 import { EMAIL, readEmail } from '../detectors/network.ts'
 import { SecretHints } from '../detectors/secrets.ts'

@@ -4,7 +4,7 @@ import { readJsonText } from '../../lib/json-text.ts'
 import type { Slices } from '../../lib/slices.ts'
 import { NO_DIGIT, PADDING, SIX_BITS } from '../detectors/base64.ts'
 import type { Replacement } from '../inspection.ts'
-import { applySegments, isUnchanged, type ReleasedText, type TextStream } from '../stream/text-stream.ts'
+import { applyReleased, isUnchanged, type ReleasedText, type TextStream } from '../stream/text-stream.ts'
 import { sourceSlices } from './source-slices.ts'
 
 /**
@@ -43,10 +43,10 @@ export function* encodedReplacement(contents: Uint8Array, stream: TextStream): S
   const encoder = new Base64Encoder()
   let pending = ''
   let isUntouched = true
-  function* take(segments: readonly ReleasedText[]): Slices<void> {
-    isUntouched &&= isUnchanged(segments)
-    if (segments.length > 0) yield* encoder.push(applySegments(pending, segments))
-    pending = pending.slice(segments.reduce((sum, { units }) => sum + units, 0))
+  function* take(texts: readonly ReleasedText[]): Slices<void> {
+    isUntouched &&= isUnchanged(texts)
+    if (texts.length > 0) yield* encoder.push(applyReleased(pending, texts))
+    pending = pending.slice(texts.reduce((sum, { units }) => sum + units, 0))
   }
   for (const text of decodedTexts(contents)) {
     pending += text

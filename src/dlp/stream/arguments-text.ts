@@ -5,7 +5,7 @@ import { JsonSyntaxError } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'
 import type { ScanBudget } from '../scan/scan-budget.ts'
 import {
-  applySegments,
+  applyReleased,
   isUnchanged,
   type ReleasedText,
   type ReplaceFinding,
@@ -22,7 +22,7 @@ export const memberContext = (name: string): string => `"${name.slice(-LONGEST_C
  * Inspects a text that is JSON by itself, such as the arguments of a tool: strings, names and numbers one by one, each
  * after the name of its member. Replacements leave it valid JSON. A text that is not JSON is inspected as a whole.
  */
-export function* segmentsOfJson(
+export function* releaseJson(
   text: string,
   detector: TextDetector,
   replace: ReplaceFinding,
@@ -30,7 +30,7 @@ export function* segmentsOfJson(
 ): Slices<ReleasedText[]> {
   const stream = (context = '') => new TextStream(detector, replace, context, budget)
   if (!(yield* isJson(text, budget))) return yield* inPieces(stream(), text)
-  const segments: ReleasedText[] = []
+  const texts: ReleasedText[] = []
   let at = 0
   let context = ''
   for (let token = yield* nextToken(text, 0); token !== null; token = yield* nextToken(text, token.next)) {
@@ -42,12 +42,12 @@ export function* segmentsOfJson(
     const found = yield* inPieces(stream(isName ? '' : context), contents)
     if (isName) context = memberContext(contents)
     if (isUnchanged(found)) continue
-    if (start > at) segments.push({ units: start - at, replacement: null })
-    segments.push({ units: end - start, replacement: yield* stringOf(applySegments(contents, found)) })
+    if (start > at) texts.push({ units: start - at, replacement: null })
+    texts.push({ units: end - start, replacement: yield* stringOf(applyReleased(contents, found)) })
     at = end
   }
-  if (at < text.length) segments.push({ units: text.length - at, replacement: null })
-  return segments
+  if (at < text.length) texts.push({ units: text.length - at, replacement: null })
+  return texts
 }
 
 /** Steps of inspecting a token, beside its units. */
@@ -126,12 +126,12 @@ const PIECE_UNITS = 64 * 1024
 /** A long text is inspected in pieces, so that little of it is held at once. */
 function* inPieces(stream: TextStream, text: string): Slices<ReleasedText[]> {
   if (text.length <= PIECE_UNITS) return yield* stream.wholeInSlices(text)
-  const segments: ReleasedText[] = []
+  const texts: ReleasedText[] = []
   for (let at = 0; at < text.length; at += PIECE_UNITS) {
-    for (const segment of yield* stream.pushInSlices(text.slice(at, at + PIECE_UNITS))) segments.push(segment)
+    for (const part of yield* stream.pushInSlices(text.slice(at, at + PIECE_UNITS))) texts.push(part)
   }
-  for (const segment of yield* stream.endInSlices()) segments.push(segment)
-  return segments
+  for (const part of yield* stream.endInSlices()) texts.push(part)
+  return texts
 }
 
 interface Token {

@@ -85,12 +85,12 @@ export class TextStream {
     const scanned = this.#held.length
     const isEarly = scanned < this.#nextScan
     const { safe, spans } = yield* this.#detector.tail(this.#context, this.#held, this.#budget)
-    const segments = yield* this.#release(safe, spans)
+    const texts = yield* this.#release(safe, spans)
     const left = this.#held.length
     this.#nextScan = left < LONG_HELD_UNITS ? 0 : 2 * left
     // Scans are paid for by the units that they release, or by those that have doubled since.
     this.#nextLook = isEarly && 2 * left > scanned ? Number.POSITIVE_INFINITY : left + END_UNITS
-    return segments
+    return texts
   }
 
   /** Whether the end of a long text that is held back could be released, were it all. */
@@ -121,18 +121,18 @@ export class TextStream {
   }
 
   *#release(limit: number, spans: readonly Finding[]): Slices<ReleasedText[]> {
-    const segments = yield* replaceFindings(this.#held, limit, spans, this.#replace)
+    const texts = yield* replaceFindings(this.#held, limit, spans, this.#replace)
     // Only the end of the released text is joined: joining all of it would copy it.
     const released = this.#held.slice(Math.max(0, limit - CONTEXT_UNITS), limit)
     this.#context = (this.#context + released).slice(-CONTEXT_UNITS)
     this.#held = this.#held.slice(limit)
-    return segments
+    return texts
   }
 }
 
 /**
  * Replaces the findings of a text.
- * @param limit where the text ends that the segments cover.
+ * @param limit the end of the text that the released texts cover.
  * @param spans in order, without overlaps.
  */
 export function* replaceFindings(
@@ -141,7 +141,7 @@ export function* replaceFindings(
   spans: readonly Finding[],
   replace: ReplaceFinding,
 ): Slices<ReleasedText[]> {
-  const segments: ReleasedText[] = []
+  const texts: ReleasedText[] = []
   let at = 0
   for (const [index, span] of spans.entries()) {
     if (index % FINDINGS_AT_ONCE === FINDINGS_AT_ONCE - 1) yield
@@ -150,30 +150,30 @@ export function* replaceFindings(
     if (span.end <= start) continue
     const replacement = replace(span, text.slice(start, span.end))
     if (replacement === null) continue
-    pushPassing(segments, start - at)
-    segments.push({ units: span.end - start, replacement })
+    pushPassing(texts, start - at)
+    texts.push({ units: span.end - start, replacement })
     at = span.end
   }
-  pushPassing(segments, limit - at)
-  return segments
+  pushPassing(texts, limit - at)
+  return texts
 }
 
-function pushPassing(segments: ReleasedText[], units: number): void {
+function pushPassing(texts: ReleasedText[], units: number): void {
   if (units <= 0) return
-  const last = segments[segments.length - 1]
+  const last = texts[texts.length - 1]
   if (last?.replacement === null) last.units += units
-  else segments.push({ units, replacement: null })
+  else texts.push({ units, replacement: null })
 }
 
 /** Whether everything passes as it is. */
-export const isUnchanged = (segments: readonly ReleasedText[]): boolean =>
-  segments.every(({ replacement }) => replacement === null)
+export const isUnchanged = (texts: readonly ReleasedText[]): boolean =>
+  texts.every(({ replacement }) => replacement === null)
 
-/** The beginning of a text that segments cover, with their replacements. */
-export function applySegments(text: string, segments: readonly ReleasedText[]): string {
+/** The beginning of a text that released texts cover, with their replacements. */
+export function applyReleased(text: string, texts: readonly ReleasedText[]): string {
   let at = 0
   let applied = ''
-  for (const { units, replacement } of segments) {
+  for (const { units, replacement } of texts) {
     applied += replacement ?? text.slice(at, at + units)
     at += units
   }

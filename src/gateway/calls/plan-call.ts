@@ -9,7 +9,7 @@ import { hasScope, type Principal } from '../../identity/principal.ts'
 import type { CallOutcome } from '../../ledger/audit-record.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { redact } from '../../lib/log.ts'
-import { inTurns, type Slices } from '../../lib/slices.ts'
+import { runSlices, type Slices } from '../../lib/slices.ts'
 import { agentIdOf, isAgentModel } from '../../wire/agent-model.ts'
 import { type Route, routesFor } from '../catalogue/call-routes.ts'
 import { type CatalogueModel, type ModelCatalogue, modelOf } from '../catalogue/model-catalogue.ts'
@@ -57,7 +57,8 @@ export async function planCall(
   let target: CallTarget | null = null
   let review: RequestReview | null = null
   try {
-    const outline = earlier?.outline ?? (await inTurns(OPERATIONS[operation].protocol.outline(request.body)))
+    const outline =
+      earlier?.outline ?? (await runSlices(OPERATIONS[operation].protocol.outline(request.body)))
     const named = await namedModel(deps, rights.principal, catalogue, outline.model)
     target = modelTarget(named)
     const granted = allowedModel(catalogue, rights.principal, operation, named)
@@ -75,7 +76,7 @@ export async function planCall(
     if (review.result instanceof ApiError) throw review.result
     const { headers, inspected } = review.result
     const known = { request: { ...request, headers }, outline, model, inspected }
-    const firstRequest = await inTurns(firstExpressible(known, routes))
+    const firstRequest = await runSlices(firstExpressible(known, routes))
     return {
       kind: 'planned',
       ...known,
@@ -106,7 +107,7 @@ async function namedModel(
   if (catalogue.models.has(id)) return id
   const text = redact(id)
   const policy = await policyFor(deps, principal, modelTarget(text))
-  return inTurns(recordableText(policy, text))
+  return runSlices(recordableText(policy, text))
 }
 
 /** Any ApiError that is not internal is a decision about the request, which is recorded. */
@@ -162,7 +163,7 @@ async function inspect(
   policy: CallPolicy,
 ): Promise<{ headers: Headers; inspected: InspectedRequest }> {
   const inspection = policy.requestInspection()
-  const found = await inTurns(inspectRequest(outline, OPERATIONS[operation].protocol, inspection))
+  const found = await runSlices(inspectRequest(outline, OPERATIONS[operation].protocol, inspection))
   for (const direction of found.uninspectable) {
     if (policy.blocksUninspectable(direction)) throw dlpBlocked('content that cannot be inspected')
   }

@@ -5,9 +5,9 @@ import { ChatStreamReader, DONE } from './chat-stream-reader.ts'
 import { ChunkScan } from './chunk-scan.ts'
 import { ChatMessagesCheck } from './message-checks.ts'
 import type { AnswerContext, AnswerReading, Protocol } from './protocol.ts'
+import { usageOfChat } from './reported-usage.ts'
 import { CHAT_REQUEST_TEXTS } from './request-inspection.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
-import { usageOfChat } from './usage.ts'
 
 const REMOVALS = ['metadata', 'litellm_metadata', 'proxy_server_request']
 

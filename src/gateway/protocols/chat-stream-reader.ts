@@ -15,8 +15,8 @@ import {
   leavesTextsUnchanged,
   type StreamReader,
 } from './protocol.ts'
+import { usageOfChat } from './reported-usage.ts'
 import type { HeldFrame } from './streamed-texts.ts'
-import { usageOfChat } from './usage.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()

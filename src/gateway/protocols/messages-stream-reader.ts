@@ -14,8 +14,8 @@ import {
   leavesTextsUnchanged,
   type StreamReader,
 } from './protocol.ts'
+import { usageOfMessages } from './reported-usage.ts'
 import type { HeldFrame } from './streamed-texts.ts'
-import { usageOfMessages } from './usage.ts'
 
 const MESSAGE_STOP = encodeFrame('message_stop', { type: 'message_stop' })
 

@@ -5,10 +5,10 @@ import { EventScan } from './event-scan.ts'
 import { AlternatingMessagesCheck } from './message-checks.ts'
 import { MessagesStreamReader } from './messages-stream-reader.ts'
 import type { AnswerContext, AnswerReading, Protocol } from './protocol.ts'
+import { usageOfMessages } from './reported-usage.ts'
 import { MESSAGES_REQUEST_TEXTS } from './request-inspection.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
 import { unsignedThinkingEdits } from './unsigned-thinking.ts'
-import { usageOfMessages } from './usage.ts'
 
 const PING = encodeFrame('ping', { type: 'ping' })
 

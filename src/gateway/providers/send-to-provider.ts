@@ -1,6 +1,6 @@
 import { EgressError, safeFetch } from '../../lib/safe-fetch.ts'
-import { bodyHash, bodyInit, type RequestBody } from './request-body.ts'
 import type { HeaderRecord, PreparedRequest, RequestTarget, Transport } from './transport.ts'
+import { bodyHash, bodyInit, type RequestBody } from './upstream-body.ts'
 
 export interface UpstreamRequest extends RequestTarget {
   body: RequestBody

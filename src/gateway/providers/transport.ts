@@ -1,7 +1,7 @@
 import type { FrameReader } from '../../lib/sse.ts'
 import type { Operation } from '../protocols/operations.ts'
 import type { CredentialForm, CredentialParts } from './credential.ts'
-import type { RequestBody } from './request-body.ts'
+import type { RequestBody } from './upstream-body.ts'
 
 /** Operations of upstreams; `input_tokens` is the token counter of the responses protocol. */
 export type UpstreamOperation = Operation | 'input_tokens'

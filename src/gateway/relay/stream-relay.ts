@@ -1,5 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
-import { inTurns, type Slices } from '../../lib/slices.ts'
+import { runSlices, type Slices } from '../../lib/slices.ts'
 import type { CallLease } from '../calls/call-lease.ts'
 import type { NativePassage } from './native-passage.ts'
 import type { StreamCaller } from './stream-caller.ts'
@@ -184,7 +184,7 @@ class StreamRelay<Unit> {
   /** Sends the units of a chunk: most are made at once, those of a long event in turns with other requests. */
   #sendInTurns(slices: Slices<Unit[]>): Promise<void> | null {
     const { done, value } = slices.next()
-    if (!done) return inTurns(slices).then((units) => this.#send(units))
+    if (!done) return runSlices(slices).then((units) => this.#send(units))
     this.#send(value)
     return null
   }

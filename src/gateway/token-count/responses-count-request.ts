@@ -1,7 +1,7 @@
 import { type Json, listOf, objectOf, present, textOf } from '../protocols/json.ts'
 import { conversationOfMessages, systemMessage } from '../translation/requests/messages-conversation.ts'
+import { chatParallelCalls, chatToolChoice, chatTools } from '../translation/requests/messages-tools.ts'
 import { responseFormatOfMessages } from '../translation/requests/output-format.ts'
-import { chatParallelCalls, chatToolChoice, chatTools } from '../translation/requests/tools.ts'
 
 /**
  * A messages request as the body of OpenAI's own counter, `POST /responses/input_tokens`

@@ -3,7 +3,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import { applyEditsInSlices, joinBytes } from '../../lib/byte-edits.ts'
 import { JsonSyntaxError } from '../../lib/json-visitor.ts'
 import { withoutCredential } from '../../lib/secret-spellings.ts'
-import { inTurns } from '../../lib/slices.ts'
+import { runSlices } from '../../lib/slices.ts'
 import type { InspectionCounts } from '../../wire/records.ts'
 import type { Charge } from '../calls/charges.ts'
 import { answerCharge } from '../calls/charges.ts'
@@ -51,7 +51,7 @@ export async function readBufferedAnswer(
   inspection.begin()
   const reading = await readingOf(planned, request, body, inspection)
   if ('kind' in reading) return reading
-  const edited = await inTurns(applyEditsInSlices(body, reading.edits))
+  const edited = await runSlices(applyEditsInSlices(body, reading.edits))
   inspection.sink(edited.released, edited.withheld)
   const { provider } = request.route
   const pieces = edited.pieces.map((piece) => redactedAnswer(piece, provider))
@@ -82,13 +82,13 @@ async function readingOf(
 ): Promise<AnswerReading | UnusableAnswer> {
   const protocol = protocolOf(request)
   try {
-    return await inTurns(protocol.readAnswer(body, answerContext(planned, request, inspection)))
+    return await runSlices(protocol.readAnswer(body, answerContext(planned, request, inspection)))
   } catch (error) {
     inspection.refuse(body.length)
     if (error instanceof JsonSyntaxError) return unusable(notJson())
     if (!(error instanceof ApiError)) throw error
     const uninspected = answerContext(planned, request, new Inspection(passAllEngine))
-    const { usage, textBytes } = await inTurns(protocol.readAnswer(body, uninspected))
+    const { usage, textBytes } = await runSlices(protocol.readAnswer(body, uninspected))
     return unusable(error, 'refused_answer', answerCharge(planned.basis, usage, textBytes).usage)
   }
 }

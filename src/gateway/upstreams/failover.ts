@@ -6,7 +6,7 @@ import { addUsage } from '../../calls/usage.ts'
 import type { Attempt, Usage } from '../../ledger/audit-record.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { pause } from '../../lib/pause.ts'
-import { inTurns } from '../../lib/slices.ts'
+import { runSlices } from '../../lib/slices.ts'
 import type { InspectionCounts } from '../../wire/records.ts'
 import type { Charge } from '../calls/charges.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
@@ -209,7 +209,7 @@ class Failover {
       this.#firstRequest = null
       return first
     }
-    const request = await inTurns(routeRequest(this.#planned, route))
+    const request = await runSlices(routeRequest(this.#planned, route))
     if (!(request instanceof ApiError)) return request
     this.#untranslatable ??= request
     return null

@@ -60,6 +60,6 @@ const presentShares = ({ id, shares }: { id: string; shares: unknown }) => ({ id
 
 /** The caller, which manages what is its own or shared with it to be managed. */
 const ownManager = (context: AppContext): Manager => ({
-  administration: ownChange(context),
+  scope: ownChange(context),
   member: context.var.rights.principal,
 })

@@ -7,7 +7,7 @@ import { settle } from '../../calls/governed-call.ts'
 import { modelTarget } from '../../calls/target.ts'
 import { loadModelCatalogue } from '../../gateway/catalogue/model-catalogue.ts'
 import type { Principal } from '../../identity/principal.ts'
-import { answerRequest, inEra, TOOL_CALL } from '../../integrations/mcp-server/answer-request.ts'
+import { answerMessage, inEra, TOOL_CALL } from '../../integrations/mcp-server/answer-message.ts'
 import { callFoundTool } from '../../integrations/mcp-server/call-tool-request.ts'
 import {
   findCallableTool,
@@ -16,16 +16,21 @@ import {
   type ToolCallRequest,
 } from '../../integrations/mcp-server/find-callable-tool.ts'
 import { integrationFilter } from '../../integrations/mcp-server/integration-filter.ts'
-import { answerText, type Reply, type RequestId, statusOf } from '../../integrations/mcp-server/json-rpc.ts'
 import {
-  type Message,
+  answerText,
+  type RequestId,
+  type RpcReply,
+  statusOf,
+} from '../../integrations/mcp-server/json-rpc.ts'
+import {
   type ReadMessage,
+  type RpcMessage,
   readMessage,
   tooManyValues,
 } from '../../integrations/mcp-server/read-message.ts'
-import type { UsableModel } from '../../integrations/platform-tools/account.ts'
+import type { UsableModel } from '../../integrations/platform-tools/account-tools.ts'
 import { hasTooManyValues } from '../../lib/json-values.ts'
-import { inTurns } from '../../lib/slices.ts'
+import { runSlices } from '../../lib/slices.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { readGovernedBody, requireRoom } from '../governed-body.ts'
 import { requireMcpAccess, requireMcpRequest } from '../mcp-gate.ts'
@@ -43,7 +48,7 @@ export const mcpRoutes = new Hono<AppEnv>().post('/v1/mcp', async (context) => {
   await requireMcpRequest(context)
   const held = await readGovernedBody(context)
   try {
-    const isTooLarge = await inTurns(hasTooManyValues(held.bytes))
+    const isTooLarge = await runSlices(hasTooManyValues(held.bytes))
     const read = isTooLarge ? tooManyValues() : readMessage(held.bytes, context.req.raw.headers)
     // The parsed value is about as large as the bytes: they are freed, and their share of the budget stays.
     held.free()
@@ -65,15 +70,15 @@ function answer(context: AppContext, read: ReadMessage): Promise<Response> {
     context.req.raw.headers.get('x-service-integrations'),
   )
   return readAnswer(context, message, () =>
-    answerRequest(mcpDeps(context), message, context.var.rights.principal, filter),
+    answerMessage(mcpDeps(context), message, context.var.rights.principal, filter),
   )
 }
 
 /** Answers a message that only reads. @param replying begins after the admission; null for a message without an answer. */
 async function readAnswer(
   context: AppContext,
-  { id, era }: Pick<Message, 'id' | 'era'>,
-  replying: () => Promise<Reply | null>,
+  { id, era }: Pick<RpcMessage, 'id' | 'era'>,
+  replying: () => Promise<RpcReply | null>,
 ): Promise<Response> {
   const call = await admitRead(context, false)
   try {
@@ -93,7 +98,7 @@ async function readAnswer(
 }
 
 /** Answers a tool call with the governed call of its tool. */
-async function callAnswer(context: AppContext, message: Message): Promise<Response> {
+async function callAnswer(context: AppContext, message: RpcMessage): Promise<Response> {
   const deps = mcpDeps(context)
   const { id, era } = message
   const request = readToolCall(message)
@@ -124,7 +129,7 @@ async function findCurrentTool(context: AppContext, deps: McpDeps, request: Tool
   return current === principal ? found : findCallableTool(deps, current, request)
 }
 
-function jsonAnswer(context: AppContext, id: RequestId | null, reply: Reply): Response {
+function jsonAnswer(context: AppContext, id: RequestId | null, reply: RpcReply): Response {
   const headers = { 'content-type': 'application/json', ...answerHeaders(context) }
   return new Response(answerText(id, reply), { status: statusOf(reply), headers })
 }
@@ -144,7 +149,7 @@ function mcpDeps(context: AppContext): McpDeps {
     usableModels: (principal) => usableModels(deps, principal),
     setDefaultConnection: (...choice) => setDefaultConnection(change(), ...choice),
     connectAccount: (member, integration) =>
-      connectOwnAccount({ administration: change(), member }, deps, {
+      connectOwnAccount({ scope: change(), member }, deps, {
         integration,
         origin: ownOrigin(context),
       }),

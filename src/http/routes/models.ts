@@ -13,7 +13,7 @@ const EDGE_CACHE_SECONDS = 300
  * The models that the caller may use (interface: Models), and one of them by its id. Agents are not among them, because an
  * id of the list can be called on chat completions, responses and messages (interface: General conventions).
  */
-export const modelRoutes = new Hono<AppEnv>()
+export const modelListRoutes = new Hono<AppEnv>()
   .get('/v1/models', async (context) => {
     const body = await modelList(context)
     const etag = `"${sha256Hex(body).slice(0, 32)}"`

@@ -1,5 +1,5 @@
 import { lacksIncluded } from '../../responses/items/included-members.ts'
-import { isResponseId } from '../../responses/model/ids.ts'
+import { isResponseId } from '../../responses/model/response-ids.ts'
 import type { Owner, ResponseStreamObject } from '../../responses/model/types.ts'
 import { type EndedResponse, storedResponse } from '../../responses/object/stored-response.ts'
 import type { Includes } from '../../wire/response-queries.ts'

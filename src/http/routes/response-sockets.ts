@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import { callerHeaders } from '../../gateway/calls/caller-headers.ts'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
-import { MOST_HEADER_BYTES } from '../../responses/sockets/connection.ts'
+import { MOST_HEADER_BYTES } from '../../responses/sockets/socket-connection.ts'
 import { selectedCompatibility } from '../compatibility.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { ownerOf } from './response-answers.ts'

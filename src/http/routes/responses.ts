@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import { isRunResponseId } from '../../agents/live/run-response.ts'
 import { newId } from '../../lib/ids.ts'
 import { apiErrorOf } from '../../responses/model/error-data.ts'
-import { newResponseId } from '../../responses/model/ids.ts'
+import { newResponseId } from '../../responses/model/response-ids.ts'
 import type {
   CompactionResult,
   ErrorData,

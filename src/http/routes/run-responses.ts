@@ -9,7 +9,7 @@ import { openMetadata } from '../../agents/runs/run-inputs.ts'
 import { compatibilityOf } from '../../identity/principal.ts'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { errorText, logEvent, redact } from '../../lib/log.ts'
-import { inTurns } from '../../lib/slices.ts'
+import { runSlices } from '../../lib/slices.ts'
 import { redactSettings } from '../../responses/items/redaction.ts'
 import type { AgentRequest } from '../../responses/model/types.ts'
 import { renderedResponse } from '../../responses/open-responses/rendered-response.ts'
@@ -161,7 +161,7 @@ async function findRun(context: AppContext, runId: string): Promise<RequestedRun
   if (run === null) return null
   const metadata = openMetadata(configuration.VAULT_KEYS, run.id, run.sealedInputs)
   const policy = await currentPolicy(context, agentModel(run.agentId))
-  return { ...run, metadata: await inTurns(redactSettings(policy, metadata)) }
+  return { ...run, metadata: await runSlices(redactSettings(policy, metadata)) }
 }
 
 const handleOfAttempt = (context: AppContext, id: string): ResponseHandle => ({

@@ -19,7 +19,7 @@ export type CredentialDeps = BrokerDeps
  * at the moment; what the database throws.
  * @internal Tests read a renewed credential without an upstream.
  */
-export async function credentialOf(
+export async function upstreamCredentialOf(
   deps: CredentialDeps,
   integration: Integration,
   connection: Connection | null,
@@ -35,7 +35,7 @@ export async function credentialOf(
  * Makes a request to an upstream with the credential of a connection. One that the upstream refuses is replaced once, and the
  * request repeated: nothing was executed then. If the replacement is refused too, or there is none, the connection is marked.
  * @param send throws CredentialsUnavailable when the upstream refuses the credential.
- * @throws what `credentialOf` and `send` throw.
+ * @throws what `upstreamCredentialOf` and `send` throw.
  */
 export async function sendAuthorized<Result>(
   deps: CredentialDeps,
@@ -43,14 +43,14 @@ export async function sendAuthorized<Result>(
   connection: Connection | null,
   send: (credential: UpstreamCredential) => Promise<Result>,
 ): Promise<Result> {
-  const credential = await credentialOf(deps, integration, connection)
+  const credential = await upstreamCredentialOf(deps, integration, connection)
   try {
     return await send(credential)
   } catch (error) {
     if (!(error instanceof CredentialsUnavailable) || connection === null) throw error
     if (!(await reportRefused(deps, integration, connection, credential, false))) throw error
   }
-  const replacement = await credentialOf(deps, integration, connection)
+  const replacement = await upstreamCredentialOf(deps, integration, connection)
   try {
     return await send(replacement)
   } catch (error) {

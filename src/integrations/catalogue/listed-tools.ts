@@ -1,10 +1,10 @@
 import type { Database } from '../../../schema/database.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { Slices } from '../../lib/slices.ts'
-import { inTurns } from '../../lib/slices.ts'
+import { runSlices } from '../../lib/slices.ts'
 import type { CredentialDeps } from '../brokers/credentials.ts'
 import { sendAuthorized } from '../brokers/credentials.ts'
-import type { Integration, OperationBinding, UpstreamCredential, UpstreamProtocol } from '../types.ts'
+import type { Integration, McpServerProtocol, OperationBinding, UpstreamCredential } from '../types.ts'
 import { type ListDeps, listUpstreamTools } from '../upstream/list-upstream-tools.ts'
 import { type PinnedDefinition, pinnedDefinition } from './clean-definition.ts'
 import { operationTools } from './openapi/operation-tools.ts'
@@ -19,7 +19,7 @@ export interface ListedToolsDeps extends ListDeps, CredentialDeps {
 /** The tools that can be offered, each name once. */
 export interface ListedTools {
   definitions: PinnedDefinition[]
-  protocol: UpstreamProtocol | null
+  protocol: McpServerProtocol | null
   /** Why others are not offered; null if all are. */
   warning: string | null
 }
@@ -33,8 +33,8 @@ export async function listedTools(
   if (integration.kind === 'mcp') return listedByServer(deps, integration, key)
   const document = await selectDocument(deps.database, key)
   if (document === null) throw new ApiError('invalid_request', 'The integration has no document.')
-  const { operations, left } = await inTurns(operationTools(document))
-  return { ...(await inTurns(pinnedDefinitions(operations, left))), protocol: null }
+  const { operations, left } = await runSlices(operationTools(document))
+  return { ...(await runSlices(pinnedDefinitions(operations, left))), protocol: null }
 }
 
 async function listedByServer(
@@ -46,7 +46,7 @@ async function listedByServer(
   return sendAuthorized(deps, integration, connection, async (credential) => {
     const { tools, protocol } = await listUpstreamTools(deps, integration.url, credential)
     const listed = tools.map((tool) => ({ tool, binding: null }))
-    return { ...(await inTurns(pinnedDefinitions(listed, [], credential))), protocol }
+    return { ...(await runSlices(pinnedDefinitions(listed, [], credential))), protocol }
   })
 }
 

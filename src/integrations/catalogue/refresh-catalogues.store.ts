@@ -7,7 +7,7 @@ import {
   raisingEpoch,
 } from '../../ledger/changes/scoped-statements.store.ts'
 import { connectionColumns } from '../connections/connections.store.ts'
-import type { Connection, UpstreamProtocol } from '../types.ts'
+import type { Connection, McpServerProtocol } from '../types.ts'
 import type { PinnedDefinition } from './clean-definition.ts'
 
 /** Which catalogue of which organization. */
@@ -22,7 +22,7 @@ export interface CatalogueKey {
 export interface LeasedCatalogue extends CatalogueKey {
   leasedUntil: Date
   tools: Array<{ name: string; hash: string }> | null
-  protocol: UpstreamProtocol | null
+  protocol: McpServerProtocol | null
   failures: number
 }
 
@@ -148,7 +148,7 @@ export async function selectKnownDefinitions(
 /** A refresh that succeeded, until its lease is over. */
 export interface RefreshedCatalogue {
   tools: Array<{ name: string; hash: string }>
-  protocol: UpstreamProtocol | null
+  protocol: McpServerProtocol | null
   /** Tools of the upstream that are not offered, for administrators; null if there are none. */
   warning: string | null
   now: Date

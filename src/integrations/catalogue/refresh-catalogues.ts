@@ -1,4 +1,4 @@
-import { type Administration, changeRights } from '../../ledger/changes/audited-change.ts'
+import { type ChangeScope, changeRights } from '../../ledger/changes/audited-change.ts'
 import type { LedgerOf } from '../../ledger/contract.ts'
 import { ApiError, notFound } from '../../lib/api-error.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -71,7 +71,7 @@ export async function refreshDue(deps: RefreshDeps): Promise<void> {
 export async function refreshCatalogue(
   deps: RefreshDeps,
   key: CatalogueKey,
-  by: Administration = jobOf(deps, key),
+  by: ChangeScope = jobOf(deps, key),
 ): Promise<RefreshOutcome> {
   const lease = await leaseCatalogue(deps.database, key, leaseTimes(deps))
   return lease ? refreshLeased(deps, lease, by) : { kind: 'busy' }
@@ -86,7 +86,7 @@ function leaseTimes({ clock, configuration }: RefreshDeps) {
 }
 
 /** The job acts on its own: its changes are audited without a person. */
-function jobOf(deps: RefreshDeps, { organizationId }: Pick<CatalogueKey, 'organizationId'>): Administration {
+function jobOf(deps: RefreshDeps, { organizationId }: Pick<CatalogueKey, 'organizationId'>): ChangeScope {
   const { database, ledgerOf, clock, configuration } = deps
   return {
     ...{ database, ledgerOf, clock, organizationId },
@@ -102,7 +102,7 @@ function jobOf(deps: RefreshDeps, { organizationId }: Pick<CatalogueKey, 'organi
 async function refreshLeased(
   deps: RefreshDeps,
   lease: LeasedCatalogue,
-  by: Administration,
+  by: ChangeScope,
 ): Promise<RefreshOutcome> {
   const now = new Date(deps.clock())
   try {
@@ -137,7 +137,7 @@ function reasonOf(error: unknown): string {
 
 async function storeRefreshed(
   deps: RefreshDeps,
-  by: Administration,
+  by: ChangeScope,
   lease: LeasedCatalogue,
   integration: Integration,
   { definitions, protocol, warning }: ListedTools,

@@ -3,7 +3,7 @@ import type { Database } from '../../../schema/database.ts'
 import { memberships } from '../../../schema/identity.ts'
 import { connectionShares, connections, integrations } from '../../../schema/integrations.ts'
 import { effectiveStatus, ofOwner } from '../connections/connections.store.ts'
-import type { Integration, OperationBinding, ToolDefinition, UpstreamProtocol } from '../types.ts'
+import type { Integration, McpServerProtocol, OperationBinding, ToolDefinition } from '../types.ts'
 import { integrationOf } from './integration-row.ts'
 
 /** The approved tools of one catalogue. Catalogues with the same tools have the same digest. */
@@ -11,7 +11,7 @@ export interface CatalogueRow {
   integrationId: string
   /** Empty for the catalogue of an integration without connections. */
   connectionId: string
-  protocol: UpstreamProtocol | null
+  protocol: McpServerProtocol | null
   digest: string
 }
 

@@ -4,10 +4,10 @@ import type { ApiError } from '../../lib/api-error.ts'
 import type { UsedConnection } from '../call-integration-tool.ts'
 import { errorContent, errorResult, type PlatformTool } from '../platform-tools/platform-tool.ts'
 import { disabledTool, unknownTool } from './find-callable-tool.ts'
-import { CODES, failure, type Reply } from './json-rpc.ts'
+import { CODES, failure, type RpcReply } from './json-rpc.ts'
 
 /** `refusal`: an error that answers the whole request, such as a limit. */
-export type CallReply = Reply | { kind: 'refusal'; error: ApiError }
+export type CallReply = RpcReply | { kind: 'refusal'; error: ApiError }
 
 /** The tool that was called. `isDelegated`: by a tool of the platform, whose form its errors have then. */
 type CalledTool =
@@ -50,7 +50,7 @@ export function failureReply(failed: ToolFailure, called: CalledTool): CallReply
 }
 
 /** A repeated call has the same answer (interface: Errors, MCP gateway). */
-const serverError = (reason: string, message: string, data: Record<string, unknown> = {}): Reply =>
+const serverError = (reason: string, message: string, data: Record<string, unknown> = {}): RpcReply =>
   failure({ code: CODES.serverError, message, data: { reason, ...data }, auditCode: reason })
 
 function toolError(
@@ -58,7 +58,7 @@ function toolError(
   message: string,
   more: Record<string, unknown> | undefined,
   isDelegated: boolean,
-): Reply {
+): RpcReply {
   const result = isDelegated
     ? errorResult(code, message, more)
     : { content: errorContent(code, message, more), isError: true }
@@ -70,7 +70,7 @@ function platformError(
   { kind }: ToolFailure,
   message: string,
   { hints }: Pick<PlatformTool<never>, 'hints'>,
-): Reply {
+): RpcReply {
   const code = kind === 'timed_out' ? 'unavailable' : 'internal'
   // A tool with effects may have had them.
   const retryable = (hints.readOnlyHint || hints.idempotentHint === true) && kind !== 'result_too_large'

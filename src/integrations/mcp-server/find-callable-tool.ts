@@ -8,7 +8,7 @@ import type { PlatformTool } from '../platform-tools/platform-tool.ts'
 import { PLATFORM_TOOLS, type PlatformDeps } from '../platform-tools/registry.ts'
 import type { CatalogueTool } from '../types.ts'
 import { CODES, failure, invalidParams, type RpcFailure } from './json-rpc.ts'
-import type { Message } from './read-message.ts'
+import type { RpcMessage } from './read-message.ts'
 import { platformTarget } from './visible-tools.ts'
 
 export type McpDeps = PlatformDeps & IntegrationCallDeps
@@ -35,7 +35,7 @@ export type CallableTool =
   | { kind: 'absent'; reply: RpcFailure }
 
 /** @returns the reply in place of it for parameters that are not those of `tools/call`. */
-export function readToolCall({ params }: Message): ToolCallRequest | RpcFailure {
+export function readToolCall({ params }: RpcMessage): ToolCallRequest | RpcFailure {
   const { name, arguments: given = {} } = params
   if (typeof name !== 'string' || name === '') return invalidParams('params.name must be the name of a tool.')
   if (given === null || typeof given !== 'object' || Array.isArray(given)) {

@@ -30,7 +30,7 @@ export interface RpcError {
 }
 
 /** The answer to a request. The result of a long list is JSON text already, without its braces. */
-export type Reply = { kind: 'result'; result: Record<string, unknown> | JsonMembers } | RpcFailure
+export type RpcReply = { kind: 'result'; result: Record<string, unknown> | JsonMembers } | RpcFailure
 export type RpcFailure = { kind: 'error'; error: RpcError }
 
 /** Members of a JSON object as text. */
@@ -47,7 +47,7 @@ export const invalidParams = (message: string, auditCode = 'invalid_params'): Rp
   failure({ code: CODES.invalidParams, message, auditCode })
 
 /** @returns the body of an answer. @param id null where the request has none that can be read. */
-export function answerText(id: RequestId | null, reply: Reply): string {
+export function answerText(id: RequestId | null, reply: RpcReply): string {
   const end = `"id":${JSON.stringify(id)}}`
   if (reply.kind === 'error') {
     const { code, message, data } = reply.error
@@ -58,4 +58,5 @@ export function answerText(id: RequestId | null, reply: Reply): string {
   return `{"jsonrpc":"2.0","result":${text},${end}`
 }
 
-export const statusOf = (reply: Reply): number => (reply.kind === 'error' ? (reply.error.status ?? 200) : 200)
+export const statusOf = (reply: RpcReply): number =>
+  reply.kind === 'error' ? (reply.error.status ?? 200) : 200

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { encodeJsonCursor, jsonCursor } from '../../wire/page-cursor.ts'
 import type { ToolDefinition } from '../types.ts'
-import { type Era, invalidParams, JsonMembers, type Reply } from './json-rpc.ts'
+import { type Era, invalidParams, JsonMembers, type RpcReply } from './json-rpc.ts'
 import type { VisibleTool } from './visible-tools.ts'
 
 const PAGE_SIZE = 200
@@ -16,7 +16,7 @@ const cursorSchema = jsonCursor(z.tuple([z.literal('after'), z.string().max(200)
  * One page of tools (MCP, tools/list).
  * @param tools in order of their names. @param cursor `params.cursor` of the request, unchecked.
  */
-export function toolsPage(tools: readonly VisibleTool[], cursor: unknown, era: Era): Reply {
+export function toolsPage(tools: readonly VisibleTool[], cursor: unknown, era: Era): RpcReply {
   const parsed = cursor === undefined ? null : cursorSchema.safeParse(cursor)
   if (parsed?.success === false) return invalidParams('The cursor is not one of this list.')
   const start = parsed === null ? 0 : firstAfter(tools, parsed.data[1])

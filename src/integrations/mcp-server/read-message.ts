@@ -13,7 +13,7 @@ export const MODERN_VERSION = '2026-07-28'
 export const LEGACY_VERSIONS: readonly string[] = SUPPORTED_PROTOCOL_VERSIONS
 
 /** A message of a client that may be served. */
-export interface Message {
+export interface RpcMessage {
   era: Era
   /** Null for a notification, or an answer to a request, which are accepted and dropped. */
   id: RequestId | null
@@ -22,7 +22,7 @@ export interface Message {
 }
 
 export type ReadMessage =
-  | { kind: 'message'; message: Message }
+  | { kind: 'message'; message: RpcMessage }
   /** `id`: of the request, where it can be read. */
   | { kind: 'refused'; id: RequestId | null; reply: RpcFailure }
 
@@ -42,7 +42,7 @@ export function readMessage(body: Uint8Array, headers: Headers): ReadMessage {
     const data = found.data as RpcError['data']
     return refused(id, found.httpStatus, found.code, found.message, data)
   }
-  const { method = '', params = {} } = value as { method?: string; params?: Message['params'] }
+  const { method = '', params = {} } = value as { method?: string; params?: RpcMessage['params'] }
   if (found.kind === 'legacy') {
     const version = headers.get('mcp-protocol-version')?.trim()
     const isKnown = version === undefined || LEGACY_VERSIONS.includes(version)
@@ -91,7 +91,7 @@ const standardHeaders = (headers: Headers): { [Name in keyof typeof HEADERS]?: s
   )
 
 /** MCP 2026-07-28, Transports: a request repeats its revision, its method and the name of its tool in headers. */
-function missingHeader(method: string, params: Message['params'], headers: Headers): string | null {
+function missingHeader(method: string, params: RpcMessage['params'], headers: Headers): string | null {
   if (!headers.has('mcp-protocol-version')) return 'The header MCP-Protocol-Version is missing.'
   if (!headers.has('mcp-method')) return 'The header Mcp-Method is missing.'
   const name = params.name

@@ -1,9 +1,9 @@
-import { type AccountDeps, accountTools } from './account.ts'
-import { type AgentToolDeps, agentTools } from './agents.ts'
-import { type ConnectionToolDeps, connectionTools } from './connections.ts'
+import { type AccountDeps, accountTools } from './account-tools.ts'
+import { type AgentToolDeps, agentTools } from './agent-tools.ts'
+import { type ConnectionToolDeps, connectionTools } from './connection-tools.ts'
 import { executeTool } from './execute-tool.ts'
 import type { PlatformTool } from './platform-tool.ts'
-import { type ToolSearchDeps, toolTools } from './tools.ts'
+import { type ToolSearchDeps, toolTools } from './search-tools.ts'
 
 export type PlatformDeps = AccountDeps & ToolSearchDeps & ConnectionToolDeps & AgentToolDeps
 

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage } from '@modelcontextprotocol/client'
 import * as z from 'zod'
-import type { UpstreamCredential, UpstreamProtocol } from '../types.ts'
+import type { McpServerProtocol, UpstreamCredential } from '../types.ts'
 import { MOST_TOOLS } from '../types.ts'
 import type { UpstreamDeps } from './call-upstream.ts'
 import { type McpSession, openMcpSession } from './mcp-session.ts'
@@ -35,7 +35,7 @@ export interface ListDeps extends UpstreamDeps {
 interface UpstreamTools {
   /** Tools as the upstream sent them, unchecked. */
   tools: unknown[]
-  protocol: UpstreamProtocol
+  protocol: McpServerProtocol
 }
 
 /**

@@ -9,7 +9,7 @@ import {
 } from '@modelcontextprotocol/client'
 import { ApiError } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { CredentialsUnavailable, type UpstreamCredential, type UpstreamProtocol } from '../types.ts'
+import { CredentialsUnavailable, type McpServerProtocol, type UpstreamCredential } from '../types.ts'
 import { deliverAnswer } from './deliver-answer.ts'
 import { UpstreamError, upstreamFetch } from './upstream-fetch.ts'
 
@@ -19,7 +19,7 @@ interface McpUpstream {
   allow: readonly string[]
   credential: UpstreamCredential
   /** Protocol that the last refresh found; null to find it. */
-  protocol: UpstreamProtocol | null
+  protocol: McpServerProtocol | null
   /** Bytes of all answers together. */
   mostBytes: number
   /** Milliseconds for each request. */
@@ -32,7 +32,7 @@ interface McpUpstream {
 export interface McpSession {
   client: Client
   /** Protocol of the upstream. */
-  protocol: UpstreamProtocol
+  protocol: McpServerProtocol
   /** The error to throw for what the client threw: safe for callers. */
   failureOf(error: unknown): Error
   /** Ends the requests, and the session at an upstream that has some. Never rejects. */
@@ -104,7 +104,7 @@ function requestIdOf(body: unknown): unknown {
 /** A transport with a session does not initialize; an empty one is not sent. */
 const withoutSession = (version: string) => ({ sessionId: '', protocolVersion: version })
 
-const priorOf = (protocol: UpstreamProtocol) =>
+const priorOf = (protocol: McpServerProtocol) =>
   protocol.era === 'legacy'
     ? { kind: 'legacy' as const }
     : {
@@ -118,7 +118,7 @@ const priorOf = (protocol: UpstreamProtocol) =>
         },
       }
 
-function protocolOf(client: Client, transport: StreamableHTTPClientTransport): UpstreamProtocol {
+function protocolOf(client: Client, transport: StreamableHTTPClientTransport): McpServerProtocol {
   const version = client.getNegotiatedProtocolVersion() ?? MODERN
   return client.getProtocolEra() === 'modern'
     ? { era: 'modern', version }

@@ -35,11 +35,11 @@ const storedCredential = z.discriminatedUnion('kind', [
 export type StoredCredential = z.infer<typeof storedCredential>
 export type OAuthCredential = z.infer<typeof oauthCredential>
 
-export const sealCredential = (ring: KeyRing, owner: EnvelopeOwner, credential: StoredCredential) =>
+export const sealStoredCredential = (ring: KeyRing, owner: EnvelopeOwner, credential: StoredCredential) =>
   sealEnvelope(ring, owner, JSON.stringify(credential))
 
 /** @throws when it does not open. */
-export const openCredential = (ring: KeyRing, owner: EnvelopeOwner, sealed: string): StoredCredential =>
+export const openStoredCredential = (ring: KeyRing, owner: EnvelopeOwner, sealed: string): StoredCredential =>
   storedCredential.parse(JSON.parse(openEnvelope(ring, owner, sealed)))
 
 /**

@@ -20,10 +20,10 @@ import type { EpochChange, OrganizationScope } from './scoped-statements.store.t
  */
 
 /**
- * The part of a request that administration needs. `organizationId` is the organization that the path names and
- * that the administrator may administer; the deployment's own where the path names none.
+ * What a change needs to be made, recorded and published. `organizationId` is the organization that it belongs to; the
+ * deployment's own for a change of the deployment.
  */
-export interface Administration extends OrganizationScope {
+export interface ChangeScope extends OrganizationScope {
   ledgerOf: LedgerOf
   clock: Clock
   pepperRing: KeyRing
@@ -37,7 +37,7 @@ export interface Administration extends OrganizationScope {
 
 /** A change before it is made. Contains no secret, because it is stored permanently. */
 export interface Intent {
-  /** The organization whose audit trail records the change; the administration's organization when left out. */
+  /** The organization whose audit trail records the change; that of the scope when left out. */
   organizationId?: string
   /** Dotted, such as `api_key.created`. */
   action: string
@@ -52,13 +52,13 @@ const API_KEY = /hg_([0-9A-Za-z]{12})_[0-9A-Za-z]{20,}/g
 export const withoutKeys = (text: string) => text.replace(API_KEY, 'hg_$1_[redacted]')
 
 /** An audit record of an intent, by the caller of this request, now. */
-export function describeChange(administration: Administration, intent: Intent): AuditedChange {
+export function describeChange(scope: ChangeScope, intent: Intent): AuditedChange {
   return {
     id: newId('change'),
-    requestId: administration.requestId,
-    at: administration.clock(),
-    actor: administration.actor,
-    organizationId: administration.organizationId,
+    requestId: scope.requestId,
+    at: scope.clock(),
+    actor: scope.actor,
+    organizationId: scope.organizationId,
     ...intent,
     resource: withoutKeys(intent.resource),
     // Members without a value are left out here, so that the record's hash never depends on how they travel.
@@ -76,17 +76,17 @@ export function describeChange(administration: Administration, intent: Intent): 
  * `unprocessable` when it conflicts with what exists; what `change` throws as ApiError.
  */
 export async function audited<Result>(
-  administration: Administration,
+  scope: ChangeScope,
   intent: Intent,
   change: () => Promise<Result>,
 ): Promise<Result> {
-  const record = describeChange(administration, intent)
-  await recordOrRefuse(administration, record, 'nothing was changed')
+  const record = describeChange(scope, intent)
+  await recordOrRefuse(scope, record, 'nothing was changed')
   try {
     return await change()
   } catch (error) {
     const failure = explainFailure(error)
-    await recordFailure(administration, record, failure)
+    await recordFailure(scope, record, failure)
     throw failure.error
   }
 }
@@ -97,12 +97,12 @@ export async function audited<Result>(
  * @throws ApiError as `audited`.
  */
 export async function changeRights<Result>(
-  administration: Administration,
+  scope: ChangeScope,
   intent: Intent,
   change: () => Promise<EpochChange<Result>>,
 ): Promise<Result> {
-  const { result, epoch } = await audited(administration, intent, change)
-  await publishRights(administration, epoch)
+  const { result, epoch } = await audited(scope, intent, change)
+  await publishRights(scope, epoch)
   return result
 }
 
@@ -112,19 +112,19 @@ export async function changeRights<Result>(
  * @throws ApiError as `audited`.
  */
 export async function changeCatalogue<Result>(
-  administration: Administration,
+  scope: ChangeScope,
   intent: Intent,
   change: () => Promise<EpochChange<Result>>,
 ): Promise<Result> {
   const deployment = { organizationId: DEPLOYMENT_ORGANIZATION_ID, ...intent }
-  const { result, epoch } = await audited(administration, deployment, change)
-  await publishCatalogue(administration, epoch)
+  const { result, epoch } = await audited(scope, deployment, change)
+  await publishCatalogue(scope, epoch)
   return result
 }
 
 /** Records a view of audit records. @throws ApiError `internal` when that cannot be stored. */
-export async function recordView(administration: Administration, intent: Intent): Promise<void> {
-  await recordOrRefuse(administration, describeChange(administration, intent), 'nothing is shown')
+export async function recordView(scope: ChangeScope, intent: Intent): Promise<void> {
+  await recordOrRefuse(scope, describeChange(scope, intent), 'nothing is shown')
 }
 
 /** SQLSTATE classes of a connection or server that was lost, perhaps after the commit. */
@@ -133,9 +133,9 @@ const LEAVES_DOUBT = /^(08|57|40003)/
 /** The error for a name that is taken, and for a state that does not allow the change. */
 export const conflict = (message: string) => new ApiError('unprocessable', message, { code: 'conflict' })
 
-async function recordOrRefuse(administration: Administration, record: AuditedChange, otherwise: string) {
+async function recordOrRefuse(scope: ChangeScope, record: AuditedChange, otherwise: string) {
   try {
-    await administration.ledgerOf(record.organizationId, HOME_SHARD).recordChange(record)
+    await scope.ledgerOf(record.organizationId, HOME_SHARD).recordChange(record)
   } catch (error) {
     const message = `The audit record could not be stored, so ${otherwise}.`
     throw new ApiError('internal', message, { cause: error })
@@ -167,14 +167,14 @@ function explainFailure(error: unknown): Failure {
       }
 }
 
-async function recordFailure(administration: Administration, record: AuditedChange, failure: Failure) {
-  const followUp = describeChange(administration, {
+async function recordFailure(scope: ChangeScope, record: AuditedChange, failure: Failure) {
+  const followUp = describeChange(scope, {
     organizationId: record.organizationId,
     action: 'change.failed',
     resource: record.resource,
     detail: { change_id: record.id, action: record.action, outcome: failure.outcome },
   })
-  await administration
+  await scope
     .ledgerOf(record.organizationId, HOME_SHARD)
     .recordChange(followUp)
     .catch((error: unknown) => logEvent('error', 'audit.record_failed', { error: errorText(error) }))

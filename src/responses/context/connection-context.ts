@@ -1,11 +1,11 @@
 import { applyEditsInSlices, joinBytes } from '../../lib/byte-edits.ts'
-import { inTurns, type Slices } from '../../lib/slices.ts'
+import { runSlices, type Slices } from '../../lib/slices.ts'
 import { LARGE_ITEM_BYTES } from '../content/content-store.ts'
 import { ItemScan } from '../items/types/item-scan.ts'
 import { newItemId } from '../items/types/item-types.ts'
 import { contextTooLong } from '../model/context-too-long.ts'
-import { turnOf } from '../model/ids.ts'
 import type { ResponseContext } from '../model/response-context.ts'
+import { turnOf } from '../model/response-ids.ts'
 import type { ConnectionStart, ContextItem, Owner } from '../model/types.ts'
 import type { ResponseDeps } from '../response-deps.ts'
 import { readContextStream } from './context-stream.ts'
@@ -76,7 +76,7 @@ async function continuedContext(
   const context = await loadUnlockedContext(deps, owner, own, start)
   const input: ContextItem[] = []
   for (const item of context.input) {
-    input.push(isOwnCopy(context, heldIds, item) ? await inTurns(withNewId(item)) : item)
+    input.push(isOwnCopy(context, heldIds, item) ? await runSlices(withNewId(item)) : item)
   }
   const historyIds = input.slice(0, held.length).map(({ id }) => id)
   // A stored response works on the files of its conversation.

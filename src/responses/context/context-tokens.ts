@@ -5,7 +5,7 @@ import { familyOf } from '../../gateway/token-count/model-families.ts'
 import { TextTokens } from '../../gateway/token-count/text-tokens.ts'
 import { scanJsonInSlices } from '../../lib/json-scan.ts'
 import type { JsonPath } from '../../lib/json-visitor.ts'
-import { drained, inTurns, type Slices } from '../../lib/slices.ts'
+import { drained, runSlices, type Slices } from '../../lib/slices.ts'
 import type { ContextItem } from '../model/types.ts'
 
 /** Estimates the tokens of a JSON text for a model: of an item, or of settings. */
@@ -31,7 +31,7 @@ export async function tokenEstimate(
   items: ReadonlyArray<Pick<ContextItem, 'bytes'>>,
 ): Promise<TokenEstimate> {
   const known = new Map<Uint8Array, number>()
-  for (const { bytes } of items) known.set(bytes, await inTurns(estimatedTokens(bytes, upstreamModel)))
+  for (const { bytes } of items) known.set(bytes, await runSlices(estimatedTokens(bytes, upstreamModel)))
   return (json) => known.get(json) ?? drained(estimatedTokens(json, upstreamModel))
 }
 

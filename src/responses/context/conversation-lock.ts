@@ -25,7 +25,7 @@ export const conversationLocked = () =>
  * @param start that of the calling object: if its response is the writer, an earlier start has left the lock.
  * @returns false if the conversation stays locked. @throws what Postgres and the writer's object throw.
  */
-export async function settleWriter(
+export async function releaseWriter(
   deps: Pick<ResponseDeps, 'database' | 'clock' | 'responseStream'>,
   owner: Owner,
   writer: string,

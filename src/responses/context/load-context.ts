@@ -8,9 +8,9 @@ import { ContentGoneError, type ContentStore } from '../content/content-store.ts
 import type { InputItem } from '../items/input-items.ts'
 import { sealOpener } from '../items/sealed-content.ts'
 import { contextTooLong } from '../model/context-too-long.ts'
-import { newConversationId } from '../model/ids.ts'
 import type { ResponseContext } from '../model/response-context.ts'
 import type { StoredRequest } from '../model/response-head.ts'
+import { newConversationId } from '../model/response-ids.ts'
 import type { StoredItem } from '../model/stored-items.ts'
 import type { ContextItem, Owner } from '../model/types.ts'
 import type { ResponseDeps } from '../response-deps.ts'
@@ -22,7 +22,7 @@ import {
 import type { ResponseState } from '../store/response-state.ts'
 import { fitContext } from './context-limit.ts'
 import { type TokenEstimate, tokenEstimate } from './context-tokens.ts'
-import { conversationLocked, type OwnStart, settleWriter } from './conversation-lock.ts'
+import { conversationLocked, type OwnStart, releaseWriter } from './conversation-lock.ts'
 import { fromLatestCompaction } from './kept-items.ts'
 import type { ResponseRequest } from './load-request.ts'
 
@@ -52,7 +52,7 @@ export async function loadUnlockedContext(
   const context = await loadContext(deps, owner, request)
   const { writer, conversationId } = context
   if (writer === null) return context
-  if (!(await settleWriter(deps, owner, writer, conversationId, start))) throw conversationLocked()
+  if (!(await releaseWriter(deps, owner, writer, conversationId, start))) throw conversationLocked()
   const settled = await loadContext(deps, owner, request)
   if (settled.writer !== null) throw conversationLocked()
   return settled

@@ -7,7 +7,7 @@ import { scanJsonInSlices } from '../../lib/json-scan.ts'
 import { hasTooManyValues, MOST_JSON_VALUES } from '../../lib/json-values.ts'
 import { type JsonKind, type JsonPath, JsonSyntaxError } from '../../lib/json-visitor.ts'
 import { issueReason } from '../../lib/schema-issues.ts'
-import { inTurns, type Slices } from '../../lib/slices.ts'
+import { runSlices, type Slices } from '../../lib/slices.ts'
 import { isAgentModel } from '../../wire/agent-model.ts'
 import { MAXIMUM_BODY_BYTES } from '../../wire/body-limit.ts'
 import { type ResponseSettings, responseSettings } from '../../wire/responses.ts'
@@ -66,7 +66,7 @@ export async function loadRequest(
   const room = { limitBytes: configuration.BUFFER_LIMIT_BYTES, holder: organizationId, isArriving: true }
   const body = content instanceof Uint8Array ? ownedCopy([content]) : await collected(content, room)
   try {
-    const request = await inTurns(readResponseRequest(body.bytes, form))
+    const request = await runSlices(readResponseRequest(body.bytes, form))
     body.free()
     return { request, reserved: body }
   } catch (error) {

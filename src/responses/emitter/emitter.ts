@@ -11,10 +11,9 @@ import type { ToolResult } from '../model/tool-result.ts'
 import type { Members } from '../model/types.ts'
 import type { ToolCall } from './call-item.ts'
 import { OpenItem } from './open-item.ts'
-import { type ItemContext, TurnItems } from './turn-items.ts'
+import { type ItemDeps, TurnItems } from './turn-items.ts'
 
-export interface EmitterOptions
-  extends Pick<ItemContext, 'writer' | 'nameOf' | 'purposeOf' | 'approvalIdOf'> {
+export interface EmitterOptions extends Pick<ItemDeps, 'writer' | 'nameOf' | 'purposeOf' | 'approvalIdOf'> {
   /** The response as in its first event. */
   response: ResponseObject
   /** The output so far, when the response continues after a restart. */
@@ -85,7 +84,7 @@ export class ResponseEmitter {
   /** The family of the model of the next turn, which alone can verify its signatures. */
   origin: string | null = null
   readonly #response: ResponseObject
-  readonly #context: ItemContext
+  readonly #context: ItemDeps
   readonly #secrets: Map<string, ReasoningSecret>
   readonly #includes: Includes
   readonly #excluded: Map<string, Members>

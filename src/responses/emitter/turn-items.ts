@@ -3,7 +3,7 @@ import { upstreamToolName } from '../../gateway/translation/requests/responses-t
 import { newId } from '../../lib/ids.ts'
 import type { ItemStatus, OutputItem } from '../../wire/responses.ts'
 import type { ReasoningSecret } from '../items/reasoning-seal.ts'
-import { isIdText, newTurn } from '../model/ids.ts'
+import { isIdText, newTurn } from '../model/response-ids.ts'
 import type { CalledTool } from '../model/tool-result.ts'
 import type { Members } from '../model/types.ts'
 import type { CallPurpose } from '../tools/tool-rules.ts'
@@ -21,7 +21,7 @@ const LONGEST_NAME = 256
 const isCallId = (id: string): boolean => id !== '' && id.length <= LONGEST_CALL_ID && isIdText(id)
 
 /** Facts that all items of a response need at their creation. */
-export interface ItemContext {
+export interface ItemDeps {
   writer: EventWriter
   /** The tool that a model calls by this name. */
   nameOf: (upstreamName: string) => CalledTool
@@ -43,7 +43,7 @@ export interface ItemContext {
 export class TurnItems {
   /** See `turnOf`. */
   readonly turn = newTurn()
-  readonly #context: ItemContext
+  readonly #context: ItemDeps
   readonly #origin: string | null
   readonly #calls = new Map<number, CallItem>()
   /** Numbers of calls whose arguments have become complete and that are not closed. */
@@ -52,7 +52,7 @@ export class TurnItems {
   readonly reasoning: OpenReasoning[] = []
 
   /** @param origin the family of the model. */
-  constructor(context: ItemContext, origin: string | null) {
+  constructor(context: ItemDeps, origin: string | null) {
     this.#context = context
     this.#origin = origin
   }

@@ -5,7 +5,7 @@ import type { ResponseEmitter } from '../emitter/emitter.ts'
 import type { EngineProgress } from './engine-progress.ts'
 
 /** A call of an engine that was sent, or could not be. */
-export interface SentCall {
+export interface DispatchedCall {
   sent: SentTurn
   call: GovernedCall
 }
@@ -16,7 +16,7 @@ export interface SentCall {
  * @throws the error of a call that failed, and that of an answer that failed
  */
 export async function emitAnswer(
-  { sent, call }: SentCall,
+  { sent, call }: DispatchedCall,
   emitter: ResponseEmitter,
   progress: EngineProgress,
 ): Promise<void> {
@@ -37,7 +37,7 @@ export async function emitAnswer(
  * @returns the summary so far
  * @throws the error of a call that failed, and that of an answer that has no summary
  */
-export async function summaryOf({ sent, call }: SentCall, progress: EngineProgress): Promise<string> {
+export async function summaryOf({ sent, call }: DispatchedCall, progress: EngineProgress): Promise<string> {
   const answer: SummaryAnswer = { text: '', usage: null }
   const before = progress.current.usage?.output ?? 0
   try {

@@ -1,6 +1,6 @@
 import { newId } from '../../lib/ids.ts'
 import type { ResponseEmitter } from '../emitter/emitter.ts'
-import type { ApprovedCall } from '../model/integration-tools.ts'
+import type { ApprovedCall } from '../model/offered-tools.ts'
 import type { IntendedCall } from '../model/tool-result.ts'
 import type { ToolRules } from '../tools/tool-rules.ts'
 

@@ -11,14 +11,14 @@ import type { ResponseEmitter, TurnEnd } from '../emitter/emitter.ts'
 import { refusedCallItems, sealedItems, withResults } from '../emitter/output-items.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { currentPrincipal } from '../model/current-principal.ts'
-import type { ApprovedCall } from '../model/integration-tools.ts'
+import type { ApprovedCall } from '../model/offered-tools.ts'
 import { endOfFailure, incomplete, type ResponseEnd } from '../model/response-end.ts'
 import { creditsLeft, type Interruption, type StoredRequest, workspaceIdOf } from '../model/response-head.ts'
 import type { ContextItem, Owner } from '../model/types.ts'
 import type { ResponseDeps } from '../response-deps.ts'
 import type { ResponseState } from '../store/response-state.ts'
 import type { ToolRules } from '../tools/tool-rules.ts'
-import { emitAnswer, type SentCall, summaryOf } from './answer-of-call.ts'
+import { type DispatchedCall, emitAnswer, summaryOf } from './answer-of-call.ts'
 import { addApprovedCalls } from './approved-calls.ts'
 import { EngineProgress } from './engine-progress.ts'
 import { admitNextPart, admitNextTurn, type ReadyTurn } from './next-turn.ts'
@@ -66,7 +66,7 @@ export class ResponseEngine {
   /** The compaction that is made; null outside of the phase `compacting`. */
   #plan: CompactionPlan | null
   /** The first turn, if `dispatch` has sent it. */
-  #dispatched: Promise<SentCall> | null = null
+  #dispatched: Promise<DispatchedCall> | null = null
   /** The principal that the ledger confirmed for the last turn. */
   #principal: Principal | null
 
@@ -219,7 +219,7 @@ export class ResponseEngine {
   }
 
   /** A function of its own, so that a body of 50 MB is not referenced for as long as its answer. */
-  async #send(): Promise<SentCall> {
+  async #send(): Promise<DispatchedCall> {
     const ready = this.#ready
     this.#ready = null
     if (!ready) throw new Error('there is no turn to send')

@@ -4,10 +4,10 @@ import { renderFailure, type ToolFailure } from '../../calls/tool-failure.ts'
 import { hasScope, type Principal } from '../../identity/principal.ts'
 import { callIntegrationTool, type IntegrationCallDeps } from '../../integrations/call-integration-tool.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import type { OfferedTool } from '../model/integration-tools.ts'
+import type { OfferedTool } from '../model/offered-tools.ts'
 import type { StoredToolCall, ToolResult } from '../model/tool-result.ts'
 import type { Owner } from '../model/types.ts'
-import type { HostedTool, IntegrationTool, ServerTool, ToolSearch } from '../tools/hosted-tool.ts'
+import type { HostedTool, IntegrationTool, ServiceTool, ToolSearch } from '../tools/hosted-tool.ts'
 import { isRequired } from '../tools/integrations/approvals.ts'
 import { toolResultOf } from '../tools/integrations/tool-output.ts'
 import { searchTools } from '../tools/integrations/tool-search.ts'
@@ -47,7 +47,7 @@ interface CallToRun {
  */
 export async function runToolCall(
   deps: IntegrationCallDeps,
-  tool: ServerTool | undefined,
+  tool: ServiceTool | undefined,
   run: CallToRun,
   signal: AbortSignal,
 ): Promise<ToolRun> {

@@ -6,8 +6,8 @@ import type { ContentStore } from '../content/content-store.ts'
 import type { ItemPage, ItemPageRequest, StoredItem } from '../model/stored-items.ts'
 import { openResponsesItem } from '../open-responses/rendered-item.ts'
 import { withIncluded } from './included-members.ts'
+import { itemBytes } from './item-bytes.ts'
 import { redactedItem } from './redaction.ts'
-import { itemBytes } from './stored-items.ts'
 import { ITEM_TYPES } from './types/item-types.ts'
 
 /** How items are rendered for their owner. */

@@ -15,7 +15,7 @@ import { applyEditsInSlices, type ByteEdit, joinBytes } from '../../lib/byte-edi
 import { scanJsonInSlices } from '../../lib/json-scan.ts'
 import { decodeString } from '../../lib/json-string.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
-import { inTurns, type Slices } from '../../lib/slices.ts'
+import { runSlices, type Slices } from '../../lib/slices.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import { outputTextOf } from '../model/response-members.ts'
 import { isSealed } from './owner-seal.ts'
@@ -32,7 +32,7 @@ const NOTE = '[Content withheld by a data-loss prevention policy.]'
  * @returns the same bytes if nothing changes.
  */
 export const redactedItem = async (policy: CallPolicy | null, bytes: Uint8Array): Promise<Uint8Array> =>
-  inTurns(redactItem(policy, bytes))
+  runSlices(redactItem(policy, bytes))
 
 /** The id of a call in an item that was redacted, since it may be a text in it; null without one. */
 export function* callIdIn(bytes: Uint8Array): Slices<string | null> {
@@ -98,7 +98,7 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set<keyof ResponseObject>([
 export const redactedResponse = async (
   policy: CallPolicy | null,
   response: ResponseObject,
-): Promise<ResponseObject> => inTurns(redactResponse(policy, response))
+): Promise<ResponseObject> => runSlices(redactResponse(policy, response))
 
 /**
  * The same for a response, in slices: its output, and what it repeats of its request.

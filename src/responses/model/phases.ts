@@ -46,7 +46,7 @@ export const PHASES: Readonly<Record<Phase, PhaseRules>> = {
 }
 
 /** @throws for a transition that the table does not have. */
-export function checkTransition(from: Phase, to: Phase): void {
+export function checkPhaseTransition(from: Phase, to: Phase): void {
   if (from === to || to === 'removing' || PHASES[from].to.includes(to)) return
   throw new Error(`a response that is ${from} cannot become ${to}`)
 }

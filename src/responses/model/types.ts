@@ -129,7 +129,7 @@ export interface ResponseStateReport {
 }
 
 /** The data that a response holds for the next one of its connection. */
-export interface HeldContext {
+export interface ConnectionContext {
   /** The input of the model and the output, as `context/context-stream` encodes them. */
   items: ReadableStream<Uint8Array>
   /** The workspace of its files; null for a response in a conversation, which has them. */
@@ -167,7 +167,7 @@ export interface ResponseStreamObject {
   /** Its model and form, the version of the policies that are applied to its events, and their numbers once it has ended. */
   state(owner: Owner): Promise<ResponseStateReport | null>
   /** The context of the next response of the same connection. Null unless it has ended without a failure, and is held. */
-  context(owner: Owner): Promise<HeldContext | null>
+  context(owner: Owner): Promise<ConnectionContext | null>
   /**
    * Passes its files to the next response of the same connection, which deletes them from then on.
    * @returns false for a response that is not held any more: its files are being deleted.

@@ -14,7 +14,7 @@ import type { CompactionPlan } from '../compaction/compaction-plan.ts'
 import { compactedItems, endsWithTrigger, neededCompaction } from '../compaction/context-compaction.ts'
 import { summaryRequest } from '../compaction/summary-request.ts'
 import { loadStartContext, type PassedFiles } from '../context/connection-context.ts'
-import { conversationLocked, settleWriter } from '../context/conversation-lock.ts'
+import { conversationLocked, releaseWriter } from '../context/conversation-lock.ts'
 import { fittingItems } from '../context/load-context.ts'
 import { loadRequest, type ResponseRequest } from '../context/load-request.ts'
 import { turnRequest, withHosted } from '../context/model-request.ts'
@@ -23,7 +23,7 @@ import { ResponseEngine, type RunningResponse } from '../engine/engine.ts'
 import type { ReadyTurn } from '../engine/next-turn.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { currentPrincipal } from '../model/current-principal.ts'
-import type { ApprovedCall } from '../model/integration-tools.ts'
+import type { ApprovedCall } from '../model/offered-tools.ts'
 import type { Phase } from '../model/phases.ts'
 import type { ResponseContext } from '../model/response-context.ts'
 import { ownerOf, type ResponseHead, type StoredRequest } from '../model/response-head.ts'
@@ -296,7 +296,7 @@ async function writeRow(
   const made = { id, keyId, model, compatibility, createdAt, policyVersion }
   const row = { ...made, conversation, forkOf, previousResponseId }
   let begun = await beginResponse(deps.database, owner, row)
-  if (typeof begun === 'object' && (await settleWriter(deps, owner, begun.lockedBy, conversationId, head))) {
+  if (typeof begun === 'object' && (await releaseWriter(deps, owner, begun.lockedBy, conversationId, head))) {
     begun = await beginResponse(deps.database, owner, row)
   }
   if (begun === 'not_found') throw notFound('Conversation', conversationId ?? '')

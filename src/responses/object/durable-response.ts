@@ -14,7 +14,7 @@ import { isOwner, newHead, type ResponseHead, workspaceIdOf } from '../model/res
 import type { FinalResponse, ItemPageRequest } from '../model/stored-items.ts'
 import type {
   CompactionResult,
-  HeldContext,
+  ConnectionContext,
   Owner,
   RequestContent,
   ResponseStreamObject,
@@ -287,7 +287,7 @@ export class DurableResponse implements ResponseStreamObject {
     return { model, compatibility, policyVersion, running, numbers, cost }
   }
 
-  async context(owner: Owner): Promise<HeldContext | null> {
+  async context(owner: Owner): Promise<ConnectionContext | null> {
     const { head } = this.#state
     if (!head?.heldUntil || head.phase !== 'ended' || !isOwner(head, owner)) return null
     if (this.#state.final?.response.status === 'failed') return null

@@ -1,7 +1,7 @@
 import type { Usage } from '../../ledger/audit-record.ts'
 import type { ResponseEmitter } from '../emitter/emitter.ts'
 import { sealedItems } from '../emitter/output-items.ts'
-import { storedItemOf } from '../items/stored-items.ts'
+import { storedItemOf } from '../items/item-bytes.ts'
 import type { ResponseEnd } from '../model/response-end.ts'
 import type { FinalResponse } from '../model/stored-items.ts'
 import type { Owner } from '../model/types.ts'

@@ -1,7 +1,7 @@
 import type { Database } from '../../../schema/database.ts'
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import type { ContentStore } from '../content/content-store.ts'
-import { itemBytes } from '../items/stored-items.ts'
+import { itemBytes } from '../items/item-bytes.ts'
 import type { StoredNumbers } from '../model/events.ts'
 import { outputTextOf } from '../model/response-members.ts'
 import type { Owner } from '../model/types.ts'

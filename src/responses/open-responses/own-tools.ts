@@ -1,5 +1,5 @@
 import type { ResponseSettings } from '../../wire/responses.ts'
-import { ownToolType } from './names.ts'
+import { ownToolType } from './type-names.ts'
 
 type TypedEntry = { type: string; [member: string]: unknown }
 

@@ -1,9 +1,9 @@
 import type { ResponseObject } from '../../wire/responses.ts'
 import { renderedFrames, type StreamEvent } from '../model/rendered-frames.ts'
 import type { Members } from '../model/types.ts'
-import { eventTypeOnWire } from './names.ts'
 import { openResponsesItem } from './rendered-item.ts'
 import { renderedResponse } from './rendered-response.ts'
+import { eventTypeOnWire } from './type-names.ts'
 
 /** Events that end a stream. */
 const LAST_EVENTS: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
 import type { Members } from '../model/types.ts'
-import { itemTypeOnWire } from './names.ts'
+import { itemTypeOnWire } from './type-names.ts'
 
 /** Members of an item or part that Open Responses requires where this service may leave them out, or that it has no null for. */
 const MEMBERS: Readonly<Record<string, (holder: Members) => Members>> = {

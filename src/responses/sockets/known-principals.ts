@@ -1,20 +1,20 @@
 import type { RenewDeps } from '../../identity/identify.ts'
 import { keyIdOf, type Principal } from '../../identity/principal.ts'
 import { currentPrincipal } from '../model/current-principal.ts'
-import type { ConnectionOpening } from './connection.ts'
+import type { ConnectionOpening } from './socket-connection.ts'
 
-type Deps = RenewDeps & { configuration: { IDENTITY_CACHE_MS: number } }
+type PrincipalDeps = RenewDeps & { configuration: { IDENTITY_CACHE_MS: number } }
 
 /**
  * The rights behind the connections of an object, as long as the isolate would trust those of a presented key. A change
  * applies from the next message on, as over HTTP: the admission of a response compares their epoch.
  */
 export class KnownPrincipals {
-  readonly #deps: Deps
+  readonly #deps: PrincipalDeps
   /** Principals by key id. */
   readonly #known = new Map<string, { principal: Principal; readAt: number }>()
 
-  constructor(deps: Deps) {
+  constructor(deps: PrincipalDeps) {
     this.#deps = deps
   }
 

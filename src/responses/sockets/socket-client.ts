@@ -1,7 +1,7 @@
 import { ApiError } from '../../lib/api-error.ts'
 import { withFreshStub } from '../../lib/fresh-stub.ts'
 import type { Owner } from '../model/types.ts'
-import type { ConnectionOpening } from './connection.ts'
+import type { ConnectionOpening } from './socket-connection.ts'
 
 const OPENING_HEADER = 'x-headgate-connection'
 

@@ -5,18 +5,18 @@ import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { earliest } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import {
-  CLOSE_CODES,
-  type Connection,
-  type ConnectionOpening,
-  connectionOf,
-  isOpen,
-  newConnection,
-} from './connection.ts'
 import { callerError, errorEvent } from './error-event.ts'
 import { KnownPrincipals } from './known-principals.ts'
+import {
+  CLOSE_CODES,
+  type ConnectionOpening,
+  isOpen,
+  newSocketConnection,
+  type SocketConnection,
+  socketConnection,
+} from './socket-connection.ts'
 import type { SocketDeps, SocketHost } from './socket-deps.ts'
-import { SocketTurns } from './socket-turns.ts'
+import { SocketResponses } from './socket-responses.ts'
 
 /** Interval of the alarm while events are sent. It restarts an object that the platform has removed meanwhile. */
 const CHECK_INTERVAL_MS = 30_000
@@ -29,17 +29,17 @@ const CHECK_INTERVAL_MS = 30_000
 export class UserConnections {
   readonly #deps: SocketDeps
   readonly #host: SocketHost
-  readonly #turns: SocketTurns
+  readonly #turns: SocketResponses
   readonly #principals: KnownPrincipals
 
   constructor(host: SocketHost, deps: SocketDeps) {
     this.#host = host
     this.#deps = deps
-    this.#turns = new SocketTurns(deps)
+    this.#turns = new SocketResponses(deps)
     this.#principals = new KnownPrincipals(deps)
     // Responses whose events were being sent when the object was removed.
     for (const socket of host.getWebSockets()) {
-      if (isOpen(socket) && connectionOf(socket).running) deps.waitUntil(this.#turns.resume(socket))
+      if (isOpen(socket) && socketConnection(socket).running) deps.waitUntil(this.#turns.resume(socket))
     }
   }
 
@@ -49,14 +49,14 @@ export class UserConnections {
     if (open.length >= this.#deps.configuration.SOCKET_USER_LIMIT) return null
     const { 0: client, 1: server } = new WebSocketPair()
     this.#host.acceptWebSocket(server)
-    server.serializeAttachment(newConnection(opening, this.#deps.clock()))
+    server.serializeAttachment(newSocketConnection(opening, this.#deps.clock()))
     await this.#arrangeAlarm()
     return client
   }
 
   /** Handles a message. Never throws: its client gets every error. */
   async message(socket: WebSocket, data: string | ArrayBuffer): Promise<void> {
-    const connection = connectionOf(socket)
+    const connection = socketConnection(socket)
     if (this.#hasExpired(connection)) return this.#expire(socket)
     const identity = this.#identityOf(connection)
     let principal: Principal | null = null
@@ -90,12 +90,12 @@ export class UserConnections {
   /** Ends the connections that have reached their age limit. */
   async alarm(): Promise<void> {
     for (const socket of this.#host.getWebSockets()) {
-      if (isOpen(socket) && this.#hasExpired(connectionOf(socket))) this.#expire(socket)
+      if (isOpen(socket) && this.#hasExpired(socketConnection(socket))) this.#expire(socket)
     }
     await this.#arrangeAlarm()
   }
 
-  #hasExpired({ openedAt }: Connection): boolean {
+  #hasExpired({ openedAt }: SocketConnection): boolean {
     return this.#deps.clock() >= openedAt + this.#deps.configuration.SOCKET_TIME_LIMIT_MS
   }
 
@@ -108,7 +108,7 @@ export class UserConnections {
     if (isSent) socket.close(CLOSE_CODES.goingAway, 'The connection has reached its age limit.')
   }
 
-  #identityOf({ owner, credential, ip }: Connection): CallIdentity {
+  #identityOf({ owner, credential, ip }: SocketConnection): CallIdentity {
     return {
       callId: newId('call'),
       requestId: newId('req'),
@@ -136,7 +136,7 @@ export class UserConnections {
     { principal: known, identity }: { principal: Principal | null; identity: CallIdentity },
     error: ApiError,
   ): Promise<ApiError> {
-    const connection = connectionOf(socket)
+    const connection = socketConnection(socket)
     // A message that is refused before its caller is looked up counts against the limits as well.
     const principal = known ?? (await this.#principals.of(connection).catch(() => null))
     if (principal && error.kind !== 'rate_limited') {
@@ -155,7 +155,7 @@ export class UserConnections {
   /** One alarm serves all connections. Each time it is set costs a row. */
   async #arrangeAlarm(): Promise<void> {
     const { SOCKET_TIME_LIMIT_MS } = this.#deps.configuration
-    const open = this.#host.getWebSockets().filter(isOpen).map(connectionOf)
+    const open = this.#host.getWebSockets().filter(isOpen).map(socketConnection)
     const check = open.some(({ running }) => running) ? this.#deps.clock() + CHECK_INTERVAL_MS : null
     const next = earliest([check, ...open.map(({ openedAt }) => openedAt + SOCKET_TIME_LIMIT_MS)])
     const set = await this.#host.storage.getAlarm()
@@ -170,7 +170,7 @@ const inFlight = () =>
   )
 
 /** @throws ApiError for a message that cannot be taken now. */
-function textOf({ running }: Connection, data: string | ArrayBuffer): string {
+function textOf({ running }: SocketConnection, data: string | ArrayBuffer): string {
   if (running) throw inFlight()
   if (typeof data !== 'string') throw invalidRequest('A message must be text, not binary.')
   return data

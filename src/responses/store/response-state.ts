@@ -1,10 +1,10 @@
 import { settle } from '../../calls/governed-call.ts'
 import type { CallPolicy } from '../../dlp/policy/call-policy.ts'
-import { inTurns } from '../../lib/slices.ts'
+import { runSlices } from '../../lib/slices.ts'
 import { ContentGoneError, contentKey, LARGE_ITEM_BYTES } from '../content/content-store.ts'
+import { itemBytes, storedItemOf } from '../items/item-bytes.ts'
 import { callIdIn, redactedItem } from '../items/redaction.ts'
-import { itemBytes, storedItemOf } from '../items/stored-items.ts'
-import { checkTransition, type Phase } from '../model/phases.ts'
+import { checkPhaseTransition, type Phase } from '../model/phases.ts'
 import type { ResponseContext } from '../model/response-context.ts'
 import type { ResponseHead, StoredRequest } from '../model/response-head.ts'
 import type { FinalResponse, ItemPage, ItemPageRequest, StoredItem } from '../model/stored-items.ts'
@@ -74,7 +74,7 @@ export class ResponseState {
   /** Enters another phase. @throws for a transition that `PHASES` does not allow. */
   enter(phase: Phase, members: HeadChange = {}): void {
     if (!this.#head) return
-    checkTransition(this.#head.phase, phase)
+    checkPhaseTransition(this.#head.phase, phase)
     this.#replace({ ...this.#head, ...members, phase })
   }
 
@@ -151,7 +151,7 @@ export class ResponseState {
         const isLarge = bytes.length > LARGE_ITEM_BYTES
         const key = isLarge ? await this.#deps.contentStore.put(owner, item.id, bytes) : null
         const isSame = bytes === item.bytes || item.callId === null
-        const callId = isSame ? item.callId : await inTurns(callIdIn(bytes))
+        const callId = isSame ? item.callId : await runSlices(callIdIn(bytes))
         this.#input.add({ ...item, callId, contentKey: key }, isLarge ? null : bytes)
       }
     }

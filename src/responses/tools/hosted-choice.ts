@@ -1,7 +1,7 @@
 import { objectOf } from '../../gateway/protocols/json.ts'
 import type { ToolFamily } from '../../identity/tool-rights.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
-import type { ServerTool } from './hosted-tool.ts'
+import type { ServiceTool } from './hosted-tool.ts'
 
 type ToolChoice = ResponseSettings['tool_choice']
 type ToolEntry = { type: string; name?: unknown; [member: string]: unknown }
@@ -30,7 +30,7 @@ const familiesOf = (type: unknown): readonly ToolFamily[] =>
  * The active tools: the entries of the caller without those for tools of this service that are off, and one for each further
  * tool of this service.
  */
-export function shownTools(listed: readonly ToolEntry[], hosted: Iterable<ServerTool>): ToolEntry[] {
+export function shownTools(listed: readonly ToolEntry[], hosted: Iterable<ServiceTool>): ToolEntry[] {
   const active = new Set([...hosted].map(({ family }) => family))
   const shown = listed.filter(({ type }) => {
     const [family] = familiesOf(type)
@@ -71,7 +71,7 @@ class NamedTools {
     }
   }
 
-  has(tool: ServerTool): boolean {
+  has(tool: ServiceTool): boolean {
     const { name } = tool.definition
     if (this.#functions.has(name)) return true
     if (tool.family !== null && this.#families.has(tool.family)) return true
@@ -84,7 +84,7 @@ class NamedTools {
 }
 
 /** Whether a choice allows a tool of this service. */
-export function hostedChoice(choice: ToolChoice): (tool: ServerTool) => boolean {
+export function hostedChoice(choice: ToolChoice): (tool: ServiceTool) => boolean {
   if (choice === 'none') return () => false
   if (typeof choice !== 'object' || choice === null) return () => true
   const named = new NamedTools(entriesOf(choice))
@@ -100,7 +100,7 @@ const entriesOf = (choice: ToolEntry): readonly unknown[] => {
  * The choice with the functions under which a model gets the tools of this service: each once, in the place of the first entry
  * that names it. Entries that name none of them stay as they are.
  */
-export function modelChoice(choice: ToolChoice, hosted: readonly ServerTool[]): ToolChoice {
+export function modelChoice(choice: ToolChoice, hosted: readonly ServiceTool[]): ToolChoice {
   if (typeof choice !== 'object' || choice === null || hosted.length === 0) return choice
   const tools = withFunctions(entriesOf(choice), hosted)
   if (choice.type === 'allowed_tools') return { ...choice, tools }
@@ -109,9 +109,9 @@ export function modelChoice(choice: ToolChoice, hosted: readonly ServerTool[]): 
   return { type: 'allowed_tools', mode: 'required', tools } as ToolChoice
 }
 
-function withFunctions(entries: readonly unknown[], hosted: readonly ServerTool[]): unknown[] {
+function withFunctions(entries: readonly unknown[], hosted: readonly ServiceTool[]): unknown[] {
   const tools: unknown[] = []
-  const added = new Set<ServerTool>()
+  const added = new Set<ServiceTool>()
   /** Entries that were read before, of which a request may have as many as it likes. */
   const known = new Set<string>()
   for (const entry of entries) {

@@ -1,10 +1,10 @@
 import type { ToolFamily, ToolRights } from '../../identity/tool-rights.ts'
-import type { OfferedTool, SearchScope } from '../model/integration-tools.ts'
+import type { OfferedTool, SearchScope } from '../model/offered-tools.ts'
 import type { ToolResult } from '../model/tool-result.ts'
 import type { Members, Owner } from '../model/types.ts'
 
 /** A server-side tool: this service executes its calls, and not the caller. */
-export interface HostedTool extends ServerToolForm {
+export interface HostedTool extends ServiceToolForm {
   purpose: 'hosted'
   family: ToolFamily
   /** Members that describe what a call was to do, for one that failed before its tool answered. Never throws. */
@@ -21,7 +21,7 @@ export interface HostedTool extends ServerToolForm {
 }
 
 /** A tool of a connected service, called over a connection of the caller. */
-export interface IntegrationTool extends ServerToolForm {
+export interface IntegrationTool extends ServiceToolForm {
   purpose: 'integration'
   /** An integration's tool has grants of its own. */
   family: null
@@ -30,16 +30,16 @@ export interface IntegrationTool extends ServerToolForm {
 }
 
 /** The search for tools that are not listed to the model. What it finds is offered from the next turn on. */
-export interface ToolSearch extends ServerToolForm {
+export interface ToolSearch extends ServiceToolForm {
   purpose: 'search'
   family: 'platform'
   scope: SearchScope
 }
 
 /** A tool that this service executes: a model calls it as a function. */
-export type ServerTool = HostedTool | IntegrationTool | ToolSearch
+export type ServiceTool = HostedTool | IntegrationTool | ToolSearch
 
-interface ServerToolForm {
+interface ServiceToolForm {
   /** The function under which models call it. `parameters` is a JSON schema. */
   definition: { type: 'function'; name: string; [member: string]: unknown }
   /** Type of the items of its calls. */

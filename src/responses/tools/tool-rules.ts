@@ -3,14 +3,14 @@ import { type NamedTool, upstreamTools } from '../../gateway/translation/request
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { CalledTool } from '../model/tool-result.ts'
 import { hostedChoice, shownTools } from './hosted-choice.ts'
-import type { ServerTool } from './hosted-tool.ts'
+import type { ServiceTool } from './hosted-tool.ts'
 
 /**
  * Where a model's call is executed: by the caller (`client`), by a tool of the gateway (`hosted`, `search`), or by a tool of
  * a connected service (`integration`), for which the caller may have to approve the call first (`approval`). A call is
  * `refused` if there is no such tool, or `tool_choice` does not allow it.
  */
-export type CallPurpose = 'client' | ServerTool['purpose'] | 'approval' | 'refused'
+export type CallPurpose = 'client' | ServiceTool['purpose'] | 'approval' | 'refused'
 
 /** The tools of a request, by the names under which the model calls them. */
 export interface ToolRules {
@@ -18,9 +18,9 @@ export interface ToolRules {
   nameOf: (upstreamName: string) => CalledTool
   /** Whether there is a tool of this name, allowed or not. */
   has: (upstreamName: string) => boolean
-  hosted: ReadonlyMap<string, ServerTool>
+  hosted: ReadonlyMap<string, ServiceTool>
   /** Adds a tool for the turns that follow. One with the name of another is left out. */
-  offer: (tool: ServerTool) => void
+  offer: (tool: ServiceTool) => void
   /** The active tools, as a response shows them. */
   shown: ReadonlyArray<Record<string, unknown>>
 }
@@ -31,10 +31,10 @@ export interface ToolRules {
  * @param hosted server-side tools that the request includes. A tool of the caller hides one of the same name.
  * @throws ApiError invalid_request for an invalid tool, and for two tools of one name.
  */
-export function toolRules(settings: ResponseSettings, hosted: readonly ServerTool[]): ToolRules {
+export function toolRules(settings: ResponseSettings, hosted: readonly ServiceTool[]): ToolRules {
   const tools = upstreamTools(settings.tools)
   const visible = hosted.filter(({ definition }) => !tools.has(definition.name))
-  const hostedByName = new Map<string, ServerTool>(visible.map((tool) => [tool.definition.name, tool]))
+  const hostedByName = new Map<string, ServiceTool>(visible.map((tool) => [tool.definition.name, tool]))
   const mayCall = allowedBy(settings.tool_choice)
   const mayRun = hostedChoice(settings.tool_choice)
   return {
@@ -62,7 +62,7 @@ export function toolRules(settings: ResponseSettings, hosted: readonly ServerToo
 }
 
 /** A call that the caller has approved is made without the model: each that the model makes needs an approval of its own. */
-const awaitsApproval = (tool: ServerTool): boolean =>
+const awaitsApproval = (tool: ServiceTool): boolean =>
   tool.purpose === 'integration' && tool.offered.needsApproval
 
 /** Whether a call is executed by this service. */

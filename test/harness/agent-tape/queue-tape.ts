@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { listenOnLoopback, readBody, sendJson } from '../../../scripts/local/loopback-server.ts'
 import { deliver } from '../../../scripts/local/qstash/delivery.ts'
-import { createMessage, type Message } from '../../../scripts/local/qstash/message.ts'
+import { createMessage, type QueuedMessage } from '../../../scripts/local/qstash/queued-message.ts'
 import { signDelivery } from '../../../scripts/local/qstash/signature.ts'
 import type { Random } from '../../faults/support/random.ts'
 import { inParallel } from '../../faults/support/response-trials.ts'
@@ -11,7 +11,7 @@ const FORGERIES = ['no signature', 'other key', 'other URL', 'other body', 'expi
 type Forgery = (typeof FORGERIES)[number]
 
 /** A message that was published, with the last signature that it was delivered under. */
-interface Recorded extends Message {
+interface Recorded extends QueuedMessage {
   signature: string | null
   /** Time and status of each delivery. */
   deliveries: string[]
@@ -89,7 +89,7 @@ class Tape implements QueueTape {
     this.#random = random
   }
 
-  publish(message: Message, deduplicationId: string | undefined) {
+  publish(message: QueuedMessage, deduplicationId: string | undefined) {
     const known = deduplicationId === undefined ? undefined : this.#known.get(deduplicationId)
     if (known !== undefined) return { messageId: known, deduplicated: true }
     if (deduplicationId !== undefined) this.#known.set(deduplicationId, message.messageId)
@@ -162,7 +162,7 @@ class Tape implements QueueTape {
     }
   }
 
-  async #forge(message: Message, forgery: Forgery, delay: number): Promise<void> {
+  async #forge(message: QueuedMessage, forgery: Forgery, delay: number): Promise<void> {
     await pause(delay, undefined, { signal: this.#closing.signal })
     const status = await this.#send(message, this.#forged(message, forgery))
     // Without an answer, the gateway was just killed.
@@ -170,7 +170,7 @@ class Tape implements QueueTape {
     else this.acceptedForgeries.push(`${forgery}: ${status}`)
   }
 
-  #forged(message: Message, forgery: Forgery): string {
+  #forged(message: QueuedMessage, forgery: Forgery): string {
     const body = Buffer.from(message.body, 'base64')
     if (forgery === 'no signature') return ''
     if (forgery === 'other key') return signDelivery(OTHER_KEY, message.url, body)
@@ -181,11 +181,11 @@ class Tape implements QueueTape {
     return signDelivery(this.signingKey, message.url, body, Date.now() - HOUR_MS)
   }
 
-  #sign({ url, body }: Message): string {
+  #sign({ url, body }: QueuedMessage): string {
     return signDelivery(this.signingKey, url, Buffer.from(body, 'base64'))
   }
 
-  async #send(message: Message, signature: string): Promise<number> {
+  async #send(message: QueuedMessage, signature: string): Promise<number> {
     return (await deliver(message, signature, this.#closing.signal)).status
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { outcomeOf } from '../../../src/agents/runs/step-output.ts'
+import { stepOutcome } from '../../../src/agents/runs/step-output.ts'
 import type { AgentStep } from '../../../src/wire/agents.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
 
@@ -18,12 +18,12 @@ const ended = (...output: object[]) => ({
 
 describe('the output of a step', () => {
   it('is its last message', () => {
-    const outcome = outcomeOf(STEP, ended(message('One.', 'completed'), message('Two.', 'completed')), [])
+    const outcome = stepOutcome(STEP, ended(message('One.', 'completed'), message('Two.', 'completed')), [])
     expect(outcome).toMatchObject({ kind: 'completed', output: 'Two.' })
   })
 
   it('is no message of a turn that was cut off and asked again', () => {
-    const outcome = outcomeOf(STEP, ended(message('On', 'incomplete')), [])
+    const outcome = stepOutcome(STEP, ended(message('On', 'incomplete')), [])
     expect(outcome).toMatchObject({ kind: 'completed', output: '', message: null })
   })
 })

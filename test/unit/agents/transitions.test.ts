@@ -3,7 +3,7 @@ import type { RunState, StepAttempt } from '../../../src/agents/runs/run.ts'
 import {
   cancellation,
   changeAfter,
-  checkTransition,
+  checkRunTransition,
   mayHappen,
   RUN_TRANSITIONS,
   type RunChange,
@@ -92,7 +92,7 @@ describe('the table of transitions', () => {
   )
 
   it.each(all)('%s by %s to %s', (from, event, to) => {
-    const check = () => checkTransition(from, event, to)
+    const check = () => checkRunTransition(from, event, to)
     if (ALLOWED.has(`${from} ${event} ${to}`)) expect(check).not.toThrow()
     else expect(check).toThrow(/cannot become/)
   })

@@ -4,7 +4,7 @@ import { TokenVault } from '../../../src/dlp/policy/actions.ts'
 import { callPolicy } from '../../../src/dlp/policy/call-policy.ts'
 import { detectorOf, restoringDetector } from '../../../src/dlp/policy/profile-detector.ts'
 import {
-  applySegments,
+  applyReleased,
   type ReleasedText,
   type TextDetector,
   TextStream,
@@ -34,7 +34,7 @@ function outputOf(detector: TextDetector | null, text: string, length: number): 
   for (let from = 0; from < text.length; from += length) {
     segments.push(...stream.push(text.slice(from, from + length)))
   }
-  return applySegments(text, [...segments, ...stream.end()])
+  return applyReleased(text, [...segments, ...stream.end()])
 }
 
 describe('tokens in a text that is inspected', () => {

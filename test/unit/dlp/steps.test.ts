@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ScanBudget } from '../../../src/dlp/scan/scan-budget.ts'
 import { TextStream } from '../../../src/dlp/stream/text-stream.ts'
-import { drained, inTurns } from '../../../src/lib/slices.ts'
+import { drained, runSlices } from '../../../src/lib/slices.ts'
 import { detectorOf, fullProfile } from '../../dlp/engine-under-test.ts'
 import { budgetOf, describeExcess, randomTrial, repeating, seeded, WAYS } from '../../dlp/step-campaign.ts'
 import { StepCounter } from '../../harness/counted-steps.ts'
@@ -64,7 +64,7 @@ describe('turns for other requests', () => {
   it('let timers run before the text is done', async () => {
     const order: string[] = []
     setTimeout(() => order.push('timer'), 0)
-    await inTurns(slicesOf('Lorem ipsum dolor. '.repeat(40_000)))
+    await runSlices(slicesOf('Lorem ipsum dolor. '.repeat(40_000)))
     order.push('text')
     expect(order).toEqual(['timer', 'text'])
   })

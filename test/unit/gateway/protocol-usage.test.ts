@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/calls/usage.ts'
 import { correctedUsage, lacksInput, lacksOutput } from '../../../src/gateway/protocols/plausible-usage.ts'
-import { usageOfChat, usageOfMessages } from '../../../src/gateway/protocols/usage.ts'
+import { usageOfChat, usageOfMessages } from '../../../src/gateway/protocols/reported-usage.ts'
 import type { Usage } from '../../../src/ledger/audit-record.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 

@@ -1,25 +1,25 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { grantCredits } from '../../../src/admin/credits.ts'
-import type { Administration } from '../../../src/ledger/changes/audited-change.ts'
+import type { ChangeScope } from '../../../src/ledger/changes/audited-change.ts'
 import { OTHER_GRANT } from '../../../src/ledger/contract.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 
 afterEach(() => void vi.restoreAllMocks())
 
-/** An administration whose Postgres has no grant yet and whose ledger fails as told. */
-function administrationFailingWith(error: Error): Administration {
+/** The scope of a change whose Postgres has no grant yet, and whose ledger fails in the given way. */
+function scopeFailingWith(error: Error): ChangeScope {
   const database = { select: () => ({ from: () => ({ where: async () => [] }) }) }
   const failing = () => Promise.reject(error)
   const ledger = { grantCredits: failing, balance: failing }
-  const scope = { database, organizationId: 'organization' }
-  const administration = { ...scope, ledgerOf: () => ledger, clock: () => 0, requestId: 'req', actor: {} }
-  return administration as unknown as Administration
+  const organization = { database, organizationId: 'organization' }
+  const scope = { ...organization, ledgerOf: () => ledger, clock: () => 0, requestId: 'req', actor: {} }
+  return scope as unknown as ChangeScope
 }
 
 const attempt = (error: Error) => {
   vi.spyOn(console, 'error').mockImplementation(() => undefined)
   const values = { id: 'grant-1', amount: 5, reason: 'test' }
-  return grantCredits(administrationFailingWith(error), values).catch((thrown) => thrown)
+  return grantCredits(scopeFailingWith(error), values).catch((thrown) => thrown)
 }
 
 describe('a grant that the ledger refuses', () => {

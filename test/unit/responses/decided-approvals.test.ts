@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { decidedApprovals } from '../../../src/responses/context/decided-approvals.ts'
-import { newApprovalId } from '../../../src/responses/model/ids.ts'
+import { newApprovalId } from '../../../src/responses/model/response-ids.ts'
 import { itemOf, NOTHING_OPENS } from './items.ts'
 
 const OWNER = { organizationId: 'o', userId: 'u' }

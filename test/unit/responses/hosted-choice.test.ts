@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { hostedChoice, modelChoice } from '../../../src/responses/tools/hosted-choice.ts'
-import type { ServerTool } from '../../../src/responses/tools/hosted-tool.ts'
+import type { ServiceTool } from '../../../src/responses/tools/hosted-tool.ts'
 import { toolRules } from '../../../src/responses/tools/tool-rules.ts'
 import { responseSettings } from '../../../src/wire/responses.ts'
 
@@ -11,7 +11,7 @@ const hosted = (purpose: string, name: string, more: object) =>
     family: null,
     members: {},
     ...more,
-  }) as unknown as ServerTool
+  }) as unknown as ServiceTool
 
 const SEARCH = hosted('hosted', 'web_search', { family: 'web_search' })
 const READ = hosted('integration', 'wiki__read', { members: { name: 'read', server_label: 'wiki' } })
@@ -23,7 +23,7 @@ const FIND = hosted('search', 'search_tools', {
 const ALL = [SEARCH, READ, WRITE, FIND]
 const allowed = (...tools: unknown[]) => ({ type: 'allowed_tools', mode: 'auto', tools })
 
-const CASES: Array<[entry: unknown, tools: ServerTool[]]> = [
+const CASES: Array<[entry: unknown, tools: ServiceTool[]]> = [
   [{ type: 'web_search_preview' }, [SEARCH]],
   [{ type: 'function', name: 'web_search' }, [SEARCH]],
   [{ type: 'function', name: 'wiki__read' }, [READ]],

@@ -4,7 +4,7 @@ import type { ReasoningSecret } from '../../../src/responses/items/reasoning-sea
 import { openReasoning, sealReasoning } from '../../../src/responses/items/reasoning-seal.ts'
 import { sealOpener } from '../../../src/responses/items/sealed-content.ts'
 import { newItemId } from '../../../src/responses/items/types/item-types.ts'
-import { newTurn } from '../../../src/responses/model/ids.ts'
+import { newTurn } from '../../../src/responses/model/response-ids.ts'
 import type { ContextItem } from '../../../src/responses/model/types.ts'
 import type { ResponseSettings } from '../../../src/wire/responses.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import { ITEM_TYPES } from '../../../src/responses/items/types/item-types.ts'
 import { eventFrame } from '../../../src/responses/model/events.ts'
-import { eventTypeOnWire, itemTypeOnWire } from '../../../src/responses/open-responses/names.ts'
 import { withOwnTools } from '../../../src/responses/open-responses/own-tools.ts'
 import { openResponsesFrames } from '../../../src/responses/open-responses/rendered-events.ts'
 import { openResponsesItem } from '../../../src/responses/open-responses/rendered-item.ts'
 import { renderedResponse } from '../../../src/responses/open-responses/rendered-response.ts'
+import { eventTypeOnWire, itemTypeOnWire } from '../../../src/responses/open-responses/type-names.ts'
 import {
   openResponsesEvents,
   openResponsesItemSchema,

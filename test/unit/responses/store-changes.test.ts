@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
-import { newConversationId } from '../../../src/responses/model/ids.ts'
+import { newConversationId } from '../../../src/responses/model/response-ids.ts'
 import { beginResponse, releaseConversation } from '../../../src/responses/store/begin-response.store.ts'
 import { deleteResponse } from '../../../src/responses/store/delete-response.store.ts'
 import { finishResponse } from '../../../src/responses/store/finish-response.store.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
-import { newConversationId } from '../../../src/responses/model/ids.ts'
+import { newConversationId } from '../../../src/responses/model/response-ids.ts'
 import type { StoredItem } from '../../../src/responses/model/stored-items.ts'
 import { beginResponse } from '../../../src/responses/store/begin-response.store.ts'
 import { finishResponse } from '../../../src/responses/store/finish-response.store.ts'

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
-import { newConversationId } from '../../../src/responses/model/ids.ts'
+import { newConversationId } from '../../../src/responses/model/response-ids.ts'
 import { beginResponse } from '../../../src/responses/store/begin-response.store.ts'
 import { deleteResponse } from '../../../src/responses/store/delete-response.store.ts'
 import {

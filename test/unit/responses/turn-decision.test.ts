@@ -3,7 +3,7 @@ import { NO_USAGE } from '../../../src/calls/usage.ts'
 import type { ToolCall } from '../../../src/responses/emitter/call-item.ts'
 import type { TurnEnd } from '../../../src/responses/emitter/emitter.ts'
 import { decideTurn, isRefused, nextTurnSettings } from '../../../src/responses/engine/turn-decision.ts'
-import { checkTransition, PHASES, type Phase } from '../../../src/responses/model/phases.ts'
+import { checkPhaseTransition, PHASES, type Phase } from '../../../src/responses/model/phases.ts'
 import type { Progress } from '../../../src/responses/model/response-head.ts'
 import type { CallPurpose } from '../../../src/responses/tools/tool-rules.ts'
 
@@ -112,7 +112,7 @@ describe('the phases of a response', () => {
     for (const from of phases) {
       for (const to of phases) {
         const allowed = from === to || to === 'removing' || PHASES[from].to.includes(to)
-        const change = () => checkTransition(from, to)
+        const change = () => checkPhaseTransition(from, to)
         if (allowed) expect(change).not.toThrow()
         else expect(change).toThrow(`a response that is ${from} cannot become ${to}`)
       }

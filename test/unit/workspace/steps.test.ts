@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { drained, type Slices } from '../../../src/lib/slices.ts'
-import type { SearchResult } from '../../../src/workspace/contract.ts'
+import type { FileSearchResult } from '../../../src/workspace/contract.ts'
 import { Entries } from '../../../src/workspace/files/entries.ts'
 import { FileStore } from '../../../src/workspace/files/file-store.ts'
 import { applyHunks } from '../../../src/workspace/patch/apply-hunks.ts'
@@ -103,7 +103,7 @@ describe('a search', () => {
   const lines = (length: number) => text.replace(new RegExp(`.{${length}}`, 'g'), '$&\n')
 
   it.each(PATTERNS)('is done in slices of few steps: %s in lines of %i', (pattern, length) => {
-    const slices: Slices<SearchResult> = search(storeOf({ text: lines(length) }), pattern)
+    const slices: Slices<FileSearchResult> = search(storeOf({ text: lines(length) }), pattern)
     using counter = new StepCounter()
     const most = counter.mostStepsOf(() => slices.next().done === true)
     expect(most).toBeLessThan(2_500_000)

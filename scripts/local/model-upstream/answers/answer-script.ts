@@ -1,8 +1,8 @@
 import { splitIntoPieces } from '../answer-plan.ts'
 import type { ScriptRequest } from '../script-request.ts'
 import type { Step } from '../script-steps.ts'
+import { sendAnswer } from './answer-forms.ts'
 import { type ChatAnswer, chatAnswer, textDeltas } from './chat-answer.ts'
-import { sendAnswer } from './delivery.ts'
 import { type MessageAnswer, messageAnswer, textBlock } from './message-answer.ts'
 
 export type AnswerScript = (request: ScriptRequest) => Iterable<Step>

@@ -2,7 +2,7 @@ import { type ChatUsage, chatUsageJson, createChatFrames, streamEnd } from '../c
 import { nowInSeconds } from '../identifiers.ts'
 import type { JsonRecord } from '../json-value.ts'
 import type { ScriptRequest } from '../script-request.ts'
-import type { AnswerForms } from './delivery.ts'
+import type { AnswerForms } from './answer-forms.ts'
 
 export interface ChatAnswer {
   /** The deltas after the one that carries the role. */

@@ -14,7 +14,7 @@ import {
 } from '../message-frames.ts'
 import type { ScriptRequest } from '../script-request.ts'
 import { issueSignature } from '../signatures.ts'
-import type { AnswerForms } from './delivery.ts'
+import type { AnswerForms } from './answer-forms.ts'
 
 /** A block of an answer: as it stands in a whole message, and as it begins and grows in a stream. */
 export interface AnswerBlock {

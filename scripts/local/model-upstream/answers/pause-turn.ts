@@ -5,9 +5,9 @@ import type { ScriptRequest } from '../script-request.ts'
 import type { Step } from '../script-steps.ts'
 import { issueSignature } from '../signatures.ts'
 import { badRequest } from '../vendor-errors.ts'
+import { sendAnswer } from './answer-forms.ts'
 import { sayText } from './answer-script.ts'
 import { citedClaim, searchResultBlock } from './citation-answers.ts'
-import { sendAnswer } from './delivery.ts'
 import {
   type AnswerBlock,
   messageAnswer,

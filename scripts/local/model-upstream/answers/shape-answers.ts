@@ -1,9 +1,9 @@
 import { splitIntoPieces } from '../answer-plan.ts'
 import type { ScriptRequest } from '../script-request.ts'
 import type { Step } from '../script-steps.ts'
+import { sendAnswer } from './answer-forms.ts'
 import { type AnswerScript, answerScript } from './answer-script.ts'
 import { type ChatAnswer, chatAnswer, textDeltas } from './chat-answer.ts'
-import { sendAnswer } from './delivery.ts'
 import { messageAnswer, textBlock, wholeBlock } from './message-answer.ts'
 
 const text = 'This answer has an unusual shape.'

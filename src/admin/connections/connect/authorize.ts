@@ -6,8 +6,8 @@ import {
   SESSION_KEY_LENGTH,
 } from '../../../integrations/brokers/local/local-broker.ts'
 import { exchangeCode, TokenRefused } from '../../../integrations/brokers/local/oauth-tokens.ts'
-import { sealCredential } from '../../../integrations/vault/stored-credential.ts'
-import type { Administration } from '../../../ledger/changes/audited-change.ts'
+import { sealStoredCredential } from '../../../integrations/vault/stored-credential.ts'
+import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import { ApiError } from '../../../lib/api-error.ts'
 import { seal, secretsEqual, sha256Hex, unseal } from '../../../lib/crypto.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
@@ -22,12 +22,12 @@ import {
 import { sessionContext } from './start-connect.ts'
 
 /** A change that the person of a session makes. */
-type PersonsChange = (session: ConnectSession) => Administration
+type PersonsChange = (session: ConnectSession) => ChangeScope
 
 interface AuthorizeDeps {
-  database: Administration['database']
-  clock: Administration['clock']
-  configuration: { VAULT_KEYS: Administration['vaultRing']; EGRESS_ALLOW: readonly string[] }
+  database: ChangeScope['database']
+  clock: ChangeScope['clock']
+  configuration: { VAULT_KEYS: ChangeScope['vaultRing']; EGRESS_ALLOW: readonly string[] }
 }
 
 /** Why a page of a session shows no way on. */
@@ -159,7 +159,7 @@ async function connectAccount(
   session: ConnectSession,
   state: AuthorizationState,
   { code, error, iss }: AuthorizationResponse,
-  administration: Administration,
+  scope: ChangeScope,
 ): Promise<string | null> {
   if (!isExpectedIssuer(state, iss)) return 'wrong_issuer'
   if (error !== undefined) return error === 'access_denied' ? 'access_denied' : 'authorization_refused'
@@ -169,7 +169,7 @@ async function connectAccount(
     const now = deps.clock()
     const send = brokerFetch(deps.configuration.EGRESS_ALLOW)
     const credential = await exchangeCode(send, exchange, now)
-    await storeConnected(administration, session, credential)
+    await storeConnected(scope, session, credential)
     return null
   } catch (cause) {
     if (cause instanceof TokenRefused) return 'code_refused'
@@ -188,13 +188,13 @@ function isExpectedIssuer({ server }: AuthorizationState, iss: string | undefine
 
 /** Stores the credential. @throws ApiError as `completeConnect`. */
 function storeConnected(
-  administration: Administration,
+  scope: ChangeScope,
   session: ConnectSession,
-  credential: Parameters<typeof sealCredential>[2],
+  credential: Parameters<typeof sealStoredCredential>[2],
 ): Promise<void> {
-  const { organizationId, vaultRing } = administration
+  const { organizationId, vaultRing } = scope
   const { connectionId } = session
-  const { sealed, vaultKeyId } = sealCredential(vaultRing, { organizationId, connectionId }, credential)
+  const { sealed, vaultKeyId } = sealStoredCredential(vaultRing, { organizationId, connectionId }, credential)
   const columns = { sealedCredential: sealed, vaultKeyId, hint: null }
-  return completeConnect(administration, session, { credential: columns })
+  return completeConnect(scope, session, { credential: columns })
 }

@@ -1,4 +1,4 @@
-import { type Administration, changeRights, conflict } from '../../../ledger/changes/audited-change.ts'
+import { type ChangeScope, changeRights, conflict } from '../../../ledger/changes/audited-change.ts'
 import { type ConnectionChanges, selectConnection, updateConnection } from '../connections.store.ts'
 import { mayConnect } from '../manager.ts'
 import type { ConnectSession } from './connect-sessions.store.ts'
@@ -8,11 +8,11 @@ import type { ConnectSession } from './connect-sessions.store.ts'
  * began.
  */
 export async function mayComplete(
-  administration: Administration,
+  scope: ChangeScope,
   { connectionId, userId }: ConnectSession,
 ): Promise<boolean> {
-  const connection = await selectConnection(administration, connectionId)
-  return connection !== null && mayConnect(administration, connection, userId)
+  const connection = await selectConnection(scope, connectionId)
+  return connection !== null && mayConnect(scope, connection, userId)
 }
 
 /**
@@ -21,17 +21,17 @@ export async function mayComplete(
  *   manage any more.
  */
 export async function completeConnect(
-  administration: Administration,
+  scope: ChangeScope,
   { connectionId, userId, slug }: ConnectSession,
   brought: Pick<ConnectionChanges, 'credential' | 'upstreamConnectionId'>,
 ): Promise<void> {
-  const before = await selectConnection(administration, connectionId)
+  const before = await selectConnection(scope, connectionId)
   if (before === null) throw conflict('The connection was removed meanwhile.')
-  if (!(await mayConnect(administration, before, userId))) {
+  if (!(await mayConnect(scope, before, userId))) {
     throw conflict('The connection is no longer managed by this user.')
   }
   await changeRights(
-    administration,
+    scope,
     {
       action: 'connection.connected',
       resource: `connections/${connectionId}`,
@@ -39,7 +39,7 @@ export async function completeConnect(
     },
     async () => {
       const changes = { status: 'active' as const, ...brought }
-      const updated = await updateConnection(administration, connectionId, before, changes)
+      const updated = await updateConnection(scope, connectionId, before, changes)
       if (updated.result.length === 0) throw conflict('The connection was changed meanwhile.')
       return updated
     },

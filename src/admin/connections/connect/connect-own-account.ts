@@ -16,22 +16,22 @@ export async function connectOwnAccount(
   deps: BrokerDeps,
   { integration, origin }: { integration: Integration; origin: string },
 ): Promise<{ connectionId: string; url: string; expiresAt: Date }> {
-  const { administration, member } = manager
+  const { scope, member } = manager
   const { userId } = member
   const visible = await selectVisible(deps.database, member, { integrationId: integration.id })
   const own = visible.filter(({ ownerUserId }) => ownerUserId === userId)
   const waiting = own.find(({ status }) => status === 'needs_reauth' || status === 'pending')
-  const connectionId = waiting?.id ?? (await newConnection(administration, userId, integration))
+  const connectionId = waiting?.id ?? (await newConnection(scope, userId, integration))
   const started = await startConnect(manager, deps, connectionId, { origin })
   return { connectionId, ...started }
 }
 
 async function newConnection(
-  administration: Manager['administration'],
+  scope: Manager['scope'],
   ownerUserId: string,
   { slug, displayName }: Integration,
 ): Promise<string> {
   const values = { slug, displayName, ownerUserId, broker: 'local' as const, credential: undefined }
-  const { id } = await createConnection(administration, values)
+  const { id } = await createConnection(scope, values)
   return id
 }

@@ -1,6 +1,6 @@
 import type { BrokerDeps } from '../../../integrations/brokers/broker.ts'
 import { BROKERS } from '../../../integrations/brokers/brokers.ts'
-import type { Administration } from '../../../ledger/changes/audited-change.ts'
+import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import type { ConnectionRow } from '../connections.store.ts'
 import { asApiError } from '../connections.ts'
 import { completeConnect, mayComplete } from './complete-connect.ts'
@@ -20,16 +20,16 @@ export interface ConnectStatus {
  * @throws ApiError upstream while the broker does not answer.
  */
 export async function connectStatus(
-  administration: Administration,
+  scope: ChangeScope,
   deps: BrokerDeps,
   connection: ConnectionRow,
 ): Promise<ConnectStatus | null> {
-  const { database, organizationId, clock } = administration
+  const { database, organizationId, clock } = scope
   const session = await selectLastSession(database, organizationId, connection.id)
   if (session === null) return null
   const { expiresAt } = session
   if (session.status === 'pending') {
-    const ended = await endAtBroker(administration, deps, connection, session)
+    const ended = await endAtBroker(scope, deps, connection, session)
     if (ended !== null) return { ...ended, expiresAt }
   }
   const isOver = session.status === 'pending' && expiresAt.getTime() <= clock()
@@ -38,15 +38,15 @@ export async function connectStatus(
 
 /** Ends a session that the person has finished at the broker; null for one that is not finished. */
 async function endAtBroker(
-  administration: Administration,
+  scope: ChangeScope,
   deps: BrokerDeps,
   { broker }: ConnectionRow,
   session: ConnectSession,
 ): Promise<Pick<ConnectStatus, 'status' | 'failure'> | null> {
   const finished = await asApiError(() => BROKERS[broker].finishedConnect(deps, session.id, session.slug))
   if (finished === null) return null
-  const failure = (await mayComplete(administration, session)) ? null : 'not_stored'
-  if (failure === null) await completeConnect(administration, session, finished)
-  await endSession(administration.database, session, failure)
+  const failure = (await mayComplete(scope, session)) ? null : 'not_stored'
+  if (failure === null) await completeConnect(scope, session, finished)
+  await endSession(scope.database, session, failure)
   return { status: failure === null ? 'completed' : 'failed', failure }
 }

@@ -1,12 +1,13 @@
 import type { BrokerDeps } from '../../../integrations/brokers/broker.ts'
 import { BROKERS } from '../../../integrations/brokers/brokers.ts'
+import { selectIntegration } from '../../../integrations/catalogue/tool-catalogue.store.ts'
 import { openClientSecret } from '../../../integrations/vault/client-secret.ts'
-import { type Administration, audited, conflict } from '../../../ledger/changes/audited-change.ts'
+import { audited, type ChangeScope, conflict } from '../../../ledger/changes/audited-change.ts'
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { seal, sha256Hex } from '../../../lib/crypto.ts'
 import { randomBase62 } from '../../../lib/ids.ts'
 import { readMember } from '../../members.ts'
-import { type ConnectionRow, selectClientSecret, selectIntegration } from '../connections.store.ts'
+import { type ConnectionRow, selectClientSecret } from '../connections.store.ts'
 import { asApiError } from '../connections.ts'
 import { type Manager, managedConnection, mayConnect } from '../manager.ts'
 import { insertSession } from './connect-sessions.store.ts'
@@ -30,20 +31,20 @@ export async function startConnect(
   connectionId: string,
   { userId = null, origin }: { userId?: string | null; origin: string },
 ): Promise<{ url: string; expiresAt: Date }> {
-  const { administration, member } = manager
+  const { scope, member } = manager
   const connection = await managedConnection(manager, connectionId)
   if (member !== null && connection.status === 'revoked') {
     throw conflict('An administrator has revoked the connection.')
   }
-  const person = await personOf(administration, connection, member?.userId ?? userId)
-  const integration = await selectIntegration(administration, connection.slug)
+  const person = await personOf(scope, connection, member?.userId ?? userId)
+  const integration = await selectIntegration(scope.database, scope.organizationId, { slug: connection.slug })
   if (integration === null) throw conflict('The integration of the connection was removed.')
   const secret = randomBase62(43)
   const sessionId = sha256Hex(secret)
-  const clientSecret = await configuredSecret(administration, integration.id)
+  const clientSecret = await configuredSecret(scope, integration.id)
   const attempt = { sessionId, secret, integration, clientSecret, origin }
   const started = await asApiError(() => BROKERS[connection.broker].startConnect(deps, attempt))
-  const { organizationId, vaultRing } = administration
+  const { organizationId, vaultRing } = scope
   const session = {
     ...{ id: sessionId, organizationId, connectionId, userId: person, expiresAt: started.expiresAt },
     sealedState:
@@ -52,19 +53,19 @@ export async function startConnect(
         : seal(vaultRing, started.state, sessionContext(organizationId, sessionId)),
   }
   await audited(
-    administration,
+    scope,
     {
       action: 'connection.connect_started',
       resource: `connections/${connectionId}`,
       detail: { user_id: person, integration: connection.slug },
     },
-    () => insertSession(administration.database, session),
+    () => insertSession(scope.database, session),
   )
   return { url: started.url, expiresAt: started.expiresAt }
 }
 
 async function personOf(
-  administration: Administration,
+  scope: ChangeScope,
   connection: ConnectionRow,
   userId: string | null,
 ): Promise<string> {
@@ -75,8 +76,8 @@ async function personOf(
       'user_id: is required for a connection of the organization: who connects the account.',
     )
   }
-  const { disabledAt } = await readMember(administration, person)
-  if (!(await mayConnect(administration, connection, person))) {
+  const { disabledAt } = await readMember(scope, person)
+  if (!(await mayConnect(scope, connection, person))) {
     throw invalidRequest(
       'user_id: only its owner, or a member of a group that manages it, connects its account.',
     )
@@ -85,10 +86,7 @@ async function personOf(
   return person
 }
 
-async function configuredSecret(
-  administration: Administration,
-  integrationId: string,
-): Promise<string | null> {
-  const sealed = await selectClientSecret(administration, integrationId)
-  return sealed === null ? null : openClientSecret(administration.vaultRing, integrationId, sealed)
+async function configuredSecret(scope: ChangeScope, integrationId: string): Promise<string | null> {
+  const sealed = await selectClientSecret(scope, integrationId)
+  return sealed === null ? null : openClientSecret(scope.vaultRing, integrationId, sealed)
 }

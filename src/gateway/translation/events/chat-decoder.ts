@@ -1,6 +1,6 @@
 import { type Json, listOf, objectOf, textOf } from '../../protocols/json.ts'
 import { correctedUsage } from '../../protocols/plausible-usage.ts'
-import { usageOfChatBody } from '../../protocols/usage.ts'
+import { usageOfChatBody } from '../../protocols/reported-usage.ts'
 import type { EventDecoder, ModelEvent } from '../model-events.ts'
 import { ChatToolCalls } from './chat-tool-calls.ts'
 import { stopReasonOfChat } from './stop-reasons.ts'

@@ -1,7 +1,7 @@
 import type { Usage } from '../../../ledger/audit-record.ts'
 import { entryOf, type Json, listOf, objectOf, textOf } from '../../protocols/json.ts'
 import { correctedUsage } from '../../protocols/plausible-usage.ts'
-import { usageOfMessages } from '../../protocols/usage.ts'
+import { usageOfMessages } from '../../protocols/reported-usage.ts'
 import type { EventDecoder, ModelEvent } from '../model-events.ts'
 import { stopReasonOfMessages } from './stop-reasons.ts'
 

@@ -2,7 +2,7 @@ import { invalidRequest } from '../../../lib/api-error.ts'
 import { isPresent, type Json, listOf, objectOf, present, textOf } from '../../protocols/json.ts'
 import { CHAT_MESSAGE_MEMBERS, CHAT_PARTS } from './chat-members.ts'
 import { mediaBlock } from './media.ts'
-import { isDropped, refuseKind, refuseMembers } from './member-rules.ts'
+import { isDropped, refuseKind, refuseLostMembers } from './member-rules.ts'
 import { type Conversation, MessagesTurns } from './messages-turns.ts'
 import { usableToolName } from './tool-names.ts'
 
@@ -23,7 +23,7 @@ class ConversationBuilder {
   #callsAt = ''
 
   add(message: Json, place: string): void {
-    refuseMembers(message, CHAT_MESSAGE_MEMBERS, `${place}.`)
+    refuseLostMembers(message, CHAT_MESSAGE_MEMBERS, `${place}.`)
     const role = textOf(message.role)
     if (role === 'tool') this.#turns.add('user', [this.#result(message, place)])
     else if (role === 'assistant') {

@@ -3,11 +3,11 @@ import { isPresent, type Json, listOf, numberOf, objectOf, present, textOf } fro
 import { can, type TargetModel } from '../target-model.ts'
 import { conversationOfChat } from './chat-conversation.ts'
 import { CHAT_MEMBERS } from './chat-members.ts'
-import { droppedMembers, refuseMembers } from './member-rules.ts'
+import { droppedMembers, refuseLostMembers } from './member-rules.ts'
+import { mayCallTools, messagesToolMembers } from './messages-tools.ts'
 import type { Conversation, MessagesTurn } from './messages-turns.ts'
 import { type ConvertedRequest, messagesOutputFormat } from './output-format.ts'
 import { thinkingOfChat } from './reasoning.ts'
-import { mayCallTools, messagesToolMembers } from './tools.ts'
 
 /**
  * A chat completion request as a messages request. What becomes of each member is in `CHAT_MEMBERS`; members that it
@@ -15,7 +15,7 @@ import { mayCallTools, messagesToolMembers } from './tools.ts'
  * @throws ApiError invalid_request naming the member whose loss would change the meaning of the answer.
  */
 export function chatToMessages(request: Json, target: TargetModel): ConvertedRequest {
-  refuseMembers(request, CHAT_MEMBERS)
+  refuseLostMembers(request, CHAT_MEMBERS)
   const given = listOf(request.messages)
   const continuesAnswer = given[given.length - 1]?.role === 'assistant'
   const conversation = conversationOfChat(request.messages)

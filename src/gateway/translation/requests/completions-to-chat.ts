@@ -4,7 +4,7 @@ import { isPresent, type Json, numberOf, present, textOf } from '../../protocols
 import { can, type TargetModel } from '../target-model.ts'
 import { COMPLETION_MEMBERS } from './completion-members.ts'
 import { restoreLargeStrings } from './large-strings.ts'
-import { refuseMembers } from './member-rules.ts'
+import { refuseLostMembers } from './member-rules.ts'
 import { leastEffort, samplingFor } from './reasoning.ts'
 
 /** https://platform.openai.com/docs/api-reference/completions/create */
@@ -66,7 +66,7 @@ export function echoedPrompt(request: Json, cut: readonly Uint8Array[]): string 
  */
 export function completionToChat(request: Json, chatModel?: TargetModel): Json {
   const content = promptOf(request)
-  refuseMembers(request, COMPLETION_MEMBERS)
+  refuseLostMembers(request, COMPLETION_MEMBERS)
   const names = Object.keys(COMPLETION_MEMBERS).filter(
     (name) => COMPLETION_MEMBERS[name]?.treatment === 'kept',
   )

@@ -76,7 +76,7 @@ export const holdsItems = (value: unknown): boolean => Array.isArray(value) && v
  * @param place where `members` stand in the request, with a dot at its end; empty at the top.
  * @throws ApiError invalid_request naming the first member whose loss would change the answer.
  */
-export function refuseMembers(members: Json, rules: MemberRules, place = ''): void {
+export function refuseLostMembers(members: Json, rules: MemberRules, place = ''): void {
   for (const [name, value] of Object.entries(members)) {
     const rule = entryOf(rules, name)
     if (rule?.refuses?.(value)) throw invalidRequest(`${place}${name}: ${rule.note}`)

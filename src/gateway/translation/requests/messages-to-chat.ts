@@ -1,12 +1,18 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { type Json, numberOf, present } from '../../protocols/json.ts'
 import { can, type TargetModel } from '../target-model.ts'
-import { droppedMembers, refuseMembers } from './member-rules.ts'
+import { droppedMembers, refuseLostMembers } from './member-rules.ts'
 import { conversationOfMessages, systemMessage } from './messages-conversation.ts'
 import { MESSAGES_MEMBERS } from './messages-members.ts'
+import {
+  chatParallelCalls,
+  chatToolChoice,
+  chatTools,
+  mayCallTools,
+  reasonsBeside,
+} from './messages-tools.ts'
 import { type ConvertedRequest, chatOutputFormat, responseFormatOfMessages } from './output-format.ts'
 import { effortOfMessages, samplingFor } from './reasoning.ts'
-import { chatParallelCalls, chatToolChoice, chatTools, mayCallTools, reasonsBeside } from './tools.ts'
 
 /**
  * A messages request as a chat completion request. What becomes of each member is in `MESSAGES_MEMBERS`, of each block
@@ -14,7 +20,7 @@ import { chatParallelCalls, chatToolChoice, chatTools, mayCallTools, reasonsBesi
  * @throws ApiError invalid_request naming the member, block or tool whose loss would change the meaning of the answer.
  */
 export function messagesToChat(request: Json, target: TargetModel): ConvertedRequest {
-  refuseMembers(request, MESSAGES_MEMBERS)
+  refuseLostMembers(request, MESSAGES_MEMBERS)
   const tools = chatTools(request)
   const reasons = can(target, 'reasoning')
   const toolChoice = tools && chatToolChoice(request)

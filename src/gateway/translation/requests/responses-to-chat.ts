@@ -1,6 +1,7 @@
 import { type Json, present } from '../../protocols/json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { droppedMembers } from './member-rules.ts'
+import { mayCallTools, reasonsBeside } from './messages-tools.ts'
 import { type ConvertedRequest, chatOutputFormat } from './output-format.ts'
 import { samplingFor } from './reasoning.ts'
 import { chatMessagesOfSteps } from './responses-chat-messages.ts'
@@ -8,7 +9,6 @@ import { conversationOfResponses } from './responses-conversation.ts'
 import { RESPONSES_MEMBERS } from './responses-members.ts'
 import { type ResponsesSettings, settingsOfResponses } from './responses-settings.ts'
 import { ResponsesTools } from './responses-tools.ts'
-import { mayCallTools, reasonsBeside } from './tools.ts'
 
 /**
  * A turn of the responses protocol as a chat completion request. `RESPONSES_ITEMS` has the treatment of each item,

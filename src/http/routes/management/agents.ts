@@ -1,11 +1,11 @@
 import { Hono } from 'hono'
-import { type AgentRow, selectAgents, type VersionRow } from '../../../admin/agents.store.ts'
+import { type AgentRow, type AgentVersionRow, selectAgents } from '../../../admin/agents.store.ts'
 import {
   changeAgent,
   createAgent,
-  listVersions,
+  listAgentVersions,
   readAgent,
-  readVersion,
+  readAgentVersion,
   removeAgent,
   renewWebhookSecret,
   type ShownAgent,
@@ -17,7 +17,7 @@ import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, pageRequest, pathId } from './request.ts'
+import { changeScope, pageRequest, pathId } from './request.ts'
 
 const AGENTS = '/organizations/:organizationId/agents'
 const AGENT = '/organizations/:organizationId/agents/:agentId'
@@ -52,10 +52,10 @@ const present = ({ definition, triggers, ...row }: ShownAgent) => ({
 /** The agent after its schedules were published; one that QStash has not accepted yet is shown as not active. */
 async function published(context: AppContext, id: string) {
   await publishTriggers(context.var.deps, id)
-  return present(await readAgent(administrationOf(context), id))
+  return present(await readAgent(changeScope(context), id))
 }
 
-const presentVersion = (row: VersionRow) => ({
+const presentVersion = (row: AgentVersionRow) => ({
   version: row.version,
   author: row.author,
   created_at: row.createdAt,
@@ -65,25 +65,25 @@ const presentVersion = (row: VersionRow) => ({
 export const agentManagementRoutes = new Hono<AppEnv>()
   .get(AGENTS, query(agentListQuery), async (context) => {
     const { name, ...paging } = context.req.valid('query')
-    const page = await selectAgents(administrationOf(context), { name }, pageRequest(paging))
+    const page = await selectAgents(changeScope(context), { name }, pageRequest(paging))
     return context.json(listBody(page, listed))
   })
   .post(AGENTS, query(noQuery), jsonBody(agentCreation), async (context) => {
     const { created_by: createdBy, definition } = context.req.valid('json')
-    const agent = await createAgent(administrationOf(context), createdBy, definition)
+    const agent = await createAgent(changeScope(context), createdBy, definition)
     return context.json(await published(context, agent.id), 201)
   })
   .get(AGENT, query(noQuery), async (context) =>
-    context.json(present(await readAgent(administrationOf(context), pathId(context, 'Agent')))),
+    context.json(present(await readAgent(changeScope(context), pathId(context, 'Agent')))),
   )
   .put(AGENT, query(noQuery), jsonBody(agentUpdate), async (context) => {
     const id = pathId(context, 'Agent')
-    await changeAgent(administrationOf(context), id, context.req.valid('json'))
+    await changeAgent(changeScope(context), id, context.req.valid('json'))
     return context.json(await published(context, id))
   })
   .delete(AGENT, query(noQuery), async (context) => {
     const id = pathId(context, 'Agent')
-    await removeAgent(administrationOf(context), id)
+    await removeAgent(changeScope(context), id)
     await publishTriggers(context.var.deps, id)
     return context.json({ id, deleted: true })
   })
@@ -91,17 +91,17 @@ export const agentManagementRoutes = new Hono<AppEnv>()
     const id = pathId(context, 'Agent')
     const { trigger } = context.req.param()
     // The only time that it is shown.
-    return context.json({ secret: await renewWebhookSecret(administrationOf(context), id, trigger) })
+    return context.json({ secret: await renewWebhookSecret(changeScope(context), id, trigger) })
   })
   .get(VERSIONS, query(pageQuery), async (context) => {
     const id = pathId(context, 'Agent')
-    const page = await listVersions(administrationOf(context), id, pageRequest(context.req.valid('query')))
+    const page = await listAgentVersions(changeScope(context), id, pageRequest(context.req.valid('query')))
     return context.json(listBody(page, presentVersion))
   })
   .get(VERSION, query(noQuery), async (context) => {
     const id = pathId(context, 'Agent')
     const text = context.req.param('version')
     if (!/^[1-9]\d{0,8}$/.test(text)) throw notFound('Agent version', `${id}@${text.slice(0, 20)}`)
-    const { definition, ...row } = await readVersion(administrationOf(context), id, Number(text))
+    const { definition, ...row } = await readAgentVersion(changeScope(context), id, Number(text))
     return context.json({ ...presentVersion(row), definition })
   })

@@ -6,18 +6,18 @@ import { encodeJsonCursor } from '../../../wire/page-cursor.ts'
 import { checkpointPageQuery, exportQuery, unrecordedPageQuery } from '../../../wire/records.ts'
 import type { AppEnv } from '../../context.ts'
 import { query } from '../../validated-request.ts'
-import { administrationOf } from './request.ts'
+import { changeScope } from './request.ts'
 
 /** The parts of an export that can be verified offline, of the organization in the path or of the deployment itself. */
 const exportRoutes = new Hono<AppEnv>()
   .get('/heads', query(noQuery), async (context) => {
-    const administration = administrationOf(context)
-    const { attested } = await verifyHeads(administration, administration.organizationId)
+    const scope = changeScope(context)
+    const { attested } = await verifyHeads(scope, scope.organizationId)
     return context.json(presentAttested(attested))
   })
   .get('/checkpoints', query(checkpointPageQuery), async (context) => {
     const { limit, cursor: after = null } = context.req.valid('query')
-    const { checkpoints, next } = await exportCheckpointPage(administrationOf(context), { after, limit })
+    const { checkpoints, next } = await exportCheckpointPage(changeScope(context), { after, limit })
     return context.json({
       data: checkpoints.map(presentAttested),
       has_more: next !== null,
@@ -32,13 +32,13 @@ const exportRoutes = new Hono<AppEnv>()
       limit,
     } = context.req.valid('query')
     const place = { shard, afterSequence, toSequence }
-    const { entries, hasMore } = await exportRecords(administrationOf(context), place, limit)
+    const { entries, hasMore } = await exportRecords(changeScope(context), place, limit)
     return context.json({ data: entries.map(exportedRecord), has_more: hasMore })
   })
   .get('/unrecorded', query(unrecordedPageQuery), async (context) => {
     const { limit, cursor } = context.req.valid('query')
-    const administration = administrationOf(context)
-    const { rows, next } = await findUnrecorded(administration, administration.organizationId, cursor, limit)
+    const scope = changeScope(context)
+    const { rows, next } = await findUnrecorded(scope, scope.organizationId, cursor, limit)
     const data = rows.map((found) => ({
       table: found.table,
       name: found.name,

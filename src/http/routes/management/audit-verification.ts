@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { findUnrecorded, verifyAudit, verifyCheckpointPage, verifyHeads } from '../../../admin/audit.ts'
+import { findUnrecorded, verifyChainRange, verifyCheckpointPage, verifyHeads } from '../../../admin/audit.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../../ledger/audit-record.ts'
 import { encodeJsonCursor } from '../../../wire/page-cursor.ts'
 import {
@@ -11,7 +11,7 @@ import {
 } from '../../../wire/records.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { query } from '../../validated-request.ts'
-import { administrationOf } from './request.ts'
+import { changeScope } from './request.ts'
 
 /**
  * Verification of chains, usage, credits and checkpoints, page by page. Answers name records, columns and ids, and hold
@@ -28,13 +28,13 @@ export const auditVerificationRoutes = new Hono<AppEnv>()
   })
   .get('/audit/heads', query(headsQuery), async (context) => {
     const { organization_id: organizationId = DEPLOYMENT_ORGANIZATION_ID } = context.req.valid('query')
-    const { faults } = await verifyHeads(administrationOf(context), organizationId)
+    const { faults } = await verifyHeads(changeScope(context), organizationId)
     return context.json({ organization_id: organizationId, ok: faults.length === 0, faults })
   })
   .get('/audit/unrecorded', query(unrecordedQuery), async (context) => {
     const { organization_id: organizationId = null, limit, cursor } = context.req.valid('query')
-    const administration = administrationOf(context)
-    const { rows, next } = await findUnrecorded(administration, organizationId, cursor, limit)
+    const scope = changeScope(context)
+    const { rows, next } = await findUnrecorded(scope, organizationId, cursor, limit)
     const data = rows.map(({ table, organizationId: owner, name }) => ({
       table,
       organization_id: owner,
@@ -45,7 +45,7 @@ export const auditVerificationRoutes = new Hono<AppEnv>()
   .get('/audit/checkpoints/verify', query(checkpointQuery), async (context) => {
     const { organization_id: organizationId = null, limit, cursor: after = null } = context.req.valid('query')
     const page = { organizationId, after, limit }
-    const { checkpoints, faults, next } = await verifyCheckpointPage(administrationOf(context), page)
+    const { checkpoints, faults, next } = await verifyCheckpointPage(changeScope(context), page)
     const found = faults.map(({ checkpointId, ...fault }) => ({ checkpoint_id: checkpointId, ...fault }))
     return context.json({
       ok: found.length === 0,
@@ -63,7 +63,7 @@ async function verifyPage(
 ): Promise<Response> {
   const { organizationId, shard, after_sequence, limit } = range
   const chain = { organizationId, shard }
-  const verified = await verifyAudit(administrationOf(context), chain, after_sequence, limit)
+  const verified = await verifyChainRange(changeScope(context), chain, after_sequence, limit)
   const { toSequence, faults, hasMore } = verified
   const [first] = faults
   const intactTo = first ? Math.max(after_sequence, first.sequence - 1) : toSequence

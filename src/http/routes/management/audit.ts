@@ -9,7 +9,7 @@ import type { AppContext, AppEnv } from '../../context.ts'
 import { query } from '../../validated-request.ts'
 import { auditExportRoutes } from './audit-export.ts'
 import { auditVerificationRoutes } from './audit-verification.ts'
-import { administrationOf, deploymentScope, pageRequest } from './request.ts'
+import { changeScope, deploymentScope, pageRequest } from './request.ts'
 
 const ORGANIZATION = '/organizations/:organizationId'
 
@@ -55,7 +55,7 @@ export const auditRoutes = new Hono<AppEnv>()
   .get('/audit', query(auditQuery), (context) => auditPage(context, context.req.valid('query')))
   .get('/audit/chains', query(noQuery), (context) => chains(context, null))
   .post('/audit/checkpoints', query(noQuery), async (context) => {
-    const { id, at, heads } = await createCheckpoint(administrationOf(context))
+    const { id, at, heads } = await createCheckpoint(changeScope(context))
     return context.json({ id, at, chains: heads.length }, 201)
   })
   .post('/ledger/flush', query(noQuery), flush)
@@ -64,17 +64,17 @@ export const auditRoutes = new Hono<AppEnv>()
 
 async function auditPage(context: AppContext, parameters: AuditQuery): Promise<Response> {
   const { limit, cursor, ...filter } = parameters
-  const page = await viewAudit(administrationOf(context), filter, pageRequest({ limit, cursor }))
+  const page = await viewAudit(changeScope(context), filter, pageRequest({ limit, cursor }))
   return context.json(listBody(page, present))
 }
 
 async function flush(context: AppContext): Promise<Response> {
-  const { ledgerOf, organizationId } = administrationOf(context)
+  const { ledgerOf, organizationId } = changeScope(context)
   return context.json(await ledgerOf(organizationId, HOME_SHARD).flush())
 }
 
 async function chains(context: AppContext, organizationId: string | null): Promise<Response> {
-  const heads = await listChains(administrationOf(context), organizationId)
+  const heads = await listChains(changeScope(context), organizationId)
   return context.json({
     data: heads.map((head) => ({
       organization_id: head.organizationId,

@@ -23,7 +23,7 @@ import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { ownOrigin } from '../../own-origin.ts'
 import { connectionId, jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, pageRequest, pathId } from './request.ts'
+import { changeScope, pageRequest, pathId } from './request.ts'
 
 const CONNECTIONS = '/organizations/:organizationId/connections'
 const CONNECTION = '/organizations/:organizationId/connections/:connectionId'
@@ -53,7 +53,7 @@ export const connectionManagementRoutes = new Hono<AppEnv>()
   .get(CONNECTIONS, query(connectionListQuery), async (context) => {
     const { integration: slug, user_id: userId, status, ...paging } = context.req.valid('query')
     const filter = { slug, userId, status }
-    const page = await selectConnections(administrationOf(context), filter, pageRequest(paging))
+    const page = await selectConnections(changeScope(context), filter, pageRequest(paging))
     return context.json(listBody(page, present))
   })
   .post(CONNECTIONS, query(noQuery), jsonBody(connectionCreation), async (context) => {
@@ -61,26 +61,22 @@ export const connectionManagementRoutes = new Hono<AppEnv>()
     const { integration: slug, display_name: displayName, user_id: ownerUserId = null } = given
     const { broker, credential } = given
     const values = { slug, displayName, ownerUserId, broker, credential }
-    return context.json(present(await createConnection(administrationOf(context), values)), 201)
+    return context.json(present(await createConnection(changeScope(context), values)), 201)
   })
   .get(CONNECTION, query(noQuery), async (context) => {
-    const administration = administrationOf(context)
+    const scope = changeScope(context)
     const id = connectionId(context)
-    const connect = await connectStatus(
-      administration,
-      context.var.deps,
-      await readConnection(administration, id),
-    )
+    const connect = await connectStatus(scope, context.var.deps, await readConnection(scope, id))
     // Read again: the look at the broker may have made it active.
     return context.json({
-      ...present(await readConnection(administration, id)),
+      ...present(await readConnection(scope, id)),
       connect: presentStatus(connect),
     })
   })
   .post(CONNECT, query(noQuery), jsonBody(connectStart), async (context) => {
     const { user_id: userId = null } = context.req.valid('json')
     const { url, expiresAt } = await startConnect(
-      administrator(administrationOf(context)),
+      administrator(changeScope(context)),
       context.var.deps,
       connectionId(context),
       { userId, origin: ownOrigin(context) },
@@ -93,25 +89,21 @@ export const connectionManagementRoutes = new Hono<AppEnv>()
     const given = context.req.valid('json')
     const { display_name: displayName, user_id: ownerUserId, credential, status } = given
     const changes = { displayName, ownerUserId, credential, status }
-    return context.json(
-      present(await changeConnection(administrationOf(context), context.var.deps, id, changes)),
-    )
+    return context.json(present(await changeConnection(changeScope(context), context.var.deps, id, changes)))
   })
   .delete(CONNECTION, query(noQuery), async (context) => {
     const id = connectionId(context)
-    await removeConnection(administrator(administrationOf(context)), context.var.deps, id)
+    await removeConnection(administrator(changeScope(context)), context.var.deps, id)
     return context.json({ id, deleted: true })
   })
   .put(SHARE, query(noQuery), jsonBody(shareReplacement), async (context) => {
     const [id, groupId] = [connectionId(context), pathId(context, 'Group')]
     const { permission } = context.req.valid('json')
     return context.json(
-      present(await shareConnection(administrator(administrationOf(context)), id, groupId, permission)),
+      present(await shareConnection(administrator(changeScope(context)), id, groupId, permission)),
     )
   })
   .delete(SHARE, query(noQuery), async (context) => {
     const [id, groupId] = [connectionId(context), pathId(context, 'Group')]
-    return context.json(
-      present(await unshareConnection(administrator(administrationOf(context)), id, groupId)),
-    )
+    return context.json(present(await unshareConnection(administrator(changeScope(context)), id, groupId)))
   })

@@ -5,7 +5,7 @@ import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, pageRequest } from './request.ts'
+import { changeScope, pageRequest } from './request.ts'
 
 const CREDITS = '/organizations/:organizationId/credits'
 
@@ -13,7 +13,7 @@ const CREDITS = '/organizations/:organizationId/credits'
 export const creditRoutes = new Hono<AppEnv>()
   .get(CREDITS, query(pageQuery), async (context) => {
     const page = pageRequest(context.req.valid('query'))
-    const { balance, entries } = await readCredits(administrationOf(context), page)
+    const { balance, entries } = await readCredits(changeScope(context), page)
     return context.json({
       ...balance,
       ...listBody(entries, ({ id, kind, amount, reason, at }) => ({ id, kind, amount, reason, at })),
@@ -21,6 +21,6 @@ export const creditRoutes = new Hono<AppEnv>()
   })
   .post(CREDITS, query(noQuery), jsonBody(creditGrant), async (context) => {
     const { amount, reason, id } = context.req.valid('json')
-    const granted = await grantCredits(administrationOf(context), { amount, reason, id })
+    const granted = await grantCredits(changeScope(context), { amount, reason, id })
     return context.json({ id: granted.id, amount, reason, ...granted.balance }, 201)
   })

@@ -1,13 +1,13 @@
 import { Hono } from 'hono'
-import type { VersionRow } from '../../../admin/dlp-policies.store.ts'
+import type { PolicyVersionRow } from '../../../admin/dlp-policies.store.ts'
 import {
   type CurrentPolicy,
   changePolicy,
   createPolicy,
   listPolicies,
-  listVersions,
+  listPolicyVersions,
   readPolicy,
-  readVersion,
+  readPolicyVersion,
   removePolicy,
 } from '../../../admin/dlp-policies.ts'
 import { dryRunPolicy, tryPolicy } from '../../../admin/dlp-trials.ts'
@@ -17,7 +17,7 @@ import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'
-import { administrationOf, pageRequest, pathId } from './request.ts'
+import { changeScope, pageRequest, pathId } from './request.ts'
 
 const POLICIES = '/organizations/:organizationId/dlp/policies'
 const POLICY = '/organizations/:organizationId/dlp/policies/:policyId'
@@ -37,7 +37,7 @@ const present = ({ id, name, enabled, version, body, createdAt, updatedAt, stale
   updated_at: updatedAt,
 })
 
-const presentVersion = ({ version, name, enabled, author, createdAt }: VersionRow) => ({
+const presentVersion = ({ version, name, enabled, author, createdAt }: PolicyVersionRow) => ({
   version,
   name,
   enabled,
@@ -61,47 +61,44 @@ export const dlpRoutes = new Hono<AppEnv>()
   )
   .get(POLICIES, query(pageQuery), async (context) => {
     const page = pageRequest(context.req.valid('query'))
-    return context.json(listBody(await listPolicies(administrationOf(context), page), present))
+    return context.json(listBody(await listPolicies(changeScope(context), page), present))
   })
   .post(POLICIES, query(noQuery), jsonBody(policyCreation), async (context) => {
-    const row = await createPolicy(administrationOf(context), context.req.valid('json'))
+    const row = await createPolicy(changeScope(context), context.req.valid('json'))
     return context.json(present(row), 201)
   })
   .get(POLICY, query(noQuery), async (context) => {
     const id = pathId(context, 'Policy')
-    return context.json(present(await readPolicy(administrationOf(context), id)))
+    return context.json(present(await readPolicy(changeScope(context), id)))
   })
   .put(POLICY, query(noQuery), jsonBody(policyUpdate), async (context) => {
     const id = pathId(context, 'Policy')
-    const row = await changePolicy(administrationOf(context), id, context.req.valid('json'))
+    const row = await changePolicy(changeScope(context), id, context.req.valid('json'))
     return context.json(present(row))
   })
   .delete(POLICY, query(noQuery), async (context) => {
     const id = pathId(context, 'Policy')
-    await removePolicy(administrationOf(context), id)
+    await removePolicy(changeScope(context), id)
     return context.json({ id, deleted: true })
   })
   .get(VERSIONS, query(pageQuery), async (context) => {
     const id = pathId(context, 'Policy')
     const page = pageRequest(context.req.valid('query'))
-    return context.json(listBody(await listVersions(administrationOf(context), id, page), presentVersion))
+    return context.json(listBody(await listPolicyVersions(changeScope(context), id, page), presentVersion))
   })
   .get(VERSION, query(noQuery), async (context) => {
     const id = pathId(context, 'Policy')
     const version = versionParameter(context.req.param('version'))
-    const row = await readVersion(administrationOf(context), id, version)
+    const row = await readPolicyVersion(changeScope(context), id, version)
     return context.json({ ...presentVersion(row), ...(row.body as object) })
   })
   .post(TEST, query(noQuery), jsonBody(policyTrial), async (context) => {
-    const result = await tryPolicy(administrationOf(context), context.req.valid('json'))
+    const result = await tryPolicy(changeScope(context), context.req.valid('json'))
     context.header('cache-control', 'no-store')
     return context.json(result)
   })
   .post(DRY_RUN, query(noQuery), jsonBody(policyDryRun), async (context) => {
-    const { withFindings, ...result } = await dryRunPolicy(
-      administrationOf(context),
-      context.req.valid('json'),
-    )
+    const { withFindings, ...result } = await dryRunPolicy(changeScope(context), context.req.valid('json'))
     return context.json({ ...result, with_findings: withFindings })
   })
 

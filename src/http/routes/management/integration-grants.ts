@@ -6,7 +6,7 @@ import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, pageRequest, pathId } from './request.ts'
+import { changeScope, pageRequest, pathId } from './request.ts'
 
 const GRANTS = '/organizations/:organizationId/integration-grants'
 const GRANT = '/organizations/:organizationId/integration-grants/:grantId'
@@ -24,19 +24,15 @@ const present = (row: IntegrationGrantRow) => ({
 export const integrationGrantRoutes = new Hono<AppEnv>()
   .get(GRANTS, query(integrationGrantListQuery), async (context) => {
     const { integration, ...paging } = context.req.valid('query')
-    const page = await selectIntegrationGrants(
-      administrationOf(context),
-      { integration },
-      pageRequest(paging),
-    )
+    const page = await selectIntegrationGrants(changeScope(context), { integration }, pageRequest(paging))
     return context.json(listBody(page, present))
   })
   .post(GRANTS, query(noQuery), jsonBody(integrationGrantCreation), async (context) => {
-    const row = await createIntegrationGrant(administrationOf(context), context.req.valid('json'))
+    const row = await createIntegrationGrant(changeScope(context), context.req.valid('json'))
     return context.json(present(row), 201)
   })
   .delete(GRANT, query(noQuery), async (context) => {
     const id = pathId(context, 'Grant')
-    await removeIntegrationGrant(administrationOf(context), id)
+    await removeIntegrationGrant(changeScope(context), id)
     return context.json({ id, deleted: true })
   })

@@ -18,7 +18,7 @@ import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, pageRequest, pathId } from './request.ts'
+import { changeScope, pageRequest, pathId } from './request.ts'
 
 const INTEGRATIONS = '/organizations/:organizationId/integrations'
 const INTEGRATION = '/organizations/:organizationId/integrations/:integrationId'
@@ -51,28 +51,24 @@ const present = (row: IntegrationRow) => {
 export const integrationRoutes = new Hono<AppEnv>()
   .get(INTEGRATIONS, query(integrationListQuery), async (context) => {
     const { slug, ...paging } = context.req.valid('query')
-    const page = await selectIntegrations(administrationOf(context), { slug }, pageRequest(paging))
+    const page = await selectIntegrations(changeScope(context), { slug }, pageRequest(paging))
     return context.json(listBody(page, present))
   })
   .post(INTEGRATIONS, query(noQuery), jsonBody(integrationCreation), async (context) => {
-    const row = await createIntegration(
-      context.get('deps'),
-      administrationOf(context),
-      context.req.valid('json'),
-    )
+    const row = await createIntegration(context.get('deps'), changeScope(context), context.req.valid('json'))
     return context.json(present(row), 201)
   })
   .get(INTEGRATION, query(noQuery), async (context) => {
     const id = pathId(context, 'Integration')
-    const row = await readIntegration(administrationOf(context), id)
-    const catalogues = await readCatalogues(administrationOf(context), id)
+    const row = await readIntegration(changeScope(context), id)
+    const catalogues = await readCatalogues(changeScope(context), id)
     return context.json({ ...present(row), catalogues })
   })
   .put(INTEGRATION, query(noQuery), jsonBody(integrationUpdate), async (context) => {
     const id = pathId(context, 'Integration')
     const row = await changeIntegration(
       context.get('deps'),
-      administrationOf(context),
+      changeScope(context),
       id,
       context.req.valid('json'),
     )
@@ -80,17 +76,12 @@ export const integrationRoutes = new Hono<AppEnv>()
   })
   .delete(INTEGRATION, query(noQuery), async (context) => {
     const id = pathId(context, 'Integration')
-    await removeIntegration(administrationOf(context), id)
+    await removeIntegration(changeScope(context), id)
     return context.json({ id, deleted: true })
   })
   .post(REFRESH, query(noQuery), jsonBody(integrationRefresh), async (context) => {
     const id = pathId(context, 'Integration')
     const { connection_id: connectionId = null } = context.req.valid('json')
-    const catalogues = await refreshIntegration(
-      context.get('deps'),
-      administrationOf(context),
-      id,
-      connectionId,
-    )
+    const catalogues = await refreshIntegration(context.get('deps'), changeScope(context), id, connectionId)
     return context.json({ id, catalogues })
   })

@@ -6,7 +6,7 @@ import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'
-import { administrationOf, pageRequest } from './request.ts'
+import { changeScope, pageRequest } from './request.ts'
 
 const KEYS = '/organizations/:organizationId/keys'
 const KEY = '/organizations/:organizationId/keys/:keyId'
@@ -25,27 +25,27 @@ const present = (row: KeyRow) => ({
 export const keyRoutes = new Hono<AppEnv>()
   .get(KEYS, query(keyListQuery), async (context) => {
     const { user_id: userId, ...paging } = context.req.valid('query')
-    const page = await selectKeys(administrationOf(context), { userId }, pageRequest(paging))
+    const page = await selectKeys(changeScope(context), { userId }, pageRequest(paging))
     return context.json(listBody(page, present))
   })
   .post(KEYS, query(noQuery), jsonBody(keyCreation), async (context) => {
     const { user_id: userId, expires_at: expiresAt, ...values } = context.req.valid('json')
-    const { row, key } = await createKey(administrationOf(context), { ...values, userId, expiresAt })
+    const { row, key } = await createKey(changeScope(context), { ...values, userId, expiresAt })
     context.header('cache-control', 'no-store')
     return context.json({ ...present(row), key }, 201)
   })
   .get(KEY, query(noQuery), async (context) => {
     const id = keyParameter(context.req.param('keyId'))
-    return context.json(present(await readKey(administrationOf(context), id)))
+    return context.json(present(await readKey(changeScope(context), id)))
   })
   .put(KEY, query(noQuery), jsonBody(keyUpdate), async (context) => {
     const id = keyParameter(context.req.param('keyId'))
     const changes = context.req.valid('json')
-    return context.json(present(await changeKey(administrationOf(context), id, changes)))
+    return context.json(present(await changeKey(changeScope(context), id, changes)))
   })
   .delete(KEY, query(noQuery), async (context) => {
     const id = keyParameter(context.req.param('keyId'))
-    return context.json(present(await revokeKey(administrationOf(context), id)))
+    return context.json(present(await revokeKey(changeScope(context), id)))
   })
 
 function keyParameter(text: string): string {

@@ -1,13 +1,13 @@
 import { Hono } from 'hono'
-import { type ModelRow, selectModels } from '../../../admin/catalogue.store.ts'
+import { type ModelRow, selectModels } from '../../../admin/model-catalogue.store.ts'
 import { disableModel, putModel, readModel } from '../../../admin/models.ts'
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { modelReplacement } from '../../../wire/catalogue.ts'
 import { isModelId, noQuery, pageQuery } from '../../../wire/management-fields.ts'
+import { modelReplacement } from '../../../wire/model-catalogue.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'
-import { administrationOf, deploymentScope, pageRequest } from './request.ts'
+import { changeScope, deploymentScope, pageRequest } from './request.ts'
 
 /** Model ids may hold slashes. */
 const MODEL = '/models/:modelId{.+}'
@@ -46,25 +46,25 @@ const present = (row: ModelRow) => ({
 export const modelManagementRoutes = new Hono<AppEnv>()
   .use('/models/*', deploymentScope())
   .get('/models', query(pageQuery), async (context) => {
-    const { database } = administrationOf(context)
+    const { database } = changeScope(context)
     const page = await selectModels(database, pageRequest(context.req.valid('query')))
     return context.json(listBody(page, present))
   })
   .get(MODEL, query(noQuery), async (context) => {
     const id = modelParameter(context.req.param('modelId'))
-    return context.json(present(await readModel(administrationOf(context), id)))
+    return context.json(present(await readModel(changeScope(context), id)))
   })
   .put(MODEL, query(noQuery), jsonBody(modelReplacement), async (context) => {
     const id = context.req.param('modelId')
     if (!isModelId(id)) {
       throw invalidRequest('The model id must be letters, digits and . _ : @ / -, and not begin with agent/.')
     }
-    const { row, created } = await putModel(administrationOf(context), id, context.req.valid('json'))
+    const { row, created } = await putModel(changeScope(context), id, context.req.valid('json'))
     return context.json(present(row), created ? 201 : 200)
   })
   .delete(MODEL, query(noQuery), async (context) => {
     const id = modelParameter(context.req.param('modelId'))
-    return context.json(present(await disableModel(administrationOf(context), id)))
+    return context.json(present(await disableModel(changeScope(context), id)))
   })
 
 function modelParameter(text: string): string {

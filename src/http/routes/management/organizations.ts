@@ -7,7 +7,7 @@ import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, deploymentScope, pageRequest } from './request.ts'
+import { changeScope, deploymentScope, pageRequest } from './request.ts'
 
 /** `organizationScope` has checked that it exists. */
 const ORGANIZATION = '/organizations/:organizationId'
@@ -47,13 +47,13 @@ export const organizationRoutes = new Hono<AppEnv>()
     async (context) => {
       const { name, slug, ...limits } = context.req.valid('json')
       const values = { ...valuesOf(limits), name, slug }
-      return context.json(present(await createOrganization(administrationOf(context), values)), 201)
+      return context.json(present(await createOrganization(changeScope(context), values)), 201)
     },
   )
   .get(ORGANIZATION, query(noQuery), async (context) =>
-    context.json(present(await readOrganization(administrationOf(context)))),
+    context.json(present(await readOrganization(changeScope(context)))),
   )
   .put(ORGANIZATION, query(noQuery), jsonBody(organizationUpdate), async (context) => {
     const values = valuesOf(context.req.valid('json'))
-    return context.json(present(await changeOrganization(administrationOf(context), values)))
+    return context.json(present(await changeOrganization(changeScope(context), values)))
   })

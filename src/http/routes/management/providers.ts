@@ -1,13 +1,13 @@
 import { Hono } from 'hono'
-import { type ProviderRow, selectProviders } from '../../../admin/catalogue.store.ts'
+import { type ProviderRow, selectProviders } from '../../../admin/model-catalogue.store.ts'
 import { changeProvider, createProvider, readProvider } from '../../../admin/providers.ts'
 import { forgetRefusal, readRefusal } from '../../../gateway/upstreams/provider-health.ts'
-import { providerCreation, providerUpdate } from '../../../wire/catalogue.ts'
 import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
+import { providerCreation, providerUpdate } from '../../../wire/model-catalogue.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, deploymentScope, pageRequest, pathId } from './request.ts'
+import { changeScope, deploymentScope, pageRequest, pathId } from './request.ts'
 
 /** The public form of a provider. The credential is write-only. */
 const present = (row: ProviderRow) => ({
@@ -34,7 +34,7 @@ async function presentWithHealth(context: AppContext, row: ProviderRow) {
 export const providerRoutes = new Hono<AppEnv>()
   .use('/providers/*', deploymentScope())
   .get('/providers', query(pageQuery), async (context) => {
-    const { database } = administrationOf(context)
+    const { database } = changeScope(context)
     const page = await selectProviders(database, pageRequest(context.req.valid('query')))
     return context.json(listBody(page, present))
   })
@@ -47,12 +47,12 @@ export const providerRoutes = new Hono<AppEnv>()
       allow_unpriced: allowsUnpriced,
     } = given
     const values = { name, kind, baseUrl, credential, organizationId, allowedMembers, allowsUnpriced }
-    const row = await createProvider(administrationOf(context), values)
+    const row = await createProvider(changeScope(context), values)
     return context.json(present(row), 201)
   })
   .get('/providers/:providerId', query(noQuery), async (context) => {
     const id = pathId(context, 'Provider')
-    const row = await readProvider(administrationOf(context), id)
+    const row = await readProvider(changeScope(context), id)
     return context.json(await presentWithHealth(context, row))
   })
   .put('/providers/:providerId', query(noQuery), jsonBody(providerUpdate), async (context) => {
@@ -67,11 +67,11 @@ export const providerRoutes = new Hono<AppEnv>()
       allow_unpriced: allowsUnpriced,
     } = given
     const changes = { name, baseUrl, credential, disabled, allowedMembers, allowsUnpriced }
-    const row = await changeProvider(administrationOf(context), id, changes)
+    const row = await changeProvider(changeScope(context), id, changes)
     if (credential !== undefined) await forgetRefusal(context.get('deps').redis, id)
     return context.json(present(row))
   })
   .delete('/providers/:providerId', query(noQuery), async (context) => {
     const id = pathId(context, 'Provider')
-    return context.json(present(await changeProvider(administrationOf(context), id, { disabled: true })))
+    return context.json(present(await changeProvider(changeScope(context), id, { disabled: true })))
   })

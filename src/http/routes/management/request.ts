@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from 'hono'
 import { readOrganization } from '../../../admin/organizations.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../../ledger/audit-record.ts'
-import type { Administration } from '../../../ledger/changes/audited-change.ts'
+import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import { ApiError, notFound } from '../../../lib/api-error.ts'
 import { isUuid } from '../../../wire/management-fields.ts'
 import type { PagePosition, PageRequest } from '../../../wire/page-cursor.ts'
@@ -14,8 +14,8 @@ import { unknownId } from '../../validated-request.ts'
 /** Set when a change is stored but could not be published: it reaches ledgers within a minute. */
 const PROPAGATION_HEADER = 'x-headgate-propagation'
 
-/** The part of a request that administration needs, for the organization of its path or the deployment. */
-export function administrationOf(context: AppContext): Administration {
+/** The scope of the changes of a request: the organization of its path, or the deployment. */
+export function changeScope(context: AppContext): ChangeScope {
   const { configuration, clock, database, ledgerOf } = context.get('deps')
   return {
     clock,
@@ -66,9 +66,10 @@ export function pageRequest(parameters: { limit: number; cursor?: PagePosition |
 export function organizationScope(): MiddlewareHandler<AppEnv> {
   return async function organizationScope(context, next) {
     const organizationId = pathId(context, 'Organization')
-    const scope = context.get('administrator').organizationId
-    if (scope !== null && scope !== organizationId) throw notFound('Organization', organizationId)
-    await readOrganization(administrationOf(context))
+    const administered = context.get('administrator').organizationId
+    if (administered !== null && administered !== organizationId)
+      throw notFound('Organization', organizationId)
+    await readOrganization(changeScope(context))
     await next()
   }
 }

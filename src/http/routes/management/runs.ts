@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { readVersion } from '../../../admin/agents.ts'
+import { readAgentVersion } from '../../../admin/agents.ts'
 import type { JudgeAnswer } from '../../../agents/evaluations/judge-answer.ts'
 import { cancelRun, rerunStep } from '../../../agents/runs/change-run.ts'
 import {
@@ -15,7 +15,7 @@ import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { query } from '../../validated-request.ts'
-import { administrationOf, pageRequest, pathId } from './request.ts'
+import { changeScope, pageRequest, pathId } from './request.ts'
 
 const AGENT_RUNS = '/organizations/:organizationId/agents/:agentId/runs'
 const RUN = '/organizations/:organizationId/runs/:runId'
@@ -70,29 +70,29 @@ const presentVerdict = ({ details, ...row }: VerdictRow) => ({
 export const runManagementRoutes = new Hono<AppEnv>()
   .get(AGENT_RUNS, query(runListQuery), async (context) => {
     const { status, ...paging } = context.req.valid('query')
-    const administration = administrationOf(context)
+    const scope = changeScope(context)
     const agentId = pathId(context, 'Agent')
     // Runs of a deleted agent remain and can be listed.
-    await readVersion(administration, agentId, 1)
-    const page = await selectRuns(administration, agentId, { status }, pageRequest(paging))
+    await readAgentVersion(scope, agentId, 1)
+    const page = await selectRuns(scope, agentId, { status }, pageRequest(paging))
     return context.json(listBody(page, present))
   })
   .get(RUN, query(noQuery), async (context) => context.json(await shownRun(context, pathId(context, 'Run'))))
   .post(CANCEL, query(noQuery), async (context) => {
     const id = pathId(context, 'Run')
-    await cancelRun(context.var.deps, administrationOf(context), id)
+    await cancelRun(context.var.deps, changeScope(context), id)
     return context.json(await shownRun(context, id))
   })
   .post(RERUN, query(noQuery), async (context) => {
     const id = pathId(context, 'Run')
-    const { hadEffects } = await rerunStep(context.var.deps, administrationOf(context), id)
+    const { hadEffects } = await rerunStep(context.var.deps, changeScope(context), id)
     const warning = 'The attempt before this one called tools that may have changed something.'
     return context.json({ ...(await shownRun(context, id)), ...(hadEffects && { warning }) })
   })
 
 /** @throws ApiError not_found */
 async function shownRun(context: AppContext, id: string) {
-  const row = await selectRunRow(administrationOf(context), id)
+  const row = await selectRunRow(changeScope(context), id)
   if (row === null) throw notFound('Run', id)
   const { attempts, verdicts, ...run } = row
   return {

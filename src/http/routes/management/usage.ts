@@ -9,7 +9,7 @@ import { listBody } from '../../../wire/page-cursor.ts'
 import { usageEventQuery, usageQuery } from '../../../wire/records.ts'
 import type { AppEnv } from '../../context.ts'
 import { query } from '../../validated-request.ts'
-import { administrationOf, pageRequest } from './request.ts'
+import { changeScope, pageRequest } from './request.ts'
 
 const USAGE = '/organizations/:organizationId/usage'
 const EVENTS = '/organizations/:organizationId/usage/events'
@@ -42,7 +42,7 @@ export const usageRoutes = new Hono<AppEnv>()
   .get(USAGE, query(usageQuery), async (context) => {
     const { group_by: groupBy, from, to, ...paging } = context.req.valid('query')
     const filter = { groupBy, from, to }
-    const page = await selectUsageTotals(administrationOf(context), filter, pageRequest(paging))
+    const page = await selectUsageTotals(changeScope(context), filter, pageRequest(paging))
     // Calls without a user or key have an empty group.
     const present = (row: UsageTotals) => ({
       [groupBy]: row.group === '' ? null : row.group,
@@ -54,6 +54,6 @@ export const usageRoutes = new Hono<AppEnv>()
   })
   .get(EVENTS, query(usageEventQuery), async (context) => {
     const { from, to, ...paging } = context.req.valid('query')
-    const page = await selectUsageEvents(administrationOf(context), { from, to }, pageRequest(paging))
+    const page = await selectUsageEvents(changeScope(context), { from, to }, pageRequest(paging))
     return context.json(listBody(page, presentEvent))
   })

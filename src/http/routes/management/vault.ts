@@ -12,7 +12,7 @@ import {
 } from '../../../wire/vault.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, deploymentScope } from './request.ts'
+import { changeScope, deploymentScope } from './request.ts'
 
 /**
  * Rotation of the vault, a page of one kind of secrets at a time. It can be repeated from the beginning: values sealed under the
@@ -22,16 +22,16 @@ export const vaultRoutes = new Hono<AppEnv>()
   .use('/vault/*', deploymentScope())
   .post('/vault/rotate', query(noQuery), jsonBody(vaultRotation), async (context) => {
     const { limit, cursor: position } = context.req.valid('json')
-    const administration = administrationOf(context)
-    const { id: keyId } = currentKey(administration.vaultRing)
+    const scope = changeScope(context)
+    const { id: keyId } = currentKey(scope.vaultRing)
     const page = await audited(
-      administration,
+      scope,
       {
         action: 'vault.rotated',
         resource: `vault/${position.table}`,
         detail: { key_id: keyId, after: position.after, limit },
       },
-      () => resealPage(administration, position.table, { after: position.after, limit }),
+      () => resealPage(scope, position.table, { after: position.after, limit }),
     )
     const next = nextPosition(position.table, page.next)
     return context.json({

@@ -8,7 +8,7 @@ import { CredentialsUnavailable, type Integration, type UpstreamCredential } fro
 import { clientInformation, serverMetadata } from '../../vault/oauth-metadata.ts'
 import {
   type OAuthCredential,
-  openCredential,
+  openStoredCredential,
   type StoredCredential,
   upstreamCredential,
 } from '../../vault/stored-credential.ts'
@@ -174,7 +174,7 @@ function storedOf(
 ): StoredCredential | null {
   if (row.sealedCredential === null) return null
   const owner = { organizationId, connectionId: id }
-  return openCredential(configuration.VAULT_KEYS, owner, row.sealedCredential)
+  return openStoredCredential(configuration.VAULT_KEYS, owner, row.sealedCredential)
 }
 
 /** @throws CredentialsUnavailable for a credential of another kind, or for another host. */

@@ -7,7 +7,11 @@ import {
   selectCredential,
   storeRenewedCredential,
 } from '../../connections/connections.store.ts'
-import { type OAuthCredential, openCredential, sealCredential } from '../../vault/stored-credential.ts'
+import {
+  type OAuthCredential,
+  openStoredCredential,
+  sealStoredCredential,
+} from '../../vault/stored-credential.ts'
 import { BrokerError, brokerFetch } from '../broker-fetch.ts'
 import { renewTokens, TokenRefused } from './oauth-tokens.ts'
 
@@ -108,7 +112,7 @@ export class TokenRenewal {
     const isNewer = unsaved?.version === row.credentialVersion
     const sealed = isNewer ? unsaved.sealed : row.sealedCredential
     const owner = { organizationId, connectionId }
-    const credential = openCredential(configuration.VAULT_KEYS, owner, sealed)
+    const credential = openStoredCredential(configuration.VAULT_KEYS, owner, sealed)
     if (credential.kind !== 'oauth') return { kind: 'dead' }
     const now = clock()
     if (!isDue(credential, refused, now)) return { kind: 'usable', credential }
@@ -121,7 +125,7 @@ export class TokenRenewal {
       const send = brokerFetch(configuration.EGRESS_ALLOW)
       const renewed = await renewTokens(send, credential, refused !== null, clock())
       this.#failure = null
-      const columns = sealCredential(configuration.VAULT_KEYS, owner, renewed)
+      const columns = sealStoredCredential(configuration.VAULT_KEYS, owner, renewed)
       const stored: Unsaved = { organizationId, connectionId, version, ...columns }
       await this.#storage.put(stored)
       await this.#save(stored)

@@ -1,5 +1,5 @@
 import type { ByteEdit } from '../../../lib/byte-edits.ts'
-import { isIdText } from '../../model/ids.ts'
+import { isIdText } from '../../model/response-ids.ts'
 import type { ItemMember, ItemPart, ItemScan } from './item-scan.ts'
 
 // Checks that several types of items share when they are read from a request.

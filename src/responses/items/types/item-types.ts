@@ -1,5 +1,5 @@
 import type { Direction } from '../../../dlp/types.ts'
-import { idOfTurn, newTurn } from '../../model/ids.ts'
+import { idOfTurn, newTurn } from '../../model/response-ids.ts'
 import { customToolCall, customToolCallOutput, functionCall, functionCallOutput } from './client-calls.ts'
 import { compaction } from './compaction.ts'
 import { mcpCall, serviceCall, shellCall } from './hosted-calls.ts'

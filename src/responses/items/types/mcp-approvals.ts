@@ -1,5 +1,5 @@
 import { toolName } from '../../../integrations/catalogue/tool-name.ts'
-import { hasApprovalShape } from '../../model/ids.ts'
+import { hasApprovalShape } from '../../model/response-ids.ts'
 import type { ContextItem } from '../../model/types.ts'
 import { hostedDirection } from './hosted-direction.ts'
 import { type InputItemForm, uncheckedItem } from './input-item.ts'

@@ -12,11 +12,11 @@ import {
   readApprovalDecision,
   readApprovalRequest,
 } from '../../items/types/mcp-approvals.ts'
-import { isApprovalId, newApprovalId } from '../../model/ids.ts'
-import type { ApprovalChoice, ApprovedCall, ToolFilter } from '../../model/integration-tools.ts'
+import type { ApprovalChoice, ApprovedCall, ToolFilter } from '../../model/offered-tools.ts'
+import { isApprovalId, newApprovalId } from '../../model/response-ids.ts'
 import type { ContextItem, Members, Owner } from '../../model/types.ts'
 import { selectClaimed } from '../../store/approval-claims.store.ts'
-import type { ServerTool } from '../hosted-tool.ts'
+import type { ServiceTool } from '../hosted-tool.ts'
 import { isReadOnly } from './mcp-entries.ts'
 
 /** Whether a call of a tool needs the caller's approval: by the organization's rules, or by the request. */
@@ -112,7 +112,7 @@ const isOwn = (ring: KeyRing, owner: Owner, { requestId, ...call }: ReadRequest)
   isApprovalId(ring, requestId, { owner, ...call, arguments: canonicalArguments(call.arguments) })
 
 /** @param tools of the request, by name. @throws ApiError invalid_request for a call of a tool that is not one of them. */
-export function checkOffered(calls: readonly ApprovedCall[], tools: ReadonlyMap<string, ServerTool>): void {
+export function checkOffered(calls: readonly ApprovedCall[], tools: ReadonlyMap<string, ServiceTool>): void {
   const missing = calls.find(({ name, server }) => {
     const tool = tools.get(name)
     return tool?.purpose !== 'integration' || tool.members.server_label !== server

@@ -3,7 +3,7 @@ import type { CatalogueTool } from '../../../integrations/types.ts'
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { issueReason } from '../../../lib/schema-issues.ts'
 import type { ResponseSettings } from '../../../wire/responses.ts'
-import type { ApprovalChoice, McpEntry, ToolFilter } from '../../model/integration-tools.ts'
+import type { ApprovalChoice, McpEntry, ToolFilter } from '../../model/offered-tools.ts'
 
 const names = z.array(z.string().min(1).max(256)).max(2_000)
 const filter = z.looseObject({ tool_names: names.nullish(), read_only: z.boolean().nullish() })

@@ -1,6 +1,6 @@
 import type { Principal } from '../../../identity/principal.ts'
 import type { CatalogueTool } from '../../../integrations/types.ts'
-import type { McpEntry, OfferedTool, SearchScope } from '../../model/integration-tools.ts'
+import type { McpEntry, OfferedTool, SearchScope } from '../../model/offered-tools.ts'
 import type { IntegrationTool } from '../hosted-tool.ts'
 import { needsApproval } from './approvals.ts'
 import { isAllowed } from './mcp-entries.ts'

@@ -6,7 +6,7 @@ import {
 } from '../../../integrations/catalogue/tool-catalogue.ts'
 import type { CatalogueTool } from '../../../integrations/types.ts'
 import { ApiError, invalidRequest } from '../../../lib/api-error.ts'
-import type { ApprovedCall, McpEntry, StoredTools } from '../../model/integration-tools.ts'
+import type { ApprovedCall, McpEntry, StoredTools } from '../../model/offered-tools.ts'
 import type { IntegrationTool, ToolSearch } from '../hosted-tool.ts'
 import { isAllowed } from './mcp-entries.ts'
 import { integrationTool, offeredTool } from './offered-tools.ts'

@@ -3,8 +3,8 @@ import type { ToolAnswer } from '../../../calls/call-tool.ts'
 import type { Principal } from '../../../identity/principal.ts'
 import { listTools, type ToolCatalogueDeps } from '../../../integrations/catalogue/tool-catalogue.ts'
 import { rankTools } from '../../../integrations/platform-tools/tool-ranking.ts'
-import { inTurns } from '../../../lib/slices.ts'
-import type { OfferedTool, SearchScope } from '../../model/integration-tools.ts'
+import { runSlices } from '../../../lib/slices.ts'
+import type { OfferedTool, SearchScope } from '../../model/offered-tools.ts'
 import { readArguments } from '../arguments.ts'
 import type { ToolSearch } from '../hosted-tool.ts'
 import { offeredFrom } from './offered-tools.ts'
@@ -61,7 +61,7 @@ export async function searchTools(
     (tool) => offeredFrom(principal, tool, scope) ?? [],
   )
   const byTool = new Map(tools.map((offered) => [offered.tool, offered]))
-  const ranked = (await inTurns(rankTools([...byTool.keys()], query))).slice(0, limit ?? DEFAULT_MATCHES)
+  const ranked = (await runSlices(rankTools([...byTool.keys()], query))).slice(0, limit ?? DEFAULT_MATCHES)
   const lines = ranked.map(({ name, definition }) => `${name}: ${definition.description ?? ''}`.trim())
   const output =
     ranked.length === 0

@@ -14,7 +14,7 @@ export class PageError extends Error {
   }
 }
 
-export interface PageRequest {
+export interface WebPageRequest {
   /** `host:port` exceptions to private addresses (configuration WEB_EGRESS_ALLOW). */
   allow: readonly string[]
   /** The rules of the caller's organization, for the host of every redirect too. */
@@ -63,7 +63,7 @@ const ENCODINGS = new Set(['', 'identity', 'gzip', 'x-gzip', 'br'])
  * @throws PageError for a refused address, a failure, an answer other than 2xx, and a type that is no text;
  * the reason of `signal` once it was aborted.
  */
-export async function fetchPage(address: string, request: PageRequest): Promise<FetchedPage> {
+export async function fetchPage(address: string, request: WebPageRequest): Promise<FetchedPage> {
   const limits = { ...PAGE_LIMITS, ...request.limits }
   const time = new AbortController()
   const timer = setTimeout(() => time.abort(), limits.milliseconds)
@@ -86,7 +86,7 @@ export async function fetchPage(address: string, request: PageRequest): Promise<
 }
 
 /** The first answer that is no redirect. Bodies of redirects are dropped. */
-async function answerOf(address: string, request: PageRequest, redirects: number) {
+async function answerOf(address: string, request: WebPageRequest, redirects: number) {
   let next = address
   for (let left = redirects; ; left--) {
     const url = checkedPage(next, request)
@@ -103,7 +103,7 @@ async function answerOf(address: string, request: PageRequest, redirects: number
 }
 
 /** Checks the address of a page by all rules. @throws EgressError */
-function checkedPage(address: string, { allow, rules }: Pick<PageRequest, 'allow' | 'rules'>): URL {
+function checkedPage(address: string, { allow, rules }: Pick<WebPageRequest, 'allow' | 'rules'>): URL {
   const url = checkEgress(address, allow, { plainHttp: true })
   const host = plainHost(url)
   if (!isHostAllowed(rules, host))
@@ -112,7 +112,7 @@ function checkedPage(address: string, { allow, rules }: Pick<PageRequest, 'allow
 }
 
 /** Whether a page may be opened at an address, by the current rules. */
-export function mayOpenPage(address: string, rules: Pick<PageRequest, 'allow' | 'rules'>): boolean {
+export function mayOpenPage(address: string, rules: Pick<WebPageRequest, 'allow' | 'rules'>): boolean {
   try {
     return checkedPage(address, rules) !== null
   } catch (error) {
@@ -122,7 +122,7 @@ export function mayOpenPage(address: string, rules: Pick<PageRequest, 'allow' | 
 }
 
 /** The network for public addresses would refuse what the operator has listed. */
-const send = (url: URL, { allow, publicNetwork, signal }: PageRequest): Promise<Response> =>
+const send = (url: URL, { allow, publicNetwork, signal }: WebPageRequest): Promise<Response> =>
   safeFetch(url.href, {
     allow,
     signal,
@@ -162,7 +162,7 @@ const isText = (type: string): boolean =>
 export async function readUpTo(
   body: ReadableStream<Uint8Array> | null,
   most: number,
-  { signal, take }: Pick<PageRequest, 'signal' | 'take'>,
+  { signal, take }: Pick<WebPageRequest, 'signal' | 'take'>,
 ) {
   const pieces: Uint8Array[] = []
   if (!body) return { bytes: new Uint8Array(), cut: false }

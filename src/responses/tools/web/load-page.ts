@@ -1,7 +1,7 @@
 import type { ByteBudget } from '../../../lib/bytes/byte-budget.ts'
-import { inTurns, type Slices } from '../../../lib/slices.ts'
+import { runSlices, type Slices } from '../../../lib/slices.ts'
 import { visibleText } from '../../../lib/visible-text.ts'
-import { type FetchedPage, fetchPage, PageError, type PageRequest, tooManyPages } from './fetch-page.ts'
+import { type FetchedPage, fetchPage, PageError, tooManyPages, type WebPageRequest } from './fetch-page.ts'
 import { type ReadablePage, readablePage } from './html/readable-page.ts'
 
 /** A page that was opened. */
@@ -24,7 +24,7 @@ interface PageRoom {
 }
 
 /** Fetches a page and reads its visible text. @throws PageError, and the reason of the signal. */
-export async function loadPage(address: string, request: PageRequest, room: PageRoom): Promise<WebPage> {
+export async function loadPage(address: string, request: WebPageRequest, room: PageRoom): Promise<WebPage> {
   const evicted = new AbortController()
   const share = room.budget.open(room.holder, () => evicted.abort(tooManyPages()))
   try {
@@ -39,7 +39,7 @@ async function readPage(fetched: FetchedPage): Promise<WebPage> {
   if (isBinary(fetched)) throw new PageError(`${new URL(fetched.url).hostname}: is no text`)
   const text = decoded(fetched)
   const read = isHtml(fetched.type, text) ? readablePage(text, fetched.url) : plainPage(text)
-  const page = await inTurns(read)
+  const page = await runSlices(read)
   return { ...page, url: fetched.url, cut: page.cut || fetched.cut }
 }
 

@@ -1,16 +1,16 @@
 import type * as z from 'zod'
 import type { ByteBudget } from '../../../lib/bytes/byte-budget.ts'
-import { inTurns } from '../../../lib/slices.ts'
+import { runSlices } from '../../../lib/slices.ts'
 import type { WebAction } from '../../items/types/web-search-call.ts'
 import type { Members } from '../../model/types.ts'
 import type { HostedCall, HostedTool } from '../hosted-tool.ts'
-import { mayOpenPage, PAGE_LIMITS, type PageRequest } from './fetch-page.ts'
+import { mayOpenPage, PAGE_LIMITS, type WebPageRequest } from './fetch-page.ts'
 import { loadPage, type WebPage } from './load-page.ts'
 import type { PageStore } from './page-store.ts'
 import { findInPage, listLinks, type PageWindow, pageWindow } from './page-window.ts'
 import { findArguments, linksArguments, openArguments, runWebCall } from './web-call.ts'
 
-interface PageToolDeps extends Pick<PageRequest, 'allow' | 'publicNetwork' | 'limits'> {
+interface PageToolDeps extends Pick<WebPageRequest, 'allow' | 'publicNetwork' | 'limits'> {
   pages: PageStore
   budget: ByteBudget
 }
@@ -64,7 +64,7 @@ const findPage = (deps: PageToolDeps): HostedTool =>
     actionOf: ({ url, pattern }) => ({ type: 'find_in_page', url, pattern }),
     read: async (call, { url, pattern }, signal) => {
       const page = await openedPage(deps, call, url, signal)
-      return { page, window: await inTurns(findInPage(page, pattern)) }
+      return { page, window: await runSlices(findInPage(page, pattern)) }
     },
   })
 

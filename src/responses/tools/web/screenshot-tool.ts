@@ -1,7 +1,7 @@
 import type { EgressRules } from '../../../identity/tool-rights.ts'
 import { BrokenStreamError } from '../../../lib/bytes/read-bytes.ts'
 import type { HostedTool } from '../hosted-tool.ts'
-import { fetchPage, PageError, type PageRequest, readUpTo } from './fetch-page.ts'
+import { fetchPage, PageError, readUpTo, type WebPageRequest } from './fetch-page.ts'
 import { runWebCall, screenshotArguments } from './web-call.ts'
 
 /**
@@ -22,7 +22,7 @@ const VIEWPORT = { width: 1280, height: 800 }
 /** `take_screenshot`, for deployments with a browser. The model gets the image. */
 export const screenshotTool = (
   browser: BrowserBinding,
-  page: Pick<PageRequest, 'allow' | 'publicNetwork'>,
+  page: Pick<WebPageRequest, 'allow' | 'publicNetwork'>,
 ): HostedTool => ({
   purpose: 'hosted',
   family: 'browser',

@@ -1,7 +1,7 @@
 import type { WebAction } from '../../items/types/web-search-call.ts'
 import type { HostedTool } from '../hosted-tool.ts'
-import { mayOpenPage, type PageRequest } from './fetch-page.ts'
-import type { SearchProvider, SearchResult } from './search/search-provider.ts'
+import { mayOpenPage, type WebPageRequest } from './fetch-page.ts'
+import type { SearchProvider, WebSearchResult } from './search/search-provider.ts'
 import { runWebCall, searchArguments } from './web-call.ts'
 
 const TIME_LIMIT_MS = 20_000
@@ -20,7 +20,7 @@ const DESCRIPTIONS = {
 export const searchTool = (
   provider: SearchProvider,
   price: number,
-  { allow }: Pick<PageRequest, 'allow'>,
+  { allow }: Pick<WebPageRequest, 'allow'>,
 ): HostedTool => ({
   purpose: 'hosted',
   family: 'web_search',
@@ -55,7 +55,7 @@ export const searchTool = (
     ),
 })
 
-const actionOf = (query: string, results: readonly SearchResult[]): WebAction => ({
+const actionOf = (query: string, results: readonly WebSearchResult[]): WebAction => ({
   type: 'search',
   query,
   queries: query === '' ? [] : [query],

@@ -1,14 +1,14 @@
 import { ByteBudget } from '../../../lib/bytes/byte-budget.ts'
 import { systemClock } from '../../../lib/clock.ts'
 import type { HostedTool } from '../hosted-tool.ts'
-import type { PageRequest } from './fetch-page.ts'
+import type { WebPageRequest } from './fetch-page.ts'
 import { PageStore } from './page-store.ts'
 import { pageTools } from './page-tools.ts'
 import { type BrowserBinding, screenshotTool } from './screenshot-tool.ts'
 import { configuredSearch, type SearchConfiguration } from './search/configured-search.ts'
 import { searchTool } from './search-tool.ts'
 
-export interface WebToolDeps extends Partial<Pick<PageRequest, 'limits'>> {
+export interface WebToolDeps extends Partial<Pick<WebPageRequest, 'limits'>> {
   configuration: SearchConfiguration & { WEB_EGRESS_ALLOW: readonly string[]; SEARCH_PRICE: number }
   /** The binding PUBLIC_WEB of a self-hosted runtime; null on Cloudflare, whose network reaches public addresses only. */
   publicNetwork: Pick<Fetcher, 'fetch'> | null

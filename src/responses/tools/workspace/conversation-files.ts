@@ -1,5 +1,5 @@
 import { WORKSPACE_FOLDER } from '../../../workspace/contract.ts'
-import type { Workspace } from './workspace-client.ts'
+import type { WorkspaceClient } from './workspace-client.ts'
 
 const TIME_LIMIT_MS = 15_000
 
@@ -13,7 +13,7 @@ interface ConversationFile {
 }
 
 /** The files of a conversation. @throws ApiError upstream */
-export async function listedFiles(workspace: Workspace) {
+export async function listedFiles(workspace: WorkspaceClient) {
   const { files, more } = await workspace.run(
     'list',
     { path: WORKSPACE_FOLDER, recursive: true },
@@ -53,7 +53,7 @@ function decoded(text: string): string | null {
 }
 
 /** A download; null without such a file. A browser stores it, and never renders what a model has written. */
-export async function openFile(workspace: Workspace, path: string) {
+export async function openFile(workspace: WorkspaceClient, path: string) {
   const file = await workspace.download(path)
   if (file === null) return null
   const name = encodeURIComponent(path.slice(path.lastIndexOf('/') + 1)).replace(/['()*]/g, percentEncoded)

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { Operations, Repeated } from '../../../workspace/contract.ts'
+import type { Repeated, WorkspaceOperations } from '../../../workspace/contract.ts'
 import { WORKSPACE_LIMITS } from '../../../workspace/limits.ts'
 import { readArguments, strictParameters } from '../arguments.ts'
 import type { HostedTool } from '../hosted-tool.ts'
@@ -13,8 +13,8 @@ interface FileTool<Name extends FileOperation, Schema extends z.ZodObject> {
   description: string
   operation: Name
   schema: Schema
-  request(arguments_: z.infer<Schema>): Omit<Operations[Name]['request'], keyof Repeated>
-  text(result: Operations[Name]['result']): string
+  request(arguments_: z.infer<Schema>): Omit<WorkspaceOperations[Name]['request'], keyof Repeated>
+  text(result: WorkspaceOperations[Name]['result']): string
 }
 
 /** Longer than a whole process that died needs to start again. */
@@ -150,7 +150,10 @@ function fileTool<Name extends FileOperation, Schema extends z.ZodObject>(
     timeLimit: 2 * TIME_LIMIT_MS,
     async run({ owner, workspaceId, responseId, callId, arguments: json }, signal) {
       const members = request(readArguments(schema, json))
-      const body = { ...members, callId: `${responseId}/${callId}` } as unknown as Operations[Name]['request']
+      const body = {
+        ...members,
+        callId: `${responseId}/${callId}`,
+      } as unknown as WorkspaceOperations[Name]['request']
       const result = await workspaceOf(owner, workspaceId).run(operation, body, {
         signal,
         timeLimit: TIME_LIMIT_MS,
@@ -160,7 +163,13 @@ function fileTool<Name extends FileOperation, Schema extends z.ZodObject>(
   }
 }
 
-function readText({ content, firstLine, lastLine, totalLines, cut }: Operations['read']['result']): string {
+function readText({
+  content,
+  firstLine,
+  lastLine,
+  totalLines,
+  cut,
+}: WorkspaceOperations['read']['result']): string {
   if (totalLines === 0) return 'The file is empty.'
   if (lastLine < firstLine) return `The file has ${totalLines} lines, and none from ${firstLine} on.`
   const lines = content.split('\n').map((line, index) => `${firstLine + index}\t${line}`)
@@ -168,7 +177,7 @@ function readText({ content, firstLine, lastLine, totalLines, cut }: Operations[
   return [...lines, ...rest].join('\n')
 }
 
-function listText({ files, more }: Operations['list']['result']): string {
+function listText({ files, more }: WorkspaceOperations['list']['result']): string {
   if (files.length === 0) return 'There are no files.'
   const lines = files.map(({ path: file, type, bytes }) => {
     if (type === 'file') return `${file} ${bytes}`
@@ -177,7 +186,7 @@ function listText({ files, more }: Operations['list']['result']): string {
   return [...lines, ...(more ? ['[more files are not listed]'] : [])].join('\n')
 }
 
-function searchText({ matches, more, unsearched }: Operations['search']['result']): string {
+function searchText({ matches, more, unsearched }: WorkspaceOperations['search']['result']): string {
   const lines = matches.map(({ path: file, line, text }) => `${file}:${line}: ${text}`)
   if (unsearched) return [...lines, UNSEARCHED].join('\n')
   if (matches.length === 0) return more ? 'No match in the files that were searched.' : 'No line matches.'

@@ -1,6 +1,6 @@
 import { ApiError } from '../../../lib/api-error.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
-import type { Operation, Operations } from '../../../workspace/contract.ts'
+import type { WorkspaceOperation, WorkspaceOperations } from '../../../workspace/contract.ts'
 import type { Owner } from '../../model/types.ts'
 
 /** The binding of the script of tools. */
@@ -9,16 +9,16 @@ interface ToolsService {
 }
 
 /** The files of a conversation, or of a response without one. */
-export interface Workspace {
+export interface WorkspaceClient {
   /**
    * @throws ApiError whose message is for the model: `invalid_request` for what cannot be done, `upstream` when the script
    * of tools is not available. A call without a result is stopped, or does not begin, if the script of tools can be reached.
    */
-  run<Name extends Exclude<Operation, 'download' | 'abort'>>(
+  run<Name extends Exclude<WorkspaceOperation, 'download' | 'abort'>>(
     name: Name,
-    request: Operations[Name]['request'],
+    request: WorkspaceOperations[Name]['request'],
     options: RunOptions,
-  ): Promise<Operations[Name]['result']>
+  ): Promise<WorkspaceOperations[Name]['result']>
   /** The content of a file with its length; null without such a file. @throws as `run` */
   download(path: string): Promise<Response | null>
 }
@@ -29,7 +29,7 @@ interface RunOptions {
   timeLimit: number
 }
 
-export type WorkspaceOf = (owner: Owner, workspaceId: string) => Workspace
+export type WorkspaceOf = (owner: Owner, workspaceId: string) => WorkspaceClient
 
 const DOWNLOAD_LIMIT_MS = 30_000
 const ABORT_LIMIT_MS = 5_000
@@ -42,7 +42,7 @@ export function workspaceClient(tools: ToolsService, pause = wait): WorkspaceOf 
     // The object of the name has nothing of another owner, whatever the id is.
     const name = `${organizationId}:${userId}:${workspaceId}`
     const base = `https://tools/workspaces/${encodeURIComponent(name)}`
-    const post = (name: Operation, body: object, { signal, timeLimit }: RunOptions) =>
+    const post = (name: WorkspaceOperation, body: object, { signal, timeLimit }: RunOptions) =>
       repeated(() => send(tools, `${base}/${name}`, body, timeLimit, signal), pause, signal)
     /** Best effort: a call that has not begun also ends with its time. */
     const abort = (callId: string) =>

@@ -1,7 +1,7 @@
-import { inTurns, type Slices } from '../../../../lib/slices.ts'
+import { runSlices, type Slices } from '../../../../lib/slices.ts'
 import type { WebPage } from '../load-page.ts'
 import type { PageStore } from '../page-store.ts'
-import { MOST_RESULTS, type SearchProvider, type SearchResult } from './search-provider.ts'
+import { MOST_RESULTS, type SearchProvider, type WebSearchResult } from './search-provider.ts'
 
 const NOTE =
   'No web search provider is configured here. Only the pages that were opened in this conversation in the last minutes were searched. Pages with a known address can be opened.'
@@ -17,13 +17,13 @@ export const localSearch = (pages: PageStore): SearchProvider => ({
   name: 'local',
   async search(query, call) {
     const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])].slice(0, MOST_WORDS)
-    return { results: await inTurns(ranked(pages.all(call), words)), note: NOTE }
+    return { results: await runSlices(ranked(pages.all(call), words)), note: NOTE }
   },
 })
 
 /** The pages with most of the words first, in a slice for each page. */
-function* ranked(pages: readonly WebPage[], words: readonly string[]): Slices<SearchResult[]> {
-  const found: Array<{ result: SearchResult; count: number }> = []
+function* ranked(pages: readonly WebPage[], words: readonly string[]): Slices<WebSearchResult[]> {
+  const found: Array<{ result: WebSearchResult; count: number }> = []
   for (const page of pages) {
     const { count, at } = matchOf(page, words)
     if (count > 0) found.push({ result: resultOf(page, at), count })
@@ -42,7 +42,7 @@ function matchOf({ title, text }: WebPage, words: readonly string[]): { count: n
   return { count, at: Math.min(...places.filter((place) => place >= 0), text.length) }
 }
 
-function resultOf({ title, url, text }: WebPage, at: number): SearchResult {
+function resultOf({ title, url, text }: WebPage, at: number): WebSearchResult {
   const from = at >= text.length ? 0 : Math.max(0, at - SNIPPET_BEFORE)
   return {
     title,

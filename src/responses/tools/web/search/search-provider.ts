@@ -1,14 +1,14 @@
 import type { HostedCall } from '../../hosted-tool.ts'
 
 /** A result of a search. */
-export interface SearchResult {
+export interface WebSearchResult {
   title: string
   url: string
   snippet: string
 }
 
 interface SearchAnswer {
-  results: SearchResult[]
+  results: WebSearchResult[]
   /** A note for the model and the caller: the searched source, when it is not the web. */
   note?: string
 }

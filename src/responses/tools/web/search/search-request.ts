@@ -1,7 +1,7 @@
 import { readAll } from '../../../../lib/bytes/read-bytes.ts'
 import { safeFetch } from '../../../../lib/safe-fetch.ts'
 import { visibleText } from '../../../../lib/visible-text.ts'
-import { MOST_RESULTS, SearchError, type SearchProvider, type SearchResult } from './search-provider.ts'
+import { MOST_RESULTS, SearchError, type SearchProvider, type WebSearchResult } from './search-provider.ts'
 
 /** Access to a provider of searches. */
 export interface SearchService {
@@ -57,7 +57,7 @@ function reasonOf(status: number): string {
 }
 
 /** Reads the results of a provider's answer. Those without an address that can be opened are left out. */
-export function readResults(list: unknown, snippetMember: string): SearchResult[] {
+export function readResults(list: unknown, snippetMember: string): WebSearchResult[] {
   const entries = Array.isArray(list) ? list : []
   return entries
     .flatMap((entry: unknown) => {

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { usageOfChat, usageOfChatBody, usageOfMessages } from '../../../../../src/gateway/protocols/usage.ts'
+import {
+  usageOfChat,
+  usageOfChatBody,
+  usageOfMessages,
+} from '../../../../../src/gateway/protocols/reported-usage.ts'
 
 const counted = (more: Record<string, number>) => ({
   input: 0,

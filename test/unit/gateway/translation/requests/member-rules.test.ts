@@ -7,7 +7,7 @@ import {
 import { COMPLETION_MEMBERS } from '../../../../../src/gateway/translation/requests/completion-members.ts'
 import {
   type MemberRules,
-  refuseMembers,
+  refuseLostMembers,
 } from '../../../../../src/gateway/translation/requests/member-rules.ts'
 import {
   MESSAGES_BLOCKS,
@@ -76,8 +76,8 @@ describe('what becomes of the members of a request', () => {
   it('refuses by the value, and passes members in no table', () => {
     const rules = CHAT_MEMBERS
     expect(() =>
-      refuseMembers({ n: 1, logprobs: false, audio: null, constructor: 1, new_one: {} }, rules),
+      refuseLostMembers({ n: 1, logprobs: false, audio: null, constructor: 1, new_one: {} }, rules),
     ).not.toThrow()
-    expect(() => refuseMembers({ n: 2 }, rules)).toThrow('n: only one choice is supported by this model.')
+    expect(() => refuseLostMembers({ n: 2 }, rules)).toThrow('n: only one choice is supported by this model.')
   })
 })

@@ -12,7 +12,7 @@ import {
   raisedEpoch,
   toPage,
 } from '../ledger/changes/scoped-statements.store.ts'
-import type { ModelReplacement } from '../wire/catalogue.ts'
+import type { ModelReplacement } from '../wire/model-catalogue.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 
 // Providers and models belong to the deployment, so no function here takes an organization id.

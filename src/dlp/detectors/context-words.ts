@@ -88,7 +88,7 @@ export function isOfOtherColumn(
   if (line <= 0) return false
   const label = LABEL.exec(window)?.[0] ?? ''
   const bounded = label === '' ? '(?<![\\w.=:-])' : `(?<![\\w-])${label.replace(SYNTAX, '\\$&')}`
-  const form = number.replaceAll('.', '\\.').replace(/\d/g, '\\d').replace(/\s+/g, '\\s{1,3}')
+  const form = number.replaceAll('./', '\\.').replace(/\d/g, '\\d').replace(/\s+/g, '\\s{1,3}')
   const others = window.slice(0, line).match(columnPattern(`${bounded}${form}(?![\\w-])`))
   return others !== null && !others.some((other) => validate(other.replace(/\D/g, '')))
 }

@@ -1,12 +1,12 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { accessCommands } from './access-commands.ts'
 import { agentCommands } from './agent-commands.ts'
-import { catalogueCommands } from './catalogue-commands.ts'
 import { type Command, Options } from './command.ts'
-import { AdminError, type Connection, connect, usageError } from './connection.ts'
 import { connectionsAndVault } from './connection-commands.ts'
 import { dlpCommands } from './dlp-commands.ts'
+import { AdminError, type GatewayClient, gatewayClient, usageError } from './gateway-client.ts'
 import { integrationCommands } from './integration-commands.ts'
+import { catalogueCommands } from './model-commands.ts'
 import { commandHelp, formatOutcome, outcomeJson, overallHelp } from './output.ts'
 import { peopleCommands } from './people-commands.ts'
 import { recordCommands } from './record-commands.ts'
@@ -62,12 +62,12 @@ async function runCommand(words: readonly string[], terminal: Terminal): Promise
     return 0
   }
   checkInput(command, values, positionals)
-  let connection: Connection | undefined
+  let gateway: GatewayClient | undefined
   const outcome = await command.run({
     // A command without a gateway needs none.
-    get connection() {
-      connection ??= connect(terminal.environment, terminal.complain)
-      return connection
+    get gateway() {
+      gateway ??= gatewayClient(terminal.environment, terminal.complain)
+      return gateway
     },
     positionals,
     options: new Options(values),

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { Database } from '../../../schema/database.ts'
 import type { Principal } from '../../identity/principal.ts'
-import { inTurns } from '../../lib/slices.ts'
+import { runSlices } from '../../lib/slices.ts'
 import { listTools, type ToolCatalogueDeps } from '../catalogue/tool-catalogue.ts'
 import { visibleConnections } from '../connections/visible-connections.ts'
 import type { CatalogueTool } from '../types.ts'
@@ -52,7 +52,7 @@ const searchTools = platformTool<ToolSearchDeps, typeof searchInput>({
       listTools(deps, principal, integrations ?? null),
       connectedSlugs(deps, principal),
     ])
-    const matches = (await inTurns(rankTools(tools, query))).slice(0, limit)
+    const matches = (await runSlices(rankTools(tools, query))).slice(0, limit)
     return output({
       matches: matches.map(({ name, definition, integration }) => ({
         name,

@@ -7,7 +7,7 @@ import {
   newResponseId,
   newTurn,
   turnOf,
-} from '../../../src/responses/model/ids.ts'
+} from '../../../src/responses/model/response-ids.ts'
 
 const ring = (...keys: number[]): KeyRing => new Map(keys.map((fill) => [`k${fill}`, Buffer.alloc(32, fill)]))
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Principal } from '../../../src/identity/principal.ts'
-import { newConnection } from '../../../src/responses/sockets/connection.ts'
+import { newSocketConnection } from '../../../src/responses/sockets/socket-connection.ts'
 import type { SocketDeps } from '../../../src/responses/sockets/socket-deps.ts'
-import { type MessageCaller, SocketTurns } from '../../../src/responses/sockets/socket-turns.ts'
+import { type MessageCaller, SocketResponses } from '../../../src/responses/sockets/socket-responses.ts'
 import { MOST_UNREAD_BYTES } from '../../../src/responses/sockets/unread-bytes.ts'
 
 const MEGABYTE = 1024 * 1024
@@ -10,7 +10,7 @@ const encoder = new TextEncoder()
 
 /** The server's end of a connection whose client reads nothing. */
 function deafSocket() {
-  const connection = newConnection(
+  const connection = newSocketConnection(
     {
       owner: { organizationId: 'organization', userId: 'user' },
       credential: {
@@ -82,7 +82,7 @@ function endlessTurns() {
       },
     }),
   } as unknown as SocketDeps
-  return { turns: new SocketTurns(deps), counts }
+  return { turns: new SocketResponses(deps), counts }
 }
 
 const CALLER = { principal: {} as Principal, identity: {} } as MessageCaller

@@ -3,13 +3,19 @@ import type { Principal } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { pause } from '../../lib/pause.ts'
 import { apiErrorOf } from '../model/error-data.ts'
-import { newResponseId } from '../model/ids.ts'
+import { newResponseId } from '../model/response-ids.ts'
 import type { Owner, ResponseStreamObject, StartResult } from '../model/types.ts'
 import { openResponsesEvent } from '../open-responses/rendered-events.ts'
-import { CLOSE_CODES, changeConnection, connectionOf, isOpen, type RunningTurn } from './connection.ts'
 import { errorEvent, refusalEvent } from './error-event.ts'
 import { followedEvents, type SentEvent } from './followed-events.ts'
 import { messageBody } from './message-body.ts'
+import {
+  CLOSE_CODES,
+  changeSocketConnection,
+  isOpen,
+  type RunningResponse,
+  socketConnection,
+} from './socket-connection.ts'
 import type { SocketDeps } from './socket-deps.ts'
 import { UnreadBytes } from './unread-bytes.ts'
 
@@ -20,7 +26,7 @@ const BEGINNING_INTERVAL_MS = 250
 const LAST_EVENTS = new Set(['response.completed', 'response.failed', 'response.incomplete'])
 
 /** An error of a turn, and whether the ledger has a record of it. */
-interface TurnError {
+interface CreationError {
   error: ApiError
   recorded: boolean
 }
@@ -35,7 +41,7 @@ export interface MessageCaller {
  * Creates the responses of the connections of an object, and sends their events. The responses are generated in objects
  * of their own, whose logs are the buffer: events are read from there as they are sent.
  */
-export class SocketTurns {
+export class SocketResponses {
   readonly #deps: SocketDeps
   readonly #unread = new UnreadBytes()
 
@@ -46,7 +52,7 @@ export class SocketTurns {
   /** Marks the connection as busy. @returns the id of its next response. */
   begin(socket: WebSocket): string {
     const responseId = newResponseId(this.#deps.configuration.KEY_PEPPERS)
-    changeConnection(socket, { running: { ...UNKNOWN, responseId } })
+    changeSocketConnection(socket, { running: { ...UNKNOWN, responseId } })
     return responseId
   }
 
@@ -56,8 +62,8 @@ export class SocketTurns {
     responseId: string,
     { principal, identity }: MessageCaller,
     text: string,
-  ): Promise<TurnError | null> {
-    const { last, headers, compatibility, openedAt } = connectionOf(socket)
+  ): Promise<CreationError | null> {
+    const { last, headers, compatibility, openedAt } = socketConnection(socket)
     const until = openedAt + this.#deps.configuration.SOCKET_TIME_LIMIT_MS
     const connection = { continues: last, until }
     const request = { responseId, principal, identity, headers, compatibility, connection }
@@ -68,7 +74,7 @@ export class SocketTurns {
     const { events, error } = outcomeOf(result)
     // The client has left: the context for the connection was not released with it.
     if (!isOpen(socket)) this.#release(socket, held ? responseId : null)
-    else changeConnection(socket, { running })
+    else changeSocketConnection(socket, { running })
     if (events) {
       this.#unread.clear(socket)
       await this.#follow(socket, running, events)
@@ -82,7 +88,7 @@ export class SocketTurns {
 
   /** Continues to send the events of a response after a restart of this object. Never throws. */
   async resume(socket: WebSocket): Promise<void> {
-    const { running, owner } = connectionOf(socket)
+    const { running, owner } = socketConnection(socket)
     if (!running) return
     const events = await this.#begunEvents(owner, running).catch(() => null)
     if (events) await this.#follow(socket, running, events)
@@ -90,7 +96,7 @@ export class SocketTurns {
   }
 
   /** The events of a response that may still be in admission; null when there is none. */
-  async #begunEvents(owner: Owner, running: RunningTurn): Promise<ReadableStream<Uint8Array> | null> {
+  async #begunEvents(owner: Owner, running: RunningResponse): Promise<ReadableStream<Uint8Array> | null> {
     const object = this.#deps.responseStream(running.responseId)
     const until = this.#deps.clock() + BEGINNING_LIMIT_MS
     for (;;) {
@@ -106,11 +112,11 @@ export class SocketTurns {
    * response, if no store has it.
    */
   end(socket: WebSocket, succeeded: boolean): void {
-    const { running, last } = connectionOf(socket)
+    const { running, last } = socketConnection(socket)
     if (!running) return
     const kept = running.continues ? null : last
     const next = succeeded ? (running.held ? running.responseId : null) : kept
-    if (isOpen(socket)) changeConnection(socket, { running: null, last: next })
+    if (isOpen(socket)) changeSocketConnection(socket, { running: null, last: next })
     this.#release(socket, last !== next ? last : null)
     this.#release(socket, !succeeded && running.held ? running.responseId : null)
   }
@@ -129,13 +135,17 @@ export class SocketTurns {
 
   /** Releases what is held for a connection that has ended. */
   forget(socket: WebSocket): void {
-    const { running, last } = connectionOf(socket)
+    const { running, last } = socketConnection(socket)
     this.#release(socket, last)
     this.#release(socket, running?.responseId ?? null)
   }
 
-  async #follow(socket: WebSocket, running: RunningTurn, frames: ReadableStream<Uint8Array>): Promise<void> {
-    const { owner } = connectionOf(socket)
+  async #follow(
+    socket: WebSocket,
+    running: RunningResponse,
+    frames: ReadableStream<Uint8Array>,
+  ): Promise<void> {
+    const { owner } = socketConnection(socket)
     const object = this.#deps.responseStream(running.responseId)
     try {
       for await (const events of followedEvents(frames, running.after, (after) =>
@@ -144,7 +154,7 @@ export class SocketTurns {
         if (!isOpen(socket)) return
         if (this.#sendBatch(socket, running, events)) return
         const after = events.at(-1)?.sequence
-        if (after !== undefined) changeConnection(socket, { running: { ...running, after } })
+        if (after !== undefined) changeSocketConnection(socket, { running: { ...running, after } })
       }
       throw new Error('the events ended before the last one')
     } catch {
@@ -153,7 +163,7 @@ export class SocketTurns {
   }
 
   /** @returns whether nothing follows on this connection. */
-  #sendBatch(socket: WebSocket, { compatibility }: RunningTurn, events: readonly SentEvent[]): boolean {
+  #sendBatch(socket: WebSocket, { compatibility }: RunningResponse, events: readonly SentEvent[]): boolean {
     for (const event of events) {
       const { type, data } = compatibility === 'open_responses' ? inOpenResponses(event) : event
       const isLast = LAST_EVENTS.has(type)
@@ -172,7 +182,7 @@ export class SocketTurns {
   /** A response that is not released is deleted when its connection would have reached its age limit. */
   #release(socket: WebSocket, responseId: string | null): void {
     if (responseId === null) return
-    const { owner } = connectionOf(socket)
+    const { owner } = socketConnection(socket)
     this.#deps.waitUntil(
       this.#deps
         .responseStream(responseId)

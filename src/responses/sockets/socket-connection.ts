@@ -15,7 +15,7 @@ export interface ConnectionOpening {
 }
 
 /** A response whose events are being sent. */
-export interface RunningTurn {
+export interface RunningResponse {
   responseId: string
   /** Number of the last event that was sent. */
   after: number
@@ -28,30 +28,31 @@ export interface RunningTurn {
 }
 
 /** The state of a connection. It is attached to the socket, so that it survives hibernation. */
-export interface Connection extends ConnectionOpening {
+export interface SocketConnection extends ConnectionOpening {
   /** Milliseconds since the epoch. */
   openedAt: number
   /** Id of the last response, if it is not stored: this connection may continue it. */
   last: string | null
-  running: RunningTurn | null
+  running: RunningResponse | null
 }
 
 /** Bytes of the headers of a connection. The platform attaches 16 KB. */
 export const MOST_HEADER_BYTES = 8 * 1024
 
 /** @param now milliseconds since the epoch. */
-export const newConnection = (opening: ConnectionOpening, now: number): Connection => ({
+export const newSocketConnection = (opening: ConnectionOpening, now: number): SocketConnection => ({
   ...opening,
   openedAt: now,
   last: null,
   running: null,
 })
 
-export const connectionOf = (socket: WebSocket): Connection => socket.deserializeAttachment() as Connection
+export const socketConnection = (socket: WebSocket): SocketConnection =>
+  socket.deserializeAttachment() as SocketConnection
 
 /** Stores changes of a connection. */
-export function changeConnection(socket: WebSocket, change: Partial<Connection>): void {
-  socket.serializeAttachment({ ...connectionOf(socket), ...change })
+export function changeSocketConnection(socket: WebSocket, change: Partial<SocketConnection>): void {
+  socket.serializeAttachment({ ...socketConnection(socket), ...change })
 }
 
 /** Whether messages can still be sent. */

@@ -1,8 +1,8 @@
 import type { Principal } from '../../identity/principal.ts'
 import type { ToolCatalogueDeps } from '../catalogue/tool-catalogue.ts'
-import { CODES, type Era, failure, JsonMembers, type Reply } from './json-rpc.ts'
+import { CODES, type Era, failure, JsonMembers, type RpcReply } from './json-rpc.ts'
 import { toolsPage } from './list-tools.ts'
-import type { Message } from './read-message.ts'
+import type { RpcMessage } from './read-message.ts'
 import {
   discoverResult,
   initializeResult,
@@ -19,12 +19,12 @@ export const TOOL_CALL = 'tools/call'
  * @param filter slugs of the integrations to which a list is narrowed; null for all.
  * @throws ApiError internal when the catalogue cannot be read.
  */
-export async function answerRequest(
+export async function answerMessage(
   deps: ToolCatalogueDeps,
-  { era, method, params }: Message,
+  { era, method, params }: RpcMessage,
   principal: Principal,
   filter: readonly string[] | null,
-): Promise<Reply> {
+): Promise<RpcReply> {
   if (method === 'tools/list') {
     return toolsPage(await visibleTools(deps, principal, filter), params.cursor, era)
   }
@@ -37,10 +37,10 @@ export async function answerRequest(
   return unknownMethod(method, 200)
 }
 
-const resultOf = (result: Record<string, unknown>): Reply => ({ kind: 'result', result })
+const resultOf = (result: Record<string, unknown>): RpcReply => ({ kind: 'result', result })
 
 /** @param status 404 by MCP 2026-07-28, Transports; 200 by the interface for the clients before it. */
-const unknownMethod = (method: string, status: number): Reply =>
+const unknownMethod = (method: string, status: number): RpcReply =>
   failure({
     code: CODES.methodNotFound,
     message: `The method ${method.slice(0, 100)} is not supported.`,
@@ -53,7 +53,7 @@ const SERVER = { [SERVER_INFORMATION_KEY]: SERVER_INFORMATION }
 const SERVER_TEXT = `"resultType":"complete","_meta":${JSON.stringify(SERVER)}`
 
 /** The reply with the members that its era gives every result, and without those that it does not have. */
-export function inEra(reply: Reply, era: Era): Reply {
+export function inEra(reply: RpcReply, era: Era): RpcReply {
   if (reply.kind === 'error') return reply
   const { result } = reply
   if (era === 'legacy') {

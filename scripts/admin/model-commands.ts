@@ -1,6 +1,6 @@
 import { type Call, type Command, given, listed, listOptions, type Option, one } from './command.ts'
-import { AdminError, type Item, usageError } from './connection.ts'
-import { organizationId, providerId } from './names.ts'
+import { AdminError, type Item, usageError } from './gateway-client.ts'
+import { organizationId, providerId } from './ids-by-name.ts'
 
 // Providers and models, which belong to the whole deployment.
 
@@ -70,7 +70,7 @@ const providerCommands: Command[] = [
     verb: 'show',
     summary: 'Show a provider, by name or id',
     positionals: ['provider'],
-    run: async (call) => one(call.connection.request('GET', await namedProvider(call))),
+    run: async (call) => one(call.gateway.request('GET', await namedProvider(call))),
   },
   {
     group: 'providers',
@@ -96,7 +96,7 @@ const providerCommands: Command[] = [
           allowed_members: allowedMembers(call),
         }),
       }
-      return one(call.connection.request('POST', '/providers', { name: call.positionals[0], ...body }))
+      return one(call.gateway.request('POST', '/providers', { name: call.positionals[0], ...body }))
     },
   },
   {
@@ -119,7 +119,7 @@ const providerCommands: Command[] = [
         credential: await credentialOf(call),
         allowed_members: allowedMembers(call),
       })
-      return one(call.connection.request('PUT', await namedProvider(call), changes))
+      return one(call.gateway.request('PUT', await namedProvider(call), changes))
     },
   },
   ...[true, false].map(
@@ -128,7 +128,7 @@ const providerCommands: Command[] = [
       verb: disabled ? 'disable' : 'enable',
       summary: disabled ? 'Send no call to a provider' : 'Send calls to a provider again',
       positionals: ['provider'],
-      run: async (call) => one(call.connection.request('PUT', await namedProvider(call), { disabled })),
+      run: async (call) => one(call.gateway.request('PUT', await namedProvider(call), { disabled })),
     }),
   ),
 ]
@@ -163,7 +163,7 @@ const modelCommands: Command[] = [
     verb: 'show',
     summary: 'Show a model with prices and routes',
     positionals: ['model'],
-    run: (call) => one(call.connection.request('GET', modelPath(call))),
+    run: (call) => one(call.gateway.request('GET', modelPath(call))),
   },
   {
     group: 'models',
@@ -199,7 +199,7 @@ const modelCommands: Command[] = [
       run: async (call) => {
         const held = await heldModel(call)
         if (held === null) throw new AdminError(`there is no model "${call.positionals[0]}"`)
-        return one(call.connection.request('PUT', modelPath(call), { ...held, disabled }))
+        return one(call.gateway.request('PUT', modelPath(call), { ...held, disabled }))
       },
     }),
   ),
@@ -207,7 +207,7 @@ const modelCommands: Command[] = [
 
 /** The model as a PUT would write it, or null if there is none. */
 async function heldModel(call: Call): Promise<Item | null> {
-  const answer = await call.connection.request('GET', modelPath(call)).catch((error: unknown) => {
+  const answer = await call.gateway.request('GET', modelPath(call)).catch((error: unknown) => {
     if (error instanceof AdminError && error.status === 404) return null
     throw error
   })
@@ -243,7 +243,7 @@ async function setModel(call: Call) {
     }),
     prices: { ...(held?.prices as Item | undefined), ...prices },
   }
-  return one(call.connection.request('PUT', modelPath(call), model))
+  return one(call.gateway.request('PUT', modelPath(call), model))
 }
 
 /** Values of an option as `name=number`, by name; the name may hold an equals sign. */

@@ -1,5 +1,5 @@
 import type { Call } from './command.ts'
-import { AdminError, type Item, usageError } from './connection.ts'
+import { AdminError, type Item, usageError } from './gateway-client.ts'
 
 /** Names that people use, in place of ids: slugs, addresses, names of groups and providers. */
 
@@ -70,7 +70,7 @@ async function findOne(
   matches: (item: Item) => boolean,
   otherwise: string,
 ): Promise<string> {
-  const { items } = await call.connection.list(path, query, Number.MAX_SAFE_INTEGER)
+  const { items } = await call.gateway.list(path, query, Number.MAX_SAFE_INTEGER)
   const id = items.find(matches)?.id
   if (typeof id !== 'string') throw new AdminError(otherwise)
   return id

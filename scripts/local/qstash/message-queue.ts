@@ -2,7 +2,7 @@ import type { AdjustableClock } from '../adjustable-clock.ts'
 import type { RecordCollection, RecordStore } from '../record-store.ts'
 import { type DeliveryOutcome, deliver, deliveredBody } from './delivery.ts'
 import { defaultBackoff, requestedDelay } from './durations.ts'
-import { createMessage, type DeadMessage, type Message, type PublishRequest } from './message.ts'
+import { createMessage, type DeadMessage, type PublishRequest, type QueuedMessage } from './queued-message.ts'
 import { retryDelay } from './retry-delay.ts'
 import { signDelivery } from './signature.ts'
 
@@ -32,9 +32,9 @@ const MAX_TIMER_MS = 2 ** 31 - 1
  * Keeps messages and delivers each when it is due, until it is answered with 2xx or its retries are exhausted.
  * A message stays stored until then, so after a kill it is delivered again: at least once, as QStash promises.
  */
-export class Broker {
+export class MessageQueue {
   readonly #parts: BrokerParts
-  readonly #messages: RecordCollection<Message>
+  readonly #messages: RecordCollection<QueuedMessage>
   readonly #dead: RecordCollection<DeadMessage>
   readonly #deduplication: RecordCollection<{ messageId: string; until: number }>
   readonly #counters: RecordCollection<number>
@@ -75,11 +75,11 @@ export class Broker {
   }
 
   /** Messages that wait or are being delivered, the oldest first. */
-  pending(): Message[] {
+  pending(): QueuedMessage[] {
     return this.#messages.values()
   }
 
-  message(messageId: string): Message | undefined {
+  message(messageId: string): QueuedMessage | undefined {
     return this.#messages.get(messageId)
   }
 
@@ -121,7 +121,7 @@ export class Broker {
     this.#closing.abort()
   }
 
-  async #attempt(message: Message): Promise<void> {
+  async #attempt(message: QueuedMessage): Promise<void> {
     this.#active.add(message.messageId)
     const signature = signDelivery(this.#parts.signingKey, message.url, deliveredBody(message))
     const outcome = await deliver(message, signature, this.#closing.signal)
@@ -133,7 +133,7 @@ export class Broker {
   }
 
   /** Stores the outcome of an attempt; `pump` follows. */
-  #conclude(message: Message, outcome: DeliveryOutcome): void {
+  #conclude(message: QueuedMessage, outcome: DeliveryOutcome): void {
     const now = this.#parts.clock.now()
     if (outcome.status >= 200 && outcome.status < 300) this.#messages.delete(message.messageId)
     else if (isFinal(outcome) || message.retried >= message.maxRetries) this.#bury(message, outcome, now)
@@ -144,7 +144,7 @@ export class Broker {
     }
   }
 
-  #bury(message: Message, outcome: DeliveryOutcome, now: number): void {
+  #bury(message: QueuedMessage, outcome: DeliveryOutcome, now: number): void {
     const sequence = (this.#counters.get('dlq') ?? 0) + 1
     this.#counters.set('dlq', sequence)
     const dlqId = `${now}-${sequence}`
@@ -167,7 +167,7 @@ export class Broker {
   }
 }
 
-const backoff = ({ retryDelay: expression, retried }: Message): number =>
+const backoff = ({ retryDelay: expression, retried }: QueuedMessage): number =>
   expression === undefined ? defaultBackoff(retried + 1) : retryDelay(expression, retried)
 
 /** 489 with the header below means: do not try again. https://upstash.com/docs/qstash/features/retry */

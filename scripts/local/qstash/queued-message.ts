@@ -15,7 +15,7 @@ export interface PublishRequest {
 }
 
 /** A message that waits for delivery. Times are in milliseconds since 1970. */
-export interface Message {
+export interface QueuedMessage {
   readonly messageId: string
   readonly url: string
   readonly method: string
@@ -36,7 +36,7 @@ export interface Message {
 }
 
 /** A message whose retries are exhausted, with the last answer. */
-export interface DeadMessage extends Message {
+export interface DeadMessage extends QueuedMessage {
   readonly dlqId: string
   readonly responseStatus: number
   readonly responseHeader: Record<string, string[]>
@@ -63,7 +63,7 @@ const UNSUPPORTED =
  * @param now milliseconds since 1970
  * @throws RefusedError (400) for a destination or a header that QStash would refuse
  */
-export function createMessage(request: PublishRequest, now: number): Message {
+export function createMessage(request: PublishRequest, now: number): QueuedMessage {
   const { url, headers, body, callerIp, scheduleId } = request
   const header = (name: string): string | undefined => headers[`upstash-${name}`]
   const unsupported = Object.keys(headers).find((name) => UNSUPPORTED.test(name))

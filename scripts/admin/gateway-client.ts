@@ -30,7 +30,7 @@ interface Listing {
 }
 
 /** One gateway, spoken to over HTTP as any other client would. */
-export interface Connection {
+export interface GatewayClient {
   /** @throws AdminError with the API's own message. */
   request(method: string, path: string, body?: unknown): Promise<Item>
   /** Reads a list up to `most` items. @returns also whether there are more. */
@@ -46,11 +46,11 @@ const PAGE_SIZE = 200
  * Finds the gateway: HEADGATE_URL with ADMIN_TOKEN, or the local system that `npm run dev` runs.
  * @throws AdminError if neither is there, or if the token would travel unencrypted.
  */
-export function connect(environment: NodeJS.ProcessEnv, note: (line: string) => void): Connection {
+export function gatewayClient(environment: NodeJS.ProcessEnv, note: (line: string) => void): GatewayClient {
   const { baseUrl, token } = findGateway(environment)
   const request = (method: string, path: string, body?: unknown) =>
     send({ baseUrl, token, note }, method, path, body)
-  const list: Connection['list'] = async (path, query, most) => {
+  const list: GatewayClient['list'] = async (path, query, most) => {
     const items: Item[] = []
     let cursor: string | null = null
     do {
