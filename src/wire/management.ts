@@ -8,7 +8,7 @@ import { instant, modelId, pageParameters, slug, text, uuid } from './management
 const LARGEST_AMOUNT = 1_000_000_000_000_000
 
 /** Calls a minute; null takes the next wider default. */
-const rateLimit = z
+export const rateLimit = z
   .int('must be a whole number')
   .min(1, 'must be at least 1')
   .max(1_000_000, 'must be at most 1000000')
@@ -20,8 +20,9 @@ const ledgerShards = z
   .min(1, 'must be at least 1')
   .max(16, 'must be at most 16')
 
-const role = z.enum(['owner', 'admin', 'member'])
-const scope = z.enum(['models', 'agents', 'mcp'])
+export const role = z.enum(['owner', 'admin', 'member'])
+export const scope = z.enum(['models', 'agents', 'mcp'])
+export type KeyScope = z.infer<typeof scope>
 
 export const organizationListQuery = z.strictObject({ ...pageParameters, slug: slug.optional() })
 

@@ -17,7 +17,7 @@ const subjectId = z.string().regex(/^[A-Za-z0-9-]{1,64}$/, 'must be an id')
 const host = z
   .string()
   .max(253)
-  .transform((text) => text.toLowerCase())
+  .toLowerCase()
   .refine(
     (text) => text === '*' || /^(\*\.)?([a-z0-9_-]{1,63}\.)+[a-z0-9-]{2,63}$/.test(text),
     'must be a host name, *. and a domain, or *',

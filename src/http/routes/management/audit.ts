@@ -1,17 +1,11 @@
-import { Hono } from 'hono'
 import { createCheckpoint, listChains, viewAudit } from '../../../admin/audit.ts'
+import type { Administration } from '../../../ledger/changes/audited-change.ts'
 import type { AuditRecordRow } from '../../../ledger/records/read-records.store.ts'
 import { HOME_SHARD } from '../../../ledger/shards/shards.ts'
-import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import { type AuditQuery, auditQuery } from '../../../wire/records.ts'
-import type { AppContext, AppEnv } from '../../context.ts'
-import { query } from '../../validated-request.ts'
-import { auditExportRoutes } from './audit-export.ts'
-import { auditVerificationRoutes } from './audit-verification.ts'
-import { administrationOf, deploymentScope, pageRequest } from './request.ts'
-
-const ORGANIZATION = '/organizations/:organizationId'
+import type { AuditQuery } from '../../../wire/records.ts'
+import { pageRequest } from './administration.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
 const present = (row: AuditRecordRow) => ({
   id: row.id,
@@ -42,40 +36,28 @@ function readBody(body: string): unknown {
 }
 
 /** Chains of an organization; the deployment's own changes are a chain as well. */
-export const auditRoutes = new Hono<AppEnv>()
-  .get(`${ORGANIZATION}/audit`, query(auditQuery), (context) =>
-    auditPage(context, context.req.valid('query')),
-  )
-  .get(`${ORGANIZATION}/audit/chains`, query(noQuery), (context) =>
-    chains(context, context.req.param('organizationId')),
-  )
-  .post(`${ORGANIZATION}/ledger/flush`, query(noQuery), flush)
-  .use('/audit/*', deploymentScope())
-  .use('/ledger/*', deploymentScope())
-  .get('/audit', query(auditQuery), (context) => auditPage(context, context.req.valid('query')))
-  .get('/audit/chains', query(noQuery), (context) => chains(context, null))
-  .post('/audit/checkpoints', query(noQuery), async (context) => {
-    const { id, at, heads } = await createCheckpoint(administrationOf(context))
-    return context.json({ id, at, chains: heads.length }, 201)
-  })
-  .post('/ledger/flush', query(noQuery), flush)
-  .route('/', auditVerificationRoutes)
-  .route('/', auditExportRoutes)
-
-async function auditPage(context: AppContext, parameters: AuditQuery): Promise<Response> {
-  const { limit, cursor, ...filter } = parameters
-  const page = await viewAudit(administrationOf(context), filter, pageRequest({ limit, cursor }))
-  return context.json(listBody(page, present))
+export const auditHandlers: HandlersOf<'audit' | 'ledger' | 'installation-audit' | 'installation-ledger'> = {
+  'audit.list': ({ administration, query }) => auditPage(administration, query),
+  'audit.chains': ({ administration }) => chains(administration, administration.organizationId),
+  'ledger.flush': ({ administration }) => flush(administration),
+  'installation-audit.list': ({ administration, query }) => auditPage(administration, query),
+  'installation-audit.chains': ({ administration }) => chains(administration, null),
+  'installation-audit.checkpoint': async ({ administration }) => {
+    const { id, at, heads } = await createCheckpoint(administration)
+    return { id, at, chains: heads.length }
+  },
+  'installation-ledger.flush': ({ administration }) => flush(administration),
 }
 
-async function flush(context: AppContext): Promise<Response> {
-  const { ledgerOf, organizationId } = administrationOf(context)
-  return context.json(await ledgerOf(organizationId, HOME_SHARD).flush())
+async function auditPage(administration: Administration, { limit, cursor, ...filter }: AuditQuery) {
+  return listBody(await viewAudit(administration, filter, pageRequest({ limit, cursor })), present)
 }
 
-async function chains(context: AppContext, organizationId: string | null): Promise<Response> {
-  const heads = await listChains(administrationOf(context), organizationId)
-  return context.json({
+const flush = ({ ledgerOf, organizationId }: Administration) => ledgerOf(organizationId, HOME_SHARD).flush()
+
+async function chains(administration: Administration, organizationId: string | null) {
+  const heads = await listChains(administration, organizationId)
+  return {
     data: heads.map((head) => ({
       organization_id: head.organizationId,
       shard: head.shard,
@@ -84,5 +66,5 @@ async function chains(context: AppContext, organizationId: string | null): Promi
     })),
     has_more: false,
     next_cursor: null,
-  })
+  }
 }

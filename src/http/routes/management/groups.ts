@@ -1,4 +1,3 @@
-import { Hono } from 'hono'
 import { type GroupRow, selectGroups } from '../../../admin/groups.store.ts'
 import {
   createGroup,
@@ -7,18 +6,10 @@ import {
   removeGroup,
   setGroupMember,
 } from '../../../admin/groups.ts'
-import { groupCreation } from '../../../wire/management.ts'
-import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppEnv } from '../../context.ts'
-import { jsonBody, query } from '../../validated-request.ts'
+import { pageRequest } from './administration.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 import { presentMember } from './present-member.ts'
-import { administrationOf, pageRequest, pathId } from './request.ts'
-
-const GROUPS = '/organizations/:organizationId/groups'
-const GROUP = '/organizations/:organizationId/groups/:groupId'
-const MEMBERS = '/organizations/:organizationId/groups/:groupId/members'
-const MEMBER = '/organizations/:organizationId/groups/:groupId/members/:userId'
 
 const present = (row: GroupRow) => ({
   id: row.id,
@@ -27,33 +18,19 @@ const present = (row: GroupRow) => ({
   created_at: row.createdAt,
 })
 
-export const groupRoutes = new Hono<AppEnv>()
-  .get(GROUPS, query(pageQuery), async (context) => {
-    const page = pageRequest(context.req.valid('query'))
-    return context.json(listBody(await selectGroups(administrationOf(context), page), present))
-  })
-  .post(GROUPS, query(noQuery), jsonBody(groupCreation), async (context) => {
-    const { name } = context.req.valid('json')
-    return context.json(present(await createGroup(administrationOf(context), name)), 201)
-  })
-  .get(GROUP, query(noQuery), async (context) => {
-    const id = pathId(context, 'Group')
-    return context.json(present(await readGroup(administrationOf(context), id)))
-  })
-  .delete(GROUP, query(noQuery), async (context) => {
-    const id = pathId(context, 'Group')
-    await removeGroup(administrationOf(context), id)
-    return context.json({ id, deleted: true })
-  })
-  .get(MEMBERS, query(pageQuery), async (context) => {
-    const id = pathId(context, 'Group')
-    const page = pageRequest(context.req.valid('query'))
-    return context.json(listBody(await listGroupMembers(administrationOf(context), id, page), presentMember))
-  })
-  .on(['PUT', 'DELETE'], MEMBER, query(noQuery), async (context) => {
-    const groupId = pathId(context, 'Group')
-    const userId = pathId(context, 'User')
-    const belongs = context.req.method === 'PUT'
-    const row = await setGroupMember(administrationOf(context), groupId, userId, belongs)
-    return context.json(presentMember(row))
-  })
+export const groupHandlers: HandlersOf<'groups'> = {
+  'groups.list': async ({ administration, query }) =>
+    listBody(await selectGroups(administration, pageRequest(query)), present),
+  'groups.create': async ({ administration, body }) => present(await createGroup(administration, body.name)),
+  'groups.show': async ({ administration, path }) => present(await readGroup(administration, path.groupId)),
+  'groups.remove': async ({ administration, path }) => {
+    await removeGroup(administration, path.groupId)
+    return { id: path.groupId, deleted: true }
+  },
+  'groups.members': async ({ administration, path, query }) =>
+    listBody(await listGroupMembers(administration, path.groupId, pageRequest(query)), presentMember),
+  'groups.add': async ({ administration, path }) =>
+    presentMember(await setGroupMember(administration, path.groupId, path.userId, true)),
+  'groups.withdraw': async ({ administration, path }) =>
+    presentMember(await setGroupMember(administration, path.groupId, path.userId, false)),
+}

@@ -1,15 +1,8 @@
-import { Hono } from 'hono'
 import { type IntegrationGrantRow, selectIntegrationGrants } from '../../../admin/integration-grants.store.ts'
 import { createIntegrationGrant, removeIntegrationGrant } from '../../../admin/integration-grants.ts'
-import { integrationGrantCreation, integrationGrantListQuery } from '../../../wire/integrations.ts'
-import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppEnv } from '../../context.ts'
-import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, pageRequest, pathId } from './request.ts'
-
-const GRANTS = '/organizations/:organizationId/integration-grants'
-const GRANT = '/organizations/:organizationId/integration-grants/:grantId'
+import { pageRequest } from './administration.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
 const present = (row: IntegrationGrantRow) => ({
   id: row.id,
@@ -21,22 +14,13 @@ const present = (row: IntegrationGrantRow) => ({
 })
 
 /** Rights to use the tools of integrations. */
-export const integrationGrantRoutes = new Hono<AppEnv>()
-  .get(GRANTS, query(integrationGrantListQuery), async (context) => {
-    const { integration, ...paging } = context.req.valid('query')
-    const page = await selectIntegrationGrants(
-      administrationOf(context),
-      { integration },
-      pageRequest(paging),
-    )
-    return context.json(listBody(page, present))
-  })
-  .post(GRANTS, query(noQuery), jsonBody(integrationGrantCreation), async (context) => {
-    const row = await createIntegrationGrant(administrationOf(context), context.req.valid('json'))
-    return context.json(present(row), 201)
-  })
-  .delete(GRANT, query(noQuery), async (context) => {
-    const id = pathId(context, 'Grant')
-    await removeIntegrationGrant(administrationOf(context), id)
-    return context.json({ id, deleted: true })
-  })
+export const integrationGrantHandlers: HandlersOf<'integration-grants'> = {
+  'integration-grants.list': async ({ administration, query: { integration, ...paging } }) =>
+    listBody(await selectIntegrationGrants(administration, { integration }, pageRequest(paging)), present),
+  'integration-grants.create': async ({ administration, body }) =>
+    present(await createIntegrationGrant(administration, body)),
+  'integration-grants.remove': async ({ administration, path }) => {
+    await removeIntegrationGrant(administration, path.grantId)
+    return { id: path.grantId, deleted: true }
+  },
+}

@@ -1,18 +1,11 @@
-import { Hono } from 'hono'
 import { readToolSettings, replaceToolSettings } from '../../../admin/tool-settings.ts'
-import { noQuery } from '../../../wire/management-fields.ts'
-import { toolSettings } from '../../../wire/tool-settings.ts'
-import type { AppEnv } from '../../context.ts'
-import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf } from './request.ts'
+import type { ToolSettings } from '../../../identity/tool-rights.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
-/** `organizationScope` has checked that the organization exists. */
-const TOOLS = '/organizations/:organizationId/tools'
+const present = ({ off, web, shell, approvals = [] }: ToolSettings) => ({ off, web, shell, approvals })
 
-export const toolSettingsRoutes = new Hono<AppEnv>()
-  .get(TOOLS, query(noQuery), async (context) =>
-    context.json(await readToolSettings(administrationOf(context))),
-  )
-  .put(TOOLS, query(noQuery), jsonBody(toolSettings), async (context) =>
-    context.json(await replaceToolSettings(administrationOf(context), context.req.valid('json'))),
-  )
+export const toolSettingsHandlers: HandlersOf<'tools'> = {
+  'tools.show': async ({ administration }) => present(await readToolSettings(administration)),
+  'tools.replace': async ({ administration, body }) =>
+    present(await replaceToolSettings(administration, body)),
+}
