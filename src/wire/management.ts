@@ -74,6 +74,7 @@ export const keyCreation = z.strictObject({
     .array(scope)
     .min(1, 'must hold at least one scope')
     .refine((scopes) => new Set(scopes).size === scopes.length, 'must not repeat a scope')
+    .meta({ uniqueItems: true })
     .default(['models', 'agents', 'mcp']),
   compatibility: compatibility.default('headgate'),
   expires_at: instant.nullable().default(null),
@@ -102,7 +103,8 @@ export const creditGrant = z.strictObject({
     .int('must be a whole number of micro-credits')
     .min(-LARGEST_AMOUNT, `must be at least -${LARGEST_AMOUNT}`)
     .max(LARGEST_AMOUNT, `must be at most ${LARGEST_AMOUNT}`)
-    .refine((amount) => amount !== 0, 'must not be 0'),
+    .refine((amount) => amount !== 0, 'must not be 0')
+    .meta({ not: { const: 0 } }),
   reason: text(500),
   /** Makes the grant repeatable: a second one under the same id changes nothing. */
   id: z

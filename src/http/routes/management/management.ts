@@ -4,6 +4,7 @@ import type { AppEnv } from '../../context.ts'
 import { administer } from '../../middleware/administer.ts'
 import { limitDeclaredLength } from '../../middleware/declared-length.ts'
 import { limitBody } from '../../middleware/limit-body.ts'
+import { staticFile } from '../../static-file.ts'
 import { organizationScope } from './administration.ts'
 import { agentHandlers } from './agents.ts'
 import { auditHandlers } from './audit.ts'
@@ -36,6 +37,8 @@ const limitLength = limitBody(MAXIMUM_BODY_BYTES)
 export const managementRoutes = new Hono<AppEnv>()
   .use(limitDeclaredLength, administer(), limitLength)
   .use('/organizations/:organizationId/*', organizationScope())
+  // The description of this API, made from the table of its endpoints.
+  .get('/openapi.json', staticFile)
   .route(
     '/',
     mountEndpoints({
