@@ -88,6 +88,7 @@ const REASONS: Record<ErrorKind, string> = {
   unauthorized: 'The administration token is missing, malformed or wrong.',
   forbidden: 'The caller may not do this.',
   not_found: 'Nothing has this id, or the caller may not see it.',
+  method_not_allowed: 'The path takes other methods, which the header Allow lists.',
   not_acceptable: 'The header Accept lacks a type.',
   too_large: 'The body is too large.',
   unsupported_media_type: 'The body is of another type.',

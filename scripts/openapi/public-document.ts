@@ -46,7 +46,7 @@ function operationOf(
   components: SchemaComponents,
   name: string,
   operation: PublicOperation,
-  errors: Record<PublicSurface, object>,
+  errors: Record<PublicSurface, Record<string, unknown>>,
 ): object {
   const { surface, text, vendor, query, body, optionalBody } = operation
   return {
@@ -87,15 +87,21 @@ const streamOf = (components: SchemaComponents, events: NonNullable<PublicOperat
   'x-event': components.schemaOf(events, 'output'),
 })
 
-function refusalsOf({ refusals, surface }: PublicOperation, error: object): object {
+function refusalsOf(
+  { refusals, surface, passesStatus }: PublicOperation,
+  error: Record<string, unknown>,
+): object {
   const common = surface === 'none' ? [404, 500] : [401, 404, 429, 500]
   const statuses = [...new Set([...common, ...refusals])].sort((left, right) => left - right)
-  return Object.fromEntries(
-    statuses.map((status) => [
-      status,
-      { description: REASONS[status] ?? 'Refused.', content: jsonContent(error as never) },
-    ]),
-  )
+  const content = jsonContent(error)
+  const described = statuses.map((status) => [
+    status,
+    { description: REASONS[status] ?? 'Refused.', content },
+  ])
+  return {
+    ...Object.fromEntries(described),
+    ...(passesStatus && { default: { description: "A provider's refusal, with its status.", content } }),
+  }
 }
 
 const REASONS: Record<number, string> = {
@@ -125,7 +131,7 @@ const SECURITY: Record<PublicSurface, string[]> = {
 }
 
 /** The envelopes of errors (interface: Errors). Errors of an upstream of chat completions and messages pass unchanged. */
-function errorSchemas(components: SchemaComponents): Record<PublicSurface, object> {
+function errorSchemas(components: SchemaComponents): Record<PublicSurface, Record<string, unknown>> {
   const text = { type: 'string' }
   const nested = components.add('NestedError', {
     description: 'The envelope of chat completions and responses. A 401 has a text in place of the object.',

@@ -12,6 +12,10 @@ export async function staticFile(context: AppContext): Promise<Response> {
   if (!answer || (answer.status !== 200 && answer.status !== 304)) {
     throw notFound('File', redactEncoded(path.slice(0, 100)))
   }
-  // The answer of a binding has headers that cannot be changed, and later steps add theirs.
-  return new Response(answer.body, answer)
+  const headers: Record<string, string> = {}
+  for (const name of ['content-type', 'etag', 'cache-control']) {
+    const value = answer.headers.get(name)
+    if (value !== null) headers[name] = value
+  }
+  return context.newResponse(answer.body as never, answer.status as 200, headers)
 }

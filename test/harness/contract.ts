@@ -25,7 +25,8 @@ export function contractFault(method: string, url: string, status: number, body:
   const { pathname } = new URL(url)
   const operation = operationOf(method, pathname)
   if (operation === null) return null
-  if (!operation.statuses.has(String(status))) return `${operation.id} has no status ${status}`
+  const isDescribed = operation.statuses.has(String(status)) || operation.statuses.has('default')
+  if (!isDescribed) return `${operation.id} has no status ${status}`
   if (status >= 300 || operation.answer === null) return null
   const parsed = operation.answer.safeParse(body)
   return parsed.success ? null : `${operation.id}: ${z.prettifyError(parsed.error)}`

@@ -179,6 +179,7 @@ const OPEN = new Map([
   ['GET /api/hello', ['base']],
   ['HEAD /api/hello', ['base']],
   ['GET /health', ['base']],
+  ['GET /openapi.json', ['base']],
   ['GET /.well-known/oauth-protected-resource', ['base']],
   ['GET /.well-known/oauth-protected-resource/v1/mcp', ['base']],
 ] as const)

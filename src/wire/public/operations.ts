@@ -48,6 +48,8 @@ export interface PublicOperation {
   events?: z.ZodType
   /** Statuses of refusals besides 401, 404, 429 and 500. */
   refusals: readonly number[]
+  /** Whether a provider's refusal is answered with the provider's status. */
+  passesStatus?: true
 }
 
 const MODEL_CALL = [400, 403, 413, 502] as const
@@ -63,6 +65,10 @@ const model = z.strictObject({
   object: z.literal('model'),
   created: z.int(),
   owned_by: z.string(),
+  /** Members of the messages protocol, whose SDKs list models at the same path. */
+  type: z.literal('model'),
+  display_name: z.string(),
+  created_at: z.iso.datetime(),
 })
 
 const chatCompletion = z.looseObject({
@@ -147,6 +153,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     answers: { 200: chatCompletion },
     events: chatChunk,
     refusals: MODEL_CALL,
+    passesStatus: true,
   },
   'completions.create': {
     method: 'POST',
@@ -158,6 +165,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     answers: { 200: z.looseObject({ object: z.string(), choices: z.array(z.looseObject({})) }) },
     events: z.looseObject({ choices: z.array(z.looseObject({})) }),
     refusals: MODEL_CALL,
+    passesStatus: true,
   },
   'messages.create': {
     method: 'POST',
@@ -169,6 +177,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     answers: { 200: messageObject },
     events: z.looseObject({ type: z.string() }),
     refusals: MODEL_CALL,
+    passesStatus: true,
   },
   'messages.count-tokens': {
     method: 'POST',
@@ -179,6 +188,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     body: countTokensRequest.extend({ messages: z.array(message).min(1) }),
     answers: { 200: z.looseObject({ input_tokens: z.int().nonnegative() }) },
     refusals: MODEL_CALL,
+    passesStatus: true,
   },
   'responses.create': {
     method: 'POST',
@@ -189,6 +199,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     answers: { 200: responseObject },
     events: responseEvent,
     refusals: MODEL_CALL,
+    passesStatus: true,
   },
   'responses.connect': {
     method: 'GET',
@@ -206,6 +217,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     body: responseRequest,
     answers: { 200: compactionResult },
     refusals: MODEL_CALL,
+    passesStatus: true,
   },
   'responses.show': {
     method: 'GET',
@@ -340,7 +352,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     body: webhookBody,
     optionalBody: true,
     answers: { 202: startedRun.strict() },
-    refusals: [400, 413, 422],
+    refusals: [400, 401, 413, 422, 429],
   },
   'mcp.call': {
     method: 'POST',

@@ -105,6 +105,7 @@ const shellCall = z.strictObject({
   status: hostedStatus,
   call_id: z.string().optional(),
   action: z.record(z.string(), z.unknown()).optional(),
+  environment: z.null().optional(),
   output: z.unknown().optional(),
   error: z.string().nullable().optional(),
 })

@@ -80,6 +80,8 @@ const verdict = z
     model: z.string().optional(),
     response_id: z.string().optional(),
     calls: count.optional(),
+    /** What was wrong with the last answer of the judge. */
+    fault: z.string().nullable().optional(),
     checks: z.array(z.strictObject({ type: z.string(), passed: z.boolean() })).optional(),
     criteria: z.array(z.strictObject({ quote: z.string(), met: z.boolean() })).optional(),
     cost: credits,
