@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 const SHARED_GATEWAY = './test/harness/global-setup.ts'
+const CONTRACT = './test/harness/contract-setup.ts'
 const BUNDLE = './test/harness/bundle-setup.ts'
 
 interface ProjectOptions {
@@ -9,6 +10,7 @@ interface ProjectOptions {
   isolate?: boolean
   exclude?: string[]
   env?: Record<string, string>
+  setupFiles?: string
 }
 
 const project = (name: string, include: string | string[], options: ProjectOptions = {}) => ({
@@ -61,7 +63,11 @@ export default defineConfig({
       project('unit', 'test/unit/**/*.test.ts', { ...SHARED_MODULES, exclude: COUNTED }),
       project('steps', COUNTED, SHARED_MODULES),
       project('local', 'test/local/**/*.test.ts', SHARED_MODULES),
-      project('http', 'test/http/**/*.test.ts', { ...SHARED_MODULES, globalSetup: SHARED_GATEWAY }),
+      project('http', 'test/http/**/*.test.ts', {
+        ...SHARED_MODULES,
+        globalSetup: SHARED_GATEWAY,
+        setupFiles: CONTRACT,
+      }),
       project('dlp', ['test/dlp/**/*.test.ts', ...DLP_CAMPAIGNS], {
         testTimeout: 300_000,
         env: { FUZZ_ROUNDS: process.env.FUZZ_ROUNDS ?? '40' },

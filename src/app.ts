@@ -22,6 +22,7 @@ import { newResponseRoutes, responseRoutes } from './http/routes/responses.ts'
 import { runRoutes } from './http/routes/runs.ts'
 import { webhookRoutes } from './http/routes/webhooks.ts'
 import { wellKnownRoutes } from './http/routes/well-known.ts'
+import { staticFile } from './http/static-file.ts'
 import { unknownRoute } from './http/unknown-route.ts'
 
 /**
@@ -43,6 +44,7 @@ app.notFound((context) => renderError(unknownRoute(app, context), context))
 app.on(['GET', 'HEAD'], '/api/hello', (context) => context.body(null, 200))
 app.get('/health', (context) => context.json({ status: 'ok' }))
 
+app.get('/openapi.json', staticFile)
 app.route('/', wellKnownRoutes)
 app.route('/api', managementRoutes)
 app.route('/', connectPageRoutes)

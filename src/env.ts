@@ -157,6 +157,8 @@ export interface Bindings extends Record<string, unknown> {
   BROWSER?: BrowserRun
   /** The script of tools. */
   TOOLS: Fetcher
+  /** Static files of the folder `public`. */
+  ASSETS?: Fetcher
 }
 
 /** Variables that are missing or invalid. The message has names and reasons, never a value. */

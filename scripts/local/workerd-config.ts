@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import type { WorkerdOptions } from './workerd.ts'
 
 const GATEWAY_OBJECTS = {
@@ -32,6 +33,7 @@ export function configOf(
   const bound = services.map(([name]) => `(name = ${text(name)}, service = ${text(`service-${name}`)})`)
   const external = (name: string, url: string) =>
     `(name = ${text(name)}, external = (address = ${text(new URL(url).host)}, http = ())),`
+  const assets = assetsFolderOf(options)
   const externals = [
     ...buckets.map(([name, url]) => external(`bucket-${name}`, url)),
     ...services.map(([name, url]) => external(`service-${name}`, url)),
@@ -46,7 +48,7 @@ const config :Workerd.Config = (
       modules = ${list(modulesOf(options))},
       compatibilityDate = ${text(options.compatibilityDate)},
       compatibilityFlags = ${list(options.flags.map(text))},
-      bindings = ${list([...variables, ...reached, ...stores, ...bound, PUBLIC_WEB])},
+      bindings = ${list([...variables, ...reached, ...stores, ...bound, PUBLIC_WEB, ...(assets ? [ASSETS] : [])])},
       durableObjectNamespaces = ${list(namespaces)},
       durableObjectStorage = (localDisk = "storage"),
       ${cachePort === null ? '' : 'cacheApiOutbound = "cache",'}
@@ -56,6 +58,7 @@ const config :Workerd.Config = (
     (name = "public-web", network = (allow = ["public"], tlsOptions = (trustBrowserCas = true))),
     ${externals.join('\n    ')}
     ${options.scheduled ? SCHEDULE_WORKER : ''}
+    ${assets === null ? '' : assetsServices(assets)}
     ${cachePort === null ? '' : `(name = "cache", external = (address = "127.0.0.1:${cachePort}", http = ())),`}
   ],
   sockets = [
@@ -79,6 +82,41 @@ const SCHEDULE_WORKER = `(name = "schedule", worker = (
       compatibilityDate = "2026-10-23",
       compatibilityFlags = ["service_binding_extra_handlers"],
       bindings = [(name = "MAIN", service = "main")],
+    )),`
+
+const PUBLIC_FOLDER = join(import.meta.dirname, '../../public')
+
+/** The folder of static files; null for none. */
+const assetsFolderOf = ({ assets, durableObjects }: WorkerdOptions): string | null =>
+  assets ?? (durableObjects === undefined ? PUBLIC_FOLDER : null)
+
+const ASSETS = '(name = "ASSETS", service = "assets")'
+
+/**
+ * Static files as the platform serves them, with a type and an ETag: the runtime's own service of a folder has neither, and lists
+ * folders (https://developers.cloudflare.com/workers/static-assets/headers/).
+ */
+const ASSETS_SOURCE = `const TYPES = { json: 'application/json', html: 'text/html; charset=utf-8', js: 'text/javascript', css: 'text/css' }
+export default {
+  async fetch(request, { FILES }) {
+    const { pathname } = new URL(request.url)
+    const type = TYPES[pathname.slice(pathname.lastIndexOf('.') + 1)]
+    const file = type && (await FILES.fetch('http://files' + pathname))
+    if (!file?.ok) return new Response(null, { status: 404 })
+    const bytes = await file.arrayBuffer()
+    const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
+    const etag = '"' + digest.toHex().slice(0, 32) + '"'
+    const headers = { 'content-type': type, etag, 'cache-control': 'public, max-age=0, must-revalidate' }
+    if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers })
+    return new Response(bytes, { headers })
+  },
+}`
+
+const assetsServices = (folder: string) => `(name = "asset-files", disk = (path = ${JSON.stringify(folder)})),
+    (name = "assets", worker = (
+      modules = [(name = "assets.js", esModule = ${JSON.stringify(ASSETS_SOURCE)})],
+      compatibilityDate = "2026-10-23",
+      bindings = [(name = "FILES", service = "asset-files")],
     )),`
 
 /** Binds the network for pages and commands of the shell: it connects to no private address, whatever a name resolves to. */

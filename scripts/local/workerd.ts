@@ -36,6 +36,8 @@ export interface WorkerdOptions {
   flags: string[]
   /** Classes of SQLite Durable Objects by the binding that reaches them; the gateway's own by default. */
   durableObjects?: Record<string, string>
+  /** Folder of static files; the gateway's own by default, and none for another Worker. */
+  assets?: string
   /** URLs of content stores (`scripts/local/content-store`) by the R2 binding that reaches them; none by default. */
   buckets?: Record<string, string>
   /** URLs of servers on loopback by the service binding that reaches them; none by default. */

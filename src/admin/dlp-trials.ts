@@ -1,7 +1,7 @@
 import { replacementFor, TokenVault } from '../dlp/policy/actions.ts'
 import { actionOf, profilesFor } from '../dlp/policy/profiles.ts'
 import { detect } from '../dlp/scan/detect.ts'
-import type { Action, Direction, Finding, Profile } from '../dlp/types.ts'
+import type { Action, Category, Direction, Finding, Profile } from '../dlp/types.ts'
 import type { ChangeScope } from '../ledger/changes/audited-change.ts'
 import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import { ACTIONS, type PolicyBody, type PolicyDryRun, type PolicyTrial, policyBody } from '../wire/dlp.ts'
@@ -24,7 +24,7 @@ interface TrialResult {
 
 interface FindingCount {
   detector: string
-  category: string
+  category: Category
   action: Action
   count: number
 }

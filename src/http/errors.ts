@@ -28,6 +28,7 @@ const LABELS: Record<ErrorKind, string> = {
   unauthorized: 'Unauthorized',
   forbidden: 'Forbidden',
   not_found: 'Not found',
+  method_not_allowed: 'Method Not Allowed',
   not_acceptable: 'Not Acceptable',
   too_large: 'Payload Too Large',
   unsupported_media_type: 'Unsupported Media Type',

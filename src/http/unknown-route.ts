@@ -16,8 +16,13 @@ export function unknownRoute(app: Hono<AppEnv>, context: AppContext): ApiError {
   const { path } = context.req
   const methods = methodsOf(app, path)
   if (methods.length === 0) return notServed(context, `.${baseUrlHint(app, path)}`)
-  context.header('allow', methods.join(', '))
-  return notServed(context, `: this path takes ${methods.join(', ')}.`)
+  const taken = methods.join(', ')
+  context.header('allow', taken)
+  // RFC 9110, 15.5.6. The interface has no 405 for the public API: there it is a 404 with the same header.
+  if (context.get('surface') === 'management') {
+    return new ApiError('method_not_allowed', `This path takes ${taken}.`, { code: 'method_not_allowed' })
+  }
+  return notServed(context, `: this path takes ${taken}.`)
 }
 
 /** Refuses surfaces that the host of the request does not serve. @throws ApiError not_found */

@@ -4,6 +4,7 @@ export type ErrorKind =
   | 'unauthorized'
   | 'forbidden'
   | 'not_found'
+  | 'method_not_allowed'
   | 'not_acceptable'
   | 'too_large'
   | 'unsupported_media_type'
@@ -17,6 +18,7 @@ const STATUS: Record<ErrorKind, number> = {
   unauthorized: 401,
   forbidden: 403,
   not_found: 404,
+  method_not_allowed: 405,
   not_acceptable: 406,
   too_large: 413,
   unsupported_media_type: 415,

@@ -146,6 +146,8 @@ const limits = z.strictObject({
   max_credits: wholeNumber(1, LARGEST_AMOUNT).optional(),
 })
 
+export const visibility = z.enum(['creator', 'groups', 'organization'])
+
 /** The content of an agent. Its versions are stored in this form. */
 export const agentDefinition = z.strictObject({
   name: text(200),
@@ -154,7 +156,7 @@ export const agentDefinition = z.strictObject({
     .record(z.string().max(200), z.unknown())
     .refine((value) => JSON.stringify(value).length <= 65_536, 'may have at most 65536 bytes')
     .default({}),
-  visibility: z.enum(['creator', 'groups', 'organization']).default('creator'),
+  visibility: visibility.default('creator'),
   /** The groups of visibility `groups`. */
   group_ids: z.array(uuid).max(100, 'must hold at most 100 groups').default([]),
   inputs: z.array(input).max(MOST_INPUTS, `must hold at most ${MOST_INPUTS} inputs`).default([]),
@@ -187,7 +189,7 @@ export const agentUpdate = z.strictObject({
 
 export const agentListQuery = pageQuery.extend({ name: text(200).optional() })
 
-const runStatus = z.enum(['in_progress', 'success', 'failure', 'cancelled'])
+export const runStatus = z.enum(['in_progress', 'success', 'failure', 'cancelled'])
 export type RunStatus = z.infer<typeof runStatus>
 
 export const runListQuery = pageQuery.extend({ status: runStatus.optional() })

@@ -39,11 +39,13 @@ const staticCredential = z.union(
   { error: () => 'must be an object with secret, or with username and password, each one line of text' },
 )
 
+export const connectionStatus = z.enum(['pending', 'active', 'needs_reauth', 'revoked'])
+
 export const connectionListQuery = z.strictObject({
   ...pageParameters,
   integration: slug.optional(),
   user_id: uuid.optional(),
-  status: z.enum(['pending', 'active', 'needs_reauth', 'revoked']).optional(),
+  status: connectionStatus.optional(),
 })
 
 export const connectionCreation = z.strictObject({
@@ -60,12 +62,14 @@ export const connectionUpdate = z.strictObject({
   /** Null: the organization. */
   user_id: uuid.nullable().optional(),
   credential: staticCredential.optional(),
-  status: z.enum(['active', 'needs_reauth', 'revoked']).optional(),
+  status: connectionStatus.exclude(['pending']).optional(),
 })
 
 /** The user who connects the account: the owner, or a user that is named for a connection of the organization. */
 export const connectStart = z.strictObject({ user_id: uuid.optional() })
 
-export const shareReplacement = z.strictObject({ permission: z.enum(['use', 'manage']).default('use') })
+export const sharePermission = z.enum(['use', 'manage'])
+
+export const shareReplacement = z.strictObject({ permission: sharePermission.default('use') })
 
 export type StaticCredential = z.infer<typeof staticCredential>

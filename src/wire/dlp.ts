@@ -42,6 +42,7 @@ const several = <Item extends z.ZodType<string>>(item: Item, most: number) =>
     .min(1, 'must not be empty: leave it out for all')
     .max(most, `must hold at most ${most}`)
     .refine(distinct, 'must not repeat an id')
+    .meta({ uniqueItems: true })
 
 const integrationId = z
   .string()
@@ -126,7 +127,11 @@ const uninspectable = z.strictObject({
 
 const bodyMembers = {
   scope,
-  directions: z.array(direction).min(1, 'must hold at least one').refine(distinct, 'must not repeat one'),
+  directions: z
+    .array(direction)
+    .min(1, 'must hold at least one')
+    .refine(distinct, 'must not repeat one')
+    .meta({ uniqueItems: true }),
   rules: z.array(rule).max(200, 'must hold at most 200 rules'),
   patterns: z
     .array(pattern)

@@ -54,7 +54,7 @@ const price = z
   .min(0, 'must be at least 0')
   .max(LARGEST_PRICE, `must be at most ${LARGEST_PRICE}`)
 
-const approval = z.enum(['first', 'automatic', 'manual'])
+export const approval = z.enum(['first', 'automatic', 'manual'])
 
 /** An OpenAPI document. Its content is checked by the conversion into tools. */
 const document = z.record(z.string(), z.unknown())

@@ -18,6 +18,10 @@ export const LARGEST_INTEGER = 2_147_483_647
 export const isUuid = (text: string) => UUID.test(text)
 export const isModelId = (text: string) => MODEL_ID.test(text) && !isAgentModel(text)
 
+// What checks by code accept, for descriptions of the API (JSON Schema).
+const NO_CONTROLS = '[^\\u0000-\\u001f\\u007f]*'
+const LINE_WITH_TEXT = `^${NO_CONTROLS}[^\\s\\u0000-\\u001f\\u007f]${NO_CONTROLS}$`
+
 /** Trimmed text that Postgres can store, up to so many characters. */
 export const text = (longest: number) =>
   z
@@ -26,6 +30,7 @@ export const text = (longest: number) =>
     .min(1, 'must not be empty')
     .max(longest, `must have at most ${longest} characters`)
     .refine(isPlainText, 'must not hold control characters')
+    .meta({ pattern: LINE_WITH_TEXT })
 
 export const slug = z
   .string()
@@ -39,6 +44,7 @@ export const uuid = z.string().toLowerCase().regex(UUID, 'must be a UUID')
 export const modelId = z
   .string()
   .refine(isModelId, 'must be a model id: letters, digits and . _ : @ / -, not beginning with agent/')
+  .meta({ pattern: `^(?!agent/)${MODEL_ID.source.slice(1)}` })
 
 /** `2026-11-21` (midnight UTC) or `2026-11-21T10:00:00Z`. */
 export const instant = z

@@ -8,7 +8,7 @@ import { instant, modelId, pageParameters, slug, text, uuid } from './management
 const LARGEST_AMOUNT = 1_000_000_000_000_000
 
 /** Calls a minute; null takes the next wider default. */
-const rateLimit = z
+export const rateLimit = z
   .int('must be a whole number')
   .min(1, 'must be at least 1')
   .max(1_000_000, 'must be at most 1000000')
@@ -20,8 +20,9 @@ const ledgerShards = z
   .min(1, 'must be at least 1')
   .max(16, 'must be at most 16')
 
-const role = z.enum(['owner', 'admin', 'member'])
-const scope = z.enum(['models', 'agents', 'mcp'])
+export const role = z.enum(['owner', 'admin', 'member'])
+export const scope = z.enum(['models', 'agents', 'mcp'])
+export type KeyScope = z.infer<typeof scope>
 
 export const organizationListQuery = z.strictObject({ ...pageParameters, slug: slug.optional() })
 
@@ -73,6 +74,7 @@ export const keyCreation = z.strictObject({
     .array(scope)
     .min(1, 'must hold at least one scope')
     .refine((scopes) => new Set(scopes).size === scopes.length, 'must not repeat a scope')
+    .meta({ uniqueItems: true })
     .default(['models', 'agents', 'mcp']),
   compatibility: compatibility.default('headgate'),
   expires_at: instant.nullable().default(null),
@@ -101,7 +103,8 @@ export const creditGrant = z.strictObject({
     .int('must be a whole number of micro-credits')
     .min(-LARGEST_AMOUNT, `must be at least -${LARGEST_AMOUNT}`)
     .max(LARGEST_AMOUNT, `must be at most ${LARGEST_AMOUNT}`)
-    .refine((amount) => amount !== 0, 'must not be 0'),
+    .refine((amount) => amount !== 0, 'must not be 0')
+    .meta({ not: { const: 0 } }),
   reason: text(500),
   /** Makes the grant repeatable: a second one under the same id changes nothing. */
   id: z

@@ -44,9 +44,11 @@ const allowedMembers = z
   .array(z.string().regex(/^[A-Za-z_]{1,60}$/, 'must be names of members'))
   .max(50, 'may have at most 50 names')
 
+export const providerKind = z.enum(['openai-compatible', 'anthropic'])
+
 export const providerCreation = z.strictObject({
   name: slug,
-  kind: z.enum(['openai-compatible', 'anthropic']),
+  kind: providerKind,
   base_url: address,
   credential,
   organization_id: uuid.nullish(),
@@ -64,7 +66,7 @@ export const providerUpdate = z.strictObject({
   disabled: z.boolean().optional(),
 })
 
-const price = z
+export const price = z
   .int('must be a whole number of micro-credits per million tokens')
   .min(0, 'must be at least 0')
   .max(1_000_000_000_000, 'must be at most 1000000000000')
@@ -75,21 +77,24 @@ const priceName = z
   .string()
   .regex(/^[a-z][a-z0-9_]{0,49}(=[A-Za-z0-9._-]{1,100})?$/, 'must be a unit, or a class as member=value')
 
+/** The members of prices that requests and answers share. */
+export const priceMembers = {
+  input: price,
+  output: price,
+  /** Prices per million units that are billed separately, by name of the unit. */
+  units: z.record(priceName, price).optional(),
+  /** Percent of the token prices for a selected class, as `member=value`. */
+  classes: z.record(priceName, percent).optional(),
+  long_context: z.strictObject({ above: tokens, input_percent: percent, output_percent: percent }).optional(),
+}
+
 /** Classes left out are charged as plain input. */
 const prices = z
   .strictObject({
-    input: price,
-    output: price,
+    ...priceMembers,
     cache_read: price.optional(),
     cache_write_5_minutes: price.optional(),
     cache_write_1_hour: price.optional(),
-    /** Prices per million units that are billed separately, by name of the unit. */
-    units: z.record(priceName, price).optional(),
-    /** Percent of the token prices for a selected class, as `member=value`. */
-    classes: z.record(priceName, percent).optional(),
-    long_context: z
-      .strictObject({ above: tokens, input_percent: percent, output_percent: percent })
-      .optional(),
   })
   .transform(({ input, output, units, classes, long_context: long, ...cache }) => ({
     input,

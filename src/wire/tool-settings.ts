@@ -10,6 +10,7 @@ const families = z
   .array(family)
   .min(1, 'must name at least one family of tools')
   .refine((each) => new Set(each).size === each.length, 'must not repeat a family')
+  .meta({ uniqueItems: true })
 
 const subjectId = z.string().regex(/^[A-Za-z0-9-]{1,64}$/, 'must be an id')
 
@@ -17,11 +18,12 @@ const subjectId = z.string().regex(/^[A-Za-z0-9-]{1,64}$/, 'must be an id')
 const host = z
   .string()
   .max(253)
-  .transform((text) => text.toLowerCase())
+  .toLowerCase()
   .refine(
     (text) => text === '*' || /^(\*\.)?([a-z0-9_-]{1,63}\.)+[a-z0-9-]{2,63}$/.test(text),
     'must be a host name, *. and a domain, or *',
   )
+  .meta({ pattern: '^(\\*|(\\*\\.)?([A-Za-z0-9_-]{1,63}\\.)+[A-Za-z0-9-]{2,63})$' })
 
 const hosts = z.array(host).max(LONGEST_LIST)
 

@@ -1,4 +1,5 @@
 import { type IncomingHttpHeaders, request } from 'node:http'
+import { checkContract } from './contract.ts'
 
 export interface SendOptions {
   method?: string
@@ -39,12 +40,30 @@ export function send(url: string, options: SendOptions = {}): Promise<Answer> {
       incoming.on('end', () => {
         const received = Buffer.concat(chunks)
         const { statusCode = 0, headers, rawHeaders } = incoming
-        resolve({ status: statusCode, headers, rawHeaders, bytes: received, text: received.toString() })
+        const answer = { status: statusCode, headers, rawHeaders, bytes: received, text: received.toString() }
+        try {
+          checkJson(method, url, answer)
+        } catch (error) {
+          reject(error)
+        }
+        resolve(answer)
       })
     })
     if (!chunked) outgoing.end(bytes)
     else writeInChunks(outgoing, bytes)
   })
+}
+
+/** Every JSON answer of the gateway is held against its contract; a body that is no JSON is for the test to find. */
+function checkJson(method: string, url: string, { status, headers, text }: Answer): void {
+  if (!headers['content-type']?.startsWith('application/json')) return
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    return
+  }
+  checkContract(method, url, status, body)
 }
 
 function writeInChunks(outgoing: ReturnType<typeof request>, bytes: Buffer): void {

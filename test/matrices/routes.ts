@@ -165,6 +165,7 @@ const PARAMETERS: Record<string, string> = {
   keyId: 'nosuchkey',
   modelId: 'no-such-model',
   name: 'personal_api_key_access',
+  entitlement: 'personal_api_key_access',
   // Of the right form, and not made here: no object is woken for it.
   responseId: 'resp_0000000000000000000000aaaaaaaaaa',
   conversationId: 'conv_0000000000000000000000',
@@ -178,6 +179,7 @@ const OPEN = new Map([
   ['GET /api/hello', ['base']],
   ['HEAD /api/hello', ['base']],
   ['GET /health', ['base']],
+  ['GET /openapi.json', ['base']],
   ['GET /.well-known/oauth-protected-resource', ['base']],
   ['GET /.well-known/oauth-protected-resource/v1/mcp', ['base']],
 ] as const)

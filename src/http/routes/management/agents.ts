@@ -1,5 +1,9 @@
-import { Hono } from 'hono'
-import { type AgentRow, type AgentVersionRow, selectAgents } from '../../../admin/agents.store.ts'
+import {
+  type AgentRow,
+  type AgentVersionRow,
+  selectAgents,
+  type TriggerRow,
+} from '../../../admin/agents.store.ts'
 import {
   changeAgent,
   createAgent,
@@ -11,19 +15,12 @@ import {
   type ShownAgent,
 } from '../../../admin/agents.ts'
 import { publishTriggers } from '../../../agents/triggers/publish-triggers.ts'
-import { notFound } from '../../../lib/api-error.ts'
-import { agentCreation, agentListQuery, agentUpdate } from '../../../wire/agents.ts'
-import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
+import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
+import type { AgentDefinition } from '../../../wire/agents.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppContext, AppEnv } from '../../context.ts'
-import { jsonBody, query } from '../../validated-request.ts'
-import { changeScope, pageRequest, pathId } from './request.ts'
-
-const AGENTS = '/organizations/:organizationId/agents'
-const AGENT = '/organizations/:organizationId/agents/:agentId'
-const SECRET = '/organizations/:organizationId/agents/:agentId/triggers/:trigger/secret'
-const VERSIONS = '/organizations/:organizationId/agents/:agentId/versions'
-const VERSION = '/organizations/:organizationId/agents/:agentId/versions/:version'
+import type { AppContext } from '../../context.ts'
+import { pageRequest } from './change-scope.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
 const listed = (row: AgentRow) => ({
   id: row.id,
@@ -37,22 +34,22 @@ const listed = (row: AgentRow) => ({
   updated_at: row.updatedAt,
 })
 
+const presentTrigger = ({ name, kind, cron, publishedAt, hasSecret }: TriggerRow) =>
+  kind === 'schedule'
+    ? { name, kind, cron: cron ?? '', active: publishedAt !== null }
+    : { name, kind, secret_set: hasSecret }
+
 const present = ({ definition, triggers, ...row }: ShownAgent) => ({
   ...listed(row),
-  definition,
-  triggers: triggers
-    .filter(({ removedAt }) => removedAt === null)
-    .map(({ name, kind, cron, publishedAt, hasSecret }) => ({
-      name,
-      kind,
-      ...(kind === 'schedule' ? { cron, active: publishedAt !== null } : { secret_set: hasSecret }),
-    })),
+  // Stored as it was checked.
+  definition: definition as AgentDefinition,
+  triggers: triggers.filter(({ removedAt }) => removedAt === null).map(presentTrigger),
 })
 
 /** The agent after its schedules were published; one that QStash has not accepted yet is shown as not active. */
-async function published(context: AppContext, id: string) {
+async function published(context: AppContext, scope: ChangeScope, id: string) {
   await publishTriggers(context.var.deps, id)
-  return present(await readAgent(changeScope(context), id))
+  return present(await readAgent(scope, id))
 }
 
 const presentVersion = (row: AgentVersionRow) => ({
@@ -62,46 +59,31 @@ const presentVersion = (row: AgentVersionRow) => ({
 })
 
 /** Agents and their versions. A change names the version that it is made for. */
-export const agentManagementRoutes = new Hono<AppEnv>()
-  .get(AGENTS, query(agentListQuery), async (context) => {
-    const { name, ...paging } = context.req.valid('query')
-    const page = await selectAgents(changeScope(context), { name }, pageRequest(paging))
-    return context.json(listBody(page, listed))
-  })
-  .post(AGENTS, query(noQuery), jsonBody(agentCreation), async (context) => {
-    const { created_by: createdBy, definition } = context.req.valid('json')
-    const agent = await createAgent(changeScope(context), createdBy, definition)
-    return context.json(await published(context, agent.id), 201)
-  })
-  .get(AGENT, query(noQuery), async (context) =>
-    context.json(present(await readAgent(changeScope(context), pathId(context, 'Agent')))),
-  )
-  .put(AGENT, query(noQuery), jsonBody(agentUpdate), async (context) => {
-    const id = pathId(context, 'Agent')
-    await changeAgent(changeScope(context), id, context.req.valid('json'))
-    return context.json(await published(context, id))
-  })
-  .delete(AGENT, query(noQuery), async (context) => {
-    const id = pathId(context, 'Agent')
-    await removeAgent(changeScope(context), id)
+export const agentHandlers: HandlersOf<'agents'> = {
+  'agents.list': async ({ scope, query: { name, ...paging } }) =>
+    listBody(await selectAgents(scope, { name }, pageRequest(paging)), listed),
+  'agents.create': async ({ context, scope, body }) => {
+    const agent = await createAgent(scope, body.created_by, body.definition)
+    return published(context, scope, agent.id)
+  },
+  'agents.show': async ({ scope, path }) => present(await readAgent(scope, path.agentId)),
+  'agents.change': async ({ context, scope, path: { agentId }, body }) => {
+    await changeAgent(scope, agentId, body)
+    return published(context, scope, agentId)
+  },
+  'agents.remove': async ({ context, scope, path: { agentId: id } }) => {
+    await removeAgent(scope, id)
     await publishTriggers(context.var.deps, id)
-    return context.json({ id, deleted: true })
-  })
-  .post(SECRET, query(noQuery), async (context) => {
-    const id = pathId(context, 'Agent')
-    const { trigger } = context.req.param()
-    // The only time that it is shown.
-    return context.json({ secret: await renewWebhookSecret(changeScope(context), id, trigger) })
-  })
-  .get(VERSIONS, query(pageQuery), async (context) => {
-    const id = pathId(context, 'Agent')
-    const page = await listAgentVersions(changeScope(context), id, pageRequest(context.req.valid('query')))
-    return context.json(listBody(page, presentVersion))
-  })
-  .get(VERSION, query(noQuery), async (context) => {
-    const id = pathId(context, 'Agent')
-    const text = context.req.param('version')
-    if (!/^[1-9]\d{0,8}$/.test(text)) throw notFound('Agent version', `${id}@${text.slice(0, 20)}`)
-    const { definition, ...row } = await readAgentVersion(changeScope(context), id, Number(text))
-    return context.json({ ...presentVersion(row), definition })
-  })
+    return { id, deleted: true }
+  },
+  // The only time that it is shown.
+  'agents.renew-secret': async ({ scope, path }) => ({
+    secret: await renewWebhookSecret(scope, path.agentId, path.trigger),
+  }),
+  'agents.versions': async ({ scope, path, query }) =>
+    listBody(await listAgentVersions(scope, path.agentId, pageRequest(query)), presentVersion),
+  'agents.version': async ({ scope, path }) => {
+    const { definition, ...row } = await readAgentVersion(scope, path.agentId, path.version)
+    return { ...presentVersion(row), definition: definition as AgentDefinition }
+  },
+}

@@ -1,69 +1,62 @@
-import { Hono } from 'hono'
+import type * as z from 'zod'
 import { exportCheckpointPage, exportRecords, findUnrecorded, verifyHeads } from '../../../admin/audit.ts'
+import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import { exportedRecord, exportedRow } from '../../../ledger/records/exported-rows.store.ts'
-import { noQuery } from '../../../wire/management-fields.ts'
 import { encodeJsonCursor } from '../../../wire/page-cursor.ts'
-import { checkpointPageQuery, exportQuery, unrecordedPageQuery } from '../../../wire/records.ts'
-import type { AppEnv } from '../../context.ts'
-import { query } from '../../validated-request.ts'
-import { changeScope } from './request.ts'
+import type { checkpointPageQuery, exportQuery, unrecordedPageQuery } from '../../../wire/records.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
+
+type Query<Schema extends z.ZodType> = z.output<Schema>
 
 /** The parts of an export that can be verified offline, of the organization in the path or of the deployment itself. */
-const exportRoutes = new Hono<AppEnv>()
-  .get('/heads', query(noQuery), async (context) => {
-    const scope = changeScope(context)
-    const { attested } = await verifyHeads(scope, scope.organizationId)
-    return context.json(presentAttested(attested))
-  })
-  .get('/checkpoints', query(checkpointPageQuery), async (context) => {
-    const { limit, cursor: after = null } = context.req.valid('query')
-    const { checkpoints, next } = await exportCheckpointPage(changeScope(context), { after, limit })
-    return context.json({
-      data: checkpoints.map(presentAttested),
-      has_more: next !== null,
-      next_cursor: next,
-    })
-  })
-  .get('/records', query(exportQuery), async (context) => {
-    const {
-      shard,
-      after_sequence: afterSequence,
-      to_sequence: toSequence = null,
-      limit,
-    } = context.req.valid('query')
-    const place = { shard, afterSequence, toSequence }
-    const { entries, hasMore } = await exportRecords(changeScope(context), place, limit)
-    return context.json({ data: entries.map(exportedRecord), has_more: hasMore })
-  })
-  .get('/unrecorded', query(unrecordedPageQuery), async (context) => {
-    const { limit, cursor } = context.req.valid('query')
-    const scope = changeScope(context)
-    const { rows, next } = await findUnrecorded(scope, scope.organizationId, cursor, limit)
-    const data = rows.map((found) => ({
-      table: found.table,
-      name: found.name,
-      row:
-        found.table === 'usage_events'
-          ? exportedRow(found.table, found.row)
-          : exportedRow(found.table, found.row),
-    }))
-    return context.json({ data, has_more: next !== null, next_cursor: next && encodeJsonCursor(next) })
-  })
+export const auditExportHandlers: HandlersOf<'audit-export' | 'installation-audit-export'> = {
+  'audit-export.heads': ({ scope }) => heads(scope),
+  'audit-export.checkpoints': ({ scope, query }) => checkpoints(scope, query),
+  'audit-export.records': ({ scope, query }) => records(scope, query),
+  'audit-export.unrecorded': ({ scope, query }) => unrecorded(scope, query),
+  'installation-audit-export.heads': ({ scope }) => heads(scope),
+  'installation-audit-export.checkpoints': ({ scope, query }) => checkpoints(scope, query),
+  'installation-audit-export.records': ({ scope, query }) => records(scope, query),
+  'installation-audit-export.unrecorded': ({ scope, query }) => unrecorded(scope, query),
+}
 
-export const auditExportRoutes = new Hono<AppEnv>()
-  .route('/organizations/:organizationId/audit/export', exportRoutes)
-  .route('/audit/export', exportRoutes)
+async function heads(scope: ChangeScope) {
+  const { attested } = await verifyHeads(scope, scope.organizationId)
+  return presentAttested(attested)
+}
 
-const presentAttested = ({
-  statement,
-  pepperId,
-  mac,
-}: {
-  statement: unknown
-  pepperId: string
-  mac: string
-}) => ({
-  statement,
-  pepper_id: pepperId,
-  mac,
-})
+async function checkpoints(scope: ChangeScope, query: Query<typeof checkpointPageQuery>) {
+  const { limit, cursor: after = null } = query
+  const page = await exportCheckpointPage(scope, { after, limit })
+  return {
+    data: page.checkpoints.map(presentAttested),
+    has_more: page.next !== null,
+    next_cursor: page.next,
+  }
+}
+
+async function records(scope: ChangeScope, query: Query<typeof exportQuery>) {
+  const { shard, after_sequence: afterSequence, to_sequence: toSequence = null, limit } = query
+  const place = { shard, afterSequence, toSequence }
+  const { entries, hasMore } = await exportRecords(scope, place, limit)
+  return { data: entries.map(exportedRecord), has_more: hasMore }
+}
+
+async function unrecorded(scope: ChangeScope, query: Query<typeof unrecordedPageQuery>) {
+  const { limit, cursor } = query
+  const { rows, next } = await findUnrecorded(scope, scope.organizationId, cursor, limit)
+  const data = rows.map((found) => ({
+    table: found.table,
+    name: found.name,
+    row:
+      found.table === 'usage_events'
+        ? exportedRow(found.table, found.row)
+        : exportedRow(found.table, found.row),
+  }))
+  return { data, has_more: next !== null, next_cursor: next && encodeJsonCursor(next) }
+}
+
+function presentAttested(attested: { statement: object; pepperId: string; mac: string }) {
+  const { statement, pepperId, mac } = attested
+  return { statement: statement as Record<string, unknown>, pepper_id: pepperId, mac }
+}

@@ -1,17 +1,11 @@
-import { Hono } from 'hono'
 import { createCheckpoint, listChains, viewAudit } from '../../../admin/audit.ts'
+import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import type { AuditRecordRow } from '../../../ledger/records/read-records.store.ts'
 import { HOME_SHARD } from '../../../ledger/shards/shards.ts'
-import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import { type AuditQuery, auditQuery } from '../../../wire/records.ts'
-import type { AppContext, AppEnv } from '../../context.ts'
-import { query } from '../../validated-request.ts'
-import { auditExportRoutes } from './audit-export.ts'
-import { auditVerificationRoutes } from './audit-verification.ts'
-import { changeScope, deploymentScope, pageRequest } from './request.ts'
-
-const ORGANIZATION = '/organizations/:organizationId'
+import type { AuditQuery } from '../../../wire/records.ts'
+import { pageRequest } from './change-scope.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
 const present = (row: AuditRecordRow) => ({
   id: row.id,
@@ -42,40 +36,28 @@ function readBody(body: string): unknown {
 }
 
 /** Chains of an organization; the deployment's own changes are a chain as well. */
-export const auditRoutes = new Hono<AppEnv>()
-  .get(`${ORGANIZATION}/audit`, query(auditQuery), (context) =>
-    auditPage(context, context.req.valid('query')),
-  )
-  .get(`${ORGANIZATION}/audit/chains`, query(noQuery), (context) =>
-    chains(context, context.req.param('organizationId')),
-  )
-  .post(`${ORGANIZATION}/ledger/flush`, query(noQuery), flush)
-  .use('/audit/*', deploymentScope())
-  .use('/ledger/*', deploymentScope())
-  .get('/audit', query(auditQuery), (context) => auditPage(context, context.req.valid('query')))
-  .get('/audit/chains', query(noQuery), (context) => chains(context, null))
-  .post('/audit/checkpoints', query(noQuery), async (context) => {
-    const { id, at, heads } = await createCheckpoint(changeScope(context))
-    return context.json({ id, at, chains: heads.length }, 201)
-  })
-  .post('/ledger/flush', query(noQuery), flush)
-  .route('/', auditVerificationRoutes)
-  .route('/', auditExportRoutes)
-
-async function auditPage(context: AppContext, parameters: AuditQuery): Promise<Response> {
-  const { limit, cursor, ...filter } = parameters
-  const page = await viewAudit(changeScope(context), filter, pageRequest({ limit, cursor }))
-  return context.json(listBody(page, present))
+export const auditHandlers: HandlersOf<'audit' | 'ledger' | 'installation-audit' | 'installation-ledger'> = {
+  'audit.list': ({ scope, query }) => auditPage(scope, query),
+  'audit.chains': ({ scope }) => chains(scope, scope.organizationId),
+  'ledger.flush': ({ scope }) => flush(scope),
+  'installation-audit.list': ({ scope, query }) => auditPage(scope, query),
+  'installation-audit.chains': ({ scope }) => chains(scope, null),
+  'installation-audit.checkpoint': async ({ scope }) => {
+    const { id, at, heads } = await createCheckpoint(scope)
+    return { id, at, chains: heads.length }
+  },
+  'installation-ledger.flush': ({ scope }) => flush(scope),
 }
 
-async function flush(context: AppContext): Promise<Response> {
-  const { ledgerOf, organizationId } = changeScope(context)
-  return context.json(await ledgerOf(organizationId, HOME_SHARD).flush())
+async function auditPage(scope: ChangeScope, { limit, cursor, ...filter }: AuditQuery) {
+  return listBody(await viewAudit(scope, filter, pageRequest({ limit, cursor })), present)
 }
 
-async function chains(context: AppContext, organizationId: string | null): Promise<Response> {
-  const heads = await listChains(changeScope(context), organizationId)
-  return context.json({
+const flush = ({ ledgerOf, organizationId }: ChangeScope) => ledgerOf(organizationId, HOME_SHARD).flush()
+
+async function chains(scope: ChangeScope, organizationId: string | null) {
+  const heads = await listChains(scope, organizationId)
+  return {
     data: heads.map((head) => ({
       organization_id: head.organizationId,
       shard: head.shard,
@@ -84,5 +66,5 @@ async function chains(context: AppContext, organizationId: string | null): Promi
     })),
     has_more: false,
     next_cursor: null,
-  })
+  }
 }

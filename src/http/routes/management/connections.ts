@@ -1,4 +1,3 @@
-import { Hono } from 'hono'
 import { type ConnectStatus, connectStatus } from '../../../admin/connections/connect/connect-status.ts'
 import { startConnect } from '../../../admin/connections/connect/start-connect.ts'
 import { type ConnectionRow, selectConnections } from '../../../admin/connections/connections.store.ts'
@@ -11,24 +10,10 @@ import {
   unshareConnection,
 } from '../../../admin/connections/connections.ts'
 import { administrator } from '../../../admin/connections/manager.ts'
-import {
-  connectionCreation,
-  connectionListQuery,
-  connectionUpdate,
-  connectStart,
-  shareReplacement,
-} from '../../../wire/connections.ts'
-import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppEnv } from '../../context.ts'
 import { ownOrigin } from '../../own-origin.ts'
-import { connectionId, jsonBody, query } from '../../validated-request.ts'
-import { changeScope, pageRequest, pathId } from './request.ts'
-
-const CONNECTIONS = '/organizations/:organizationId/connections'
-const CONNECTION = '/organizations/:organizationId/connections/:connectionId'
-const CONNECT = '/organizations/:organizationId/connections/:connectionId/connect'
-const SHARE = '/organizations/:organizationId/connections/:connectionId/shares/:groupId'
+import { pageRequest } from './change-scope.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
 /** The public form of a connection. The credential is write-only. */
 const present = (row: ConnectionRow) => ({
@@ -49,61 +34,44 @@ const present = (row: ConnectionRow) => ({
 const presentStatus = (connect: ConnectStatus | null) =>
   connect && { status: connect.status, failure: connect.failure, expires_at: connect.expiresAt }
 
-export const connectionManagementRoutes = new Hono<AppEnv>()
-  .get(CONNECTIONS, query(connectionListQuery), async (context) => {
-    const { integration: slug, user_id: userId, status, ...paging } = context.req.valid('query')
+export const connectionHandlers: HandlersOf<'connections'> = {
+  'connections.list': async ({ scope, query }) => {
+    const { integration: slug, user_id: userId, status, ...paging } = query
     const filter = { slug, userId, status }
-    const page = await selectConnections(changeScope(context), filter, pageRequest(paging))
-    return context.json(listBody(page, present))
-  })
-  .post(CONNECTIONS, query(noQuery), jsonBody(connectionCreation), async (context) => {
-    const given = context.req.valid('json')
-    const { integration: slug, display_name: displayName, user_id: ownerUserId = null } = given
-    const { broker, credential } = given
+    return listBody(await selectConnections(scope, filter, pageRequest(paging)), present)
+  },
+  'connections.create': async ({ scope, body }) => {
+    const { integration: slug, display_name: displayName, user_id: ownerUserId = null } = body
+    const { broker, credential } = body
     const values = { slug, displayName, ownerUserId, broker, credential }
-    return context.json(present(await createConnection(changeScope(context), values)), 201)
-  })
-  .get(CONNECTION, query(noQuery), async (context) => {
-    const scope = changeScope(context)
-    const id = connectionId(context)
-    const connect = await connectStatus(scope, context.var.deps, await readConnection(scope, id))
+    return present(await createConnection(scope, values))
+  },
+  'connections.show': async ({ context, scope, path: { connectionId: id } }) => {
+    const connection = await readConnection(scope, id)
+    const connect = await connectStatus(scope, context.var.deps, connection)
     // Read again: the look at the broker may have made it active.
-    return context.json({
-      ...present(await readConnection(scope, id)),
-      connect: presentStatus(connect),
-    })
-  })
-  .post(CONNECT, query(noQuery), jsonBody(connectStart), async (context) => {
-    const { user_id: userId = null } = context.req.valid('json')
-    const { url, expiresAt } = await startConnect(
-      administrator(changeScope(context)),
-      context.var.deps,
-      connectionId(context),
-      { userId, origin: ownOrigin(context) },
-    )
-    context.header('cache-control', 'no-store')
-    return context.json({ url, expires_at: expiresAt }, 201)
-  })
-  .put(CONNECTION, query(noQuery), jsonBody(connectionUpdate), async (context) => {
-    const id = connectionId(context)
-    const given = context.req.valid('json')
-    const { display_name: displayName, user_id: ownerUserId, credential, status } = given
+    return { ...present(await readConnection(scope, id)), connect: presentStatus(connect) }
+  },
+  'connections.change': async ({ context, scope, path, body }) => {
+    const { display_name: displayName, user_id: ownerUserId, credential, status } = body
     const changes = { displayName, ownerUserId, credential, status }
-    return context.json(present(await changeConnection(changeScope(context), context.var.deps, id, changes)))
-  })
-  .delete(CONNECTION, query(noQuery), async (context) => {
-    const id = connectionId(context)
-    await removeConnection(administrator(changeScope(context)), context.var.deps, id)
-    return context.json({ id, deleted: true })
-  })
-  .put(SHARE, query(noQuery), jsonBody(shareReplacement), async (context) => {
-    const [id, groupId] = [connectionId(context), pathId(context, 'Group')]
-    const { permission } = context.req.valid('json')
-    return context.json(
-      present(await shareConnection(administrator(changeScope(context)), id, groupId, permission)),
-    )
-  })
-  .delete(SHARE, query(noQuery), async (context) => {
-    const [id, groupId] = [connectionId(context), pathId(context, 'Group')]
-    return context.json(present(await unshareConnection(administrator(changeScope(context)), id, groupId)))
-  })
+    return present(await changeConnection(scope, context.var.deps, path.connectionId, changes))
+  },
+  'connections.remove': async ({ context, scope, path: { connectionId: id } }) => {
+    await removeConnection(administrator(scope), context.var.deps, id)
+    return { id, deleted: true }
+  },
+  'connections.connect': async ({ context, scope, path, body }) => {
+    const { user_id: userId = null } = body
+    const person = { userId, origin: ownOrigin(context) }
+    const manager = administrator(scope)
+    const { url, expiresAt } = await startConnect(manager, context.var.deps, path.connectionId, person)
+    return { url, expires_at: expiresAt }
+  },
+  'connections.share': async ({ scope, path, body }) => {
+    const manager = administrator(scope)
+    return present(await shareConnection(manager, path.connectionId, path.groupId, body.permission))
+  },
+  'connections.unshare': async ({ scope, path }) =>
+    present(await unshareConnection(administrator(scope), path.connectionId, path.groupId)),
+}

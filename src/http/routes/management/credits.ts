@@ -1,26 +1,19 @@
-import { Hono } from 'hono'
 import { grantCredits, readCredits } from '../../../admin/credits.ts'
-import { creditGrant } from '../../../wire/management.ts'
-import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
+import type { CreditEntryRow } from '../../../ledger/records/read-records.store.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppEnv } from '../../context.ts'
-import { jsonBody, query } from '../../validated-request.ts'
-import { changeScope, pageRequest } from './request.ts'
+import { pageRequest } from './change-scope.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
-const CREDITS = '/organizations/:organizationId/credits'
+const present = ({ id, kind, amount, reason, at }: CreditEntryRow) => ({ id, kind, amount, reason, at })
 
 /** Amounts are micro-credits throughout. */
-export const creditRoutes = new Hono<AppEnv>()
-  .get(CREDITS, query(pageQuery), async (context) => {
-    const page = pageRequest(context.req.valid('query'))
-    const { balance, entries } = await readCredits(changeScope(context), page)
-    return context.json({
-      ...balance,
-      ...listBody(entries, ({ id, kind, amount, reason, at }) => ({ id, kind, amount, reason, at })),
-    })
-  })
-  .post(CREDITS, query(noQuery), jsonBody(creditGrant), async (context) => {
-    const { amount, reason, id } = context.req.valid('json')
-    const granted = await grantCredits(changeScope(context), { amount, reason, id })
-    return context.json({ id: granted.id, amount, reason, ...granted.balance }, 201)
-  })
+export const creditHandlers: HandlersOf<'credits'> = {
+  'credits.show': async ({ scope, query }) => {
+    const { balance, entries } = await readCredits(scope, pageRequest(query))
+    return { ...balance, ...listBody(entries, present) }
+  },
+  'credits.grant': async ({ scope, body: { amount, reason, id } }) => {
+    const granted = await grantCredits(scope, { amount, reason, id })
+    return { id: granted.id, amount, reason, ...granted.balance }
+  },
+}

@@ -1,15 +1,8 @@
-import { Hono } from 'hono'
 import { type IntegrationGrantRow, selectIntegrationGrants } from '../../../admin/integration-grants.store.ts'
 import { createIntegrationGrant, removeIntegrationGrant } from '../../../admin/integration-grants.ts'
-import { integrationGrantCreation, integrationGrantListQuery } from '../../../wire/integrations.ts'
-import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppEnv } from '../../context.ts'
-import { jsonBody, query } from '../../validated-request.ts'
-import { changeScope, pageRequest, pathId } from './request.ts'
-
-const GRANTS = '/organizations/:organizationId/integration-grants'
-const GRANT = '/organizations/:organizationId/integration-grants/:grantId'
+import { pageRequest } from './change-scope.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
 const present = (row: IntegrationGrantRow) => ({
   id: row.id,
@@ -21,18 +14,12 @@ const present = (row: IntegrationGrantRow) => ({
 })
 
 /** Rights to use the tools of integrations. */
-export const integrationGrantRoutes = new Hono<AppEnv>()
-  .get(GRANTS, query(integrationGrantListQuery), async (context) => {
-    const { integration, ...paging } = context.req.valid('query')
-    const page = await selectIntegrationGrants(changeScope(context), { integration }, pageRequest(paging))
-    return context.json(listBody(page, present))
-  })
-  .post(GRANTS, query(noQuery), jsonBody(integrationGrantCreation), async (context) => {
-    const row = await createIntegrationGrant(changeScope(context), context.req.valid('json'))
-    return context.json(present(row), 201)
-  })
-  .delete(GRANT, query(noQuery), async (context) => {
-    const id = pathId(context, 'Grant')
-    await removeIntegrationGrant(changeScope(context), id)
-    return context.json({ id, deleted: true })
-  })
+export const integrationGrantHandlers: HandlersOf<'integration-grants'> = {
+  'integration-grants.list': async ({ scope, query: { integration, ...paging } }) =>
+    listBody(await selectIntegrationGrants(scope, { integration }, pageRequest(paging)), present),
+  'integration-grants.create': async ({ scope, body }) => present(await createIntegrationGrant(scope, body)),
+  'integration-grants.remove': async ({ scope, path }) => {
+    await removeIntegrationGrant(scope, path.grantId)
+    return { id: path.grantId, deleted: true }
+  },
+}

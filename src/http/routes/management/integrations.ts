@@ -1,5 +1,4 @@
-import { Hono } from 'hono'
-import { readCatalogues } from '../../../admin/integration-tools.ts'
+import { decideTools, readCatalogues, readTools, switchTools } from '../../../admin/integration-tools.ts'
 import { type IntegrationRow, selectIntegrations } from '../../../admin/integrations.store.ts'
 import {
   changeIntegration,
@@ -8,25 +7,24 @@ import {
   removeIntegration,
 } from '../../../admin/integrations.ts'
 import { refreshIntegration } from '../../../admin/refresh-integration.ts'
-import {
-  integrationCreation,
-  integrationListQuery,
-  integrationRefresh,
-  integrationUpdate,
-} from '../../../wire/integrations.ts'
-import { noQuery } from '../../../wire/management-fields.ts'
+import type { AuthorizationMethod } from '../../../integrations/types.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppEnv } from '../../context.ts'
-import { jsonBody, query } from '../../validated-request.ts'
-import { changeScope, pageRequest, pathId } from './request.ts'
+import { pageRequest } from './change-scope.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
-const INTEGRATIONS = '/organizations/:organizationId/integrations'
-const INTEGRATION = '/organizations/:organizationId/integrations/:integrationId'
-const REFRESH = '/organizations/:organizationId/integrations/:integrationId/refresh'
+/** The members of every kind of `AuthorizationMethod`. */
+interface StoredAuthorization {
+  kind: AuthorizationMethod['kind']
+  header?: string
+  authorizationServer?: string
+  clientId?: string
+  scopes?: readonly string[]
+}
 
 /** The public form of an integration. The secret of the OAuth client is write-only. */
-const present = (row: IntegrationRow) => {
-  const { authorizationServer, clientId, ...authorization } = row.authorization
+function present(row: IntegrationRow) {
+  const { authorizationServer, clientId, ...authorization } =
+    row.authorization as unknown as StoredAuthorization
   return {
     id: row.id,
     slug: row.slug,
@@ -38,7 +36,7 @@ const present = (row: IntegrationRow) => {
       ...authorization,
       ...(authorizationServer !== undefined && { authorization_server: authorizationServer }),
       ...(clientId !== undefined && { client_id: clientId }),
-      ...(row.hasClientSecret && { client_secret_set: true }),
+      ...(row.hasClientSecret && { client_secret_set: true as const }),
     },
     approval: row.approval,
     price: row.price,
@@ -48,40 +46,49 @@ const present = (row: IntegrationRow) => {
   }
 }
 
-export const integrationRoutes = new Hono<AppEnv>()
-  .get(INTEGRATIONS, query(integrationListQuery), async (context) => {
-    const { slug, ...paging } = context.req.valid('query')
-    const page = await selectIntegrations(changeScope(context), { slug }, pageRequest(paging))
-    return context.json(listBody(page, present))
-  })
-  .post(INTEGRATIONS, query(noQuery), jsonBody(integrationCreation), async (context) => {
-    const row = await createIntegration(context.get('deps'), changeScope(context), context.req.valid('json'))
-    return context.json(present(row), 201)
-  })
-  .get(INTEGRATION, query(noQuery), async (context) => {
-    const id = pathId(context, 'Integration')
-    const row = await readIntegration(changeScope(context), id)
-    const catalogues = await readCatalogues(changeScope(context), id)
-    return context.json({ ...present(row), catalogues })
-  })
-  .put(INTEGRATION, query(noQuery), jsonBody(integrationUpdate), async (context) => {
-    const id = pathId(context, 'Integration')
-    const row = await changeIntegration(
-      context.get('deps'),
-      changeScope(context),
-      id,
-      context.req.valid('json'),
-    )
-    return context.json(present(row))
-  })
-  .delete(INTEGRATION, query(noQuery), async (context) => {
-    const id = pathId(context, 'Integration')
-    await removeIntegration(changeScope(context), id)
-    return context.json({ id, deleted: true })
-  })
-  .post(REFRESH, query(noQuery), jsonBody(integrationRefresh), async (context) => {
-    const id = pathId(context, 'Integration')
-    const { connection_id: connectionId = null } = context.req.valid('json')
-    const catalogues = await refreshIntegration(context.get('deps'), changeScope(context), id, connectionId)
-    return context.json({ id, catalogues })
-  })
+export const integrationHandlers: HandlersOf<'integrations'> = {
+  'integrations.list': async ({ scope, query: { slug, ...paging } }) =>
+    listBody(await selectIntegrations(scope, { slug }, pageRequest(paging)), present),
+  'integrations.create': async ({ context, scope, body }) =>
+    present(await createIntegration(context.get('deps'), scope, body)),
+  'integrations.show': async ({ scope, path }) => {
+    const row = await readIntegration(scope, path.integrationId)
+    return { ...present(row), catalogues: await readCatalogues(scope, path.integrationId) }
+  },
+  'integrations.change': async ({ context, scope, path, body }) =>
+    present(await changeIntegration(context.get('deps'), scope, path.integrationId, body)),
+  'integrations.remove': async ({ scope, path }) => {
+    await removeIntegration(scope, path.integrationId)
+    return { id: path.integrationId, deleted: true }
+  },
+  'integrations.refresh': async ({ context, scope, path: { integrationId: id }, body }) => {
+    const { connection_id: connectionId = null } = body
+    const catalogues = await refreshIntegration(context.get('deps'), scope, id, connectionId)
+    return { id, catalogues }
+  },
+}
+
+/** The tools of an integration: what is offered, what waits for a decision, and what is switched off. */
+export const integrationToolHandlers: HandlersOf<'integration-tools'> = {
+  'integration-tools.list': async ({ scope, path }) => ({
+    data: await readTools(scope, path.integrationId),
+    has_more: false,
+    next_cursor: null,
+  }),
+  'integration-tools.approve': async ({ scope, path: { integrationId: id }, body }) => ({
+    id,
+    approved: await decideTools(scope, id, 'approved', body),
+  }),
+  'integration-tools.reject': async ({ scope, path: { integrationId: id }, body }) => ({
+    id,
+    rejected: await decideTools(scope, id, 'rejected', body),
+  }),
+  'integration-tools.enable': async ({ scope, path: { integrationId: id }, body }) => ({
+    id,
+    disabled_tools: await switchTools(scope, id, { enable: body.tools }),
+  }),
+  'integration-tools.disable': async ({ scope, path: { integrationId: id }, body }) => ({
+    id,
+    disabled_tools: await switchTools(scope, id, { disable: body.tools }),
+  }),
+}

@@ -4,52 +4,64 @@ import type { AppEnv } from '../../context.ts'
 import { administer } from '../../middleware/administer.ts'
 import { limitDeclaredLength } from '../../middleware/declared-length.ts'
 import { limitBody } from '../../middleware/limit-body.ts'
-import { agentManagementRoutes } from './agents.ts'
-import { auditRoutes } from './audit.ts'
-import { connectionManagementRoutes } from './connections.ts'
-import { creditRoutes } from './credits.ts'
-import { dlpRoutes } from './dlp.ts'
-import { grantRoutes } from './grants.ts'
-import { groupRoutes } from './groups.ts'
-import { integrationGrantRoutes } from './integration-grants.ts'
-import { integrationToolRoutes } from './integration-tools.ts'
-import { integrationRoutes } from './integrations.ts'
-import { keyRoutes } from './keys.ts'
-import { modelManagementRoutes } from './models.ts'
-import { organizationRoutes } from './organizations.ts'
-import { providerRoutes } from './providers.ts'
-import { organizationScope } from './request.ts'
-import { runManagementRoutes } from './runs.ts'
-import { toolSettingsRoutes } from './tool-settings.ts'
-import { usageRoutes } from './usage.ts'
-import { userRoutes } from './users.ts'
-import { vaultRoutes } from './vault.ts'
+import { staticFile } from '../../static-file.ts'
+import { agentHandlers } from './agents.ts'
+import { auditHandlers } from './audit.ts'
+import { auditExportHandlers } from './audit-export.ts'
+import { auditVerificationHandlers } from './audit-verification.ts'
+import { organizationScope } from './change-scope.ts'
+import { connectionHandlers } from './connections.ts'
+import { creditHandlers } from './credits.ts'
+import { grantHandlers } from './grants.ts'
+import { groupHandlers } from './groups.ts'
+import { integrationGrantHandlers } from './integration-grants.ts'
+import { integrationHandlers, integrationToolHandlers } from './integrations.ts'
+import { keyHandlers } from './keys.ts'
+import { modelHandlers } from './models.ts'
+import { mountEndpoints } from './mount-endpoints.ts'
+import { organizationHandlers } from './organizations.ts'
+import { policyHandlers } from './policies.ts'
+import { providerHandlers } from './providers.ts'
+import { runHandlers } from './runs.ts'
+import { toolSettingsHandlers } from './tool-settings.ts'
+import { usageHandlers } from './usage.ts'
+import { userHandlers } from './users.ts'
+import { vaultHandlers } from './vault.ts'
 
 const limitLength = limitBody(MAXIMUM_BODY_BYTES)
 
 /**
  * The management API, to be mounted at `/api`. `administer` admits administrators only. `organizationScope` checks that the
- * organization in the path exists and may be administered. Each route checks that the other ids in its path belong to it.
+ * organization in the path exists and may be administered. Each handler checks that the other ids in its path belong to it.
  */
 export const managementRoutes = new Hono<AppEnv>()
   .use(limitDeclaredLength, administer(), limitLength)
   .use('/organizations/:organizationId/*', organizationScope())
-  .route('/', organizationRoutes)
-  .route('/', userRoutes)
-  .route('/', groupRoutes)
-  .route('/', keyRoutes)
-  .route('/', grantRoutes)
-  .route('/', dlpRoutes)
-  .route('/', toolSettingsRoutes)
-  .route('/', integrationRoutes)
-  .route('/', integrationToolRoutes)
-  .route('/', integrationGrantRoutes)
-  .route('/', vaultRoutes)
-  .route('/', connectionManagementRoutes)
-  .route('/', agentManagementRoutes)
-  .route('/', runManagementRoutes)
-  .route('/', creditRoutes)
-  .route('/', usageRoutes)
-  .route('/', auditRoutes)
-  .route('/', providerRoutes)
-  .route('/', modelManagementRoutes)
+  // The description of this API, made from the table of its endpoints.
+  .get('/openapi.json', staticFile)
+  .route(
+    '/',
+    mountEndpoints({
+      ...organizationHandlers,
+      ...userHandlers,
+      ...groupHandlers,
+      ...keyHandlers,
+      ...grantHandlers,
+      ...policyHandlers,
+      ...toolSettingsHandlers,
+      ...integrationHandlers,
+      ...integrationToolHandlers,
+      ...integrationGrantHandlers,
+      ...connectionHandlers,
+      ...agentHandlers,
+      ...runHandlers,
+      ...creditHandlers,
+      ...usageHandlers,
+      ...auditHandlers,
+      ...auditExportHandlers,
+      ...auditVerificationHandlers,
+      ...providerHandlers,
+      ...modelHandlers,
+      ...vaultHandlers,
+    }),
+  )

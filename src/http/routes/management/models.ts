@@ -1,16 +1,8 @@
-import { Hono } from 'hono'
 import { type ModelRow, selectModels } from '../../../admin/model-catalogue.store.ts'
 import { disableModel, putModel, readModel } from '../../../admin/models.ts'
-import { invalidRequest } from '../../../lib/api-error.ts'
-import { isModelId, noQuery, pageQuery } from '../../../wire/management-fields.ts'
-import { modelReplacement } from '../../../wire/model-catalogue.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppEnv } from '../../context.ts'
-import { jsonBody, query, unknownId } from '../../validated-request.ts'
-import { changeScope, deploymentScope, pageRequest } from './request.ts'
-
-/** Model ids may hold slashes. */
-const MODEL = '/models/:modelId{.+}'
+import { pageRequest } from './change-scope.ts'
+import { Created, type HandlersOf } from './mount-endpoints.ts'
 
 const present = (row: ModelRow) => ({
   id: row.id,
@@ -43,31 +35,13 @@ const present = (row: ModelRow) => ({
   created_at: row.createdAt,
 })
 
-export const modelManagementRoutes = new Hono<AppEnv>()
-  .use('/models/*', deploymentScope())
-  .get('/models', query(pageQuery), async (context) => {
-    const { database } = changeScope(context)
-    const page = await selectModels(database, pageRequest(context.req.valid('query')))
-    return context.json(listBody(page, present))
-  })
-  .get(MODEL, query(noQuery), async (context) => {
-    const id = modelParameter(context.req.param('modelId'))
-    return context.json(present(await readModel(changeScope(context), id)))
-  })
-  .put(MODEL, query(noQuery), jsonBody(modelReplacement), async (context) => {
-    const id = context.req.param('modelId')
-    if (!isModelId(id)) {
-      throw invalidRequest('The model id must be letters, digits and . _ : @ / -, and not begin with agent/.')
-    }
-    const { row, created } = await putModel(changeScope(context), id, context.req.valid('json'))
-    return context.json(present(row), created ? 201 : 200)
-  })
-  .delete(MODEL, query(noQuery), async (context) => {
-    const id = modelParameter(context.req.param('modelId'))
-    return context.json(present(await disableModel(changeScope(context), id)))
-  })
-
-function modelParameter(text: string): string {
-  if (!isModelId(text)) throw unknownId('Model', text)
-  return text
+export const modelHandlers: HandlersOf<'models'> = {
+  'models.list': async ({ scope, query }) =>
+    listBody(await selectModels(scope.database, pageRequest(query)), present),
+  'models.show': async ({ scope, path }) => present(await readModel(scope, path.modelId)),
+  'models.replace': async ({ scope, path, body }) => {
+    const { row, created } = await putModel(scope, path.modelId, body)
+    return created ? new Created(present(row)) : present(row)
+  },
+  'models.disable': async ({ scope, path }) => present(await disableModel(scope, path.modelId)),
 }

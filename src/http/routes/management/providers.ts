@@ -1,13 +1,10 @@
-import { Hono } from 'hono'
 import { type ProviderRow, selectProviders } from '../../../admin/model-catalogue.store.ts'
 import { changeProvider, createProvider, readProvider } from '../../../admin/providers.ts'
 import { forgetRefusal, readRefusal } from '../../../gateway/upstreams/provider-health.ts'
-import { noQuery, pageQuery } from '../../../wire/management-fields.ts'
-import { providerCreation, providerUpdate } from '../../../wire/model-catalogue.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppContext, AppEnv } from '../../context.ts'
-import { jsonBody, query } from '../../validated-request.ts'
-import { changeScope, deploymentScope, pageRequest, pathId } from './request.ts'
+import type { AppContext } from '../../context.ts'
+import { pageRequest } from './change-scope.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
 /** The public form of a provider. The credential is write-only. */
 const present = (row: ProviderRow) => ({
@@ -18,7 +15,7 @@ const present = (row: ProviderRow) => ({
   organization_id: row.organizationId,
   allowed_members: row.allowedMembers,
   allow_unpriced: row.allowsUnpriced,
-  credential_set: true,
+  credential_set: true as const,
   disabled_at: row.disabledAt,
   created_at: row.createdAt,
 })
@@ -26,52 +23,40 @@ const present = (row: ProviderRow) => ({
 /** Adds the provider's latest refusal of the gateway's credential, since which it has served no call. */
 async function presentWithHealth(context: AppContext, row: ProviderRow) {
   const refusal = await readRefusal(context.get('deps').redis, row.id)
-  const health = refusal ? 'refuses_gateway' : refusal === null ? 'ok' : 'unknown'
-  const refusedAt = refusal ? new Date(refusal.at).toISOString() : null
+  const health: 'refuses_gateway' | 'ok' | 'unknown' = refusal
+    ? 'refuses_gateway'
+    : refusal === null
+      ? 'ok'
+      : 'unknown'
+  const refusedAt = refusal ? new Date(refusal.at) : null
   return { ...present(row), health, refused_status: refusal?.status ?? null, refused_at: refusedAt }
 }
 
-export const providerRoutes = new Hono<AppEnv>()
-  .use('/providers/*', deploymentScope())
-  .get('/providers', query(pageQuery), async (context) => {
-    const { database } = changeScope(context)
-    const page = await selectProviders(database, pageRequest(context.req.valid('query')))
-    return context.json(listBody(page, present))
-  })
-  .post('/providers', query(noQuery), jsonBody(providerCreation), async (context) => {
-    const given = context.req.valid('json')
-    const { name, kind, base_url: baseUrl, credential } = given
-    const {
-      organization_id: organizationId,
-      allowed_members: allowedMembers,
-      allow_unpriced: allowsUnpriced,
-    } = given
-    const values = { name, kind, baseUrl, credential, organizationId, allowedMembers, allowsUnpriced }
-    const row = await createProvider(changeScope(context), values)
-    return context.json(present(row), 201)
-  })
-  .get('/providers/:providerId', query(noQuery), async (context) => {
-    const id = pathId(context, 'Provider')
-    const row = await readProvider(changeScope(context), id)
-    return context.json(await presentWithHealth(context, row))
-  })
-  .put('/providers/:providerId', query(noQuery), jsonBody(providerUpdate), async (context) => {
-    const id = pathId(context, 'Provider')
-    const given = context.req.valid('json')
-    const {
-      name,
-      base_url: baseUrl,
-      credential,
-      disabled,
-      allowed_members: allowedMembers,
-      allow_unpriced: allowsUnpriced,
-    } = given
-    const changes = { name, baseUrl, credential, disabled, allowedMembers, allowsUnpriced }
-    const row = await changeProvider(changeScope(context), id, changes)
+export const providerHandlers: HandlersOf<'providers'> = {
+  'providers.list': async ({ scope, query }) =>
+    listBody(await selectProviders(scope.database, pageRequest(query)), present),
+  'providers.create': async ({ scope, body }) => {
+    const { name, kind, credential } = body
+    const values = { name, kind, credential, ...sharedValues(body), organizationId: body.organization_id }
+    return present(await createProvider(scope, { ...values, baseUrl: body.base_url }))
+  },
+  'providers.show': async ({ context, scope, path }) =>
+    presentWithHealth(context, await readProvider(scope, path.providerId)),
+  'providers.change': async ({ context, scope, path: { providerId: id }, body }) => {
+    const { name, credential, disabled } = body
+    const changes = { name, credential, disabled, ...sharedValues(body), baseUrl: body.base_url }
+    const row = await changeProvider(scope, id, changes)
     if (credential !== undefined) await forgetRefusal(context.get('deps').redis, id)
-    return context.json(present(row))
-  })
-  .delete('/providers/:providerId', query(noQuery), async (context) => {
-    const id = pathId(context, 'Provider')
-    return context.json(present(await changeProvider(changeScope(context), id, { disabled: true })))
-  })
+    return present(row)
+  },
+  'providers.disable': async ({ scope, path }) =>
+    present(await changeProvider(scope, path.providerId, { disabled: true })),
+}
+
+const sharedValues = (body: {
+  allowed_members?: string[] | undefined
+  allow_unpriced?: boolean | undefined
+}) => ({
+  allowedMembers: body.allowed_members,
+  allowsUnpriced: body.allow_unpriced,
+})

@@ -1,4 +1,3 @@
-import { Hono } from 'hono'
 import { readAgentVersion } from '../../../admin/agents.ts'
 import type { JudgeAnswer } from '../../../agents/evaluations/judge-answer.ts'
 import { cancelRun, rerunStep } from '../../../agents/runs/change-run.ts'
@@ -9,18 +8,11 @@ import {
   selectRuns,
   type VerdictRow,
 } from '../../../agents/runs/read-runs.store.ts'
+import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import { notFound } from '../../../lib/api-error.ts'
-import { runListQuery } from '../../../wire/agents.ts'
-import { noQuery } from '../../../wire/management-fields.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppContext, AppEnv } from '../../context.ts'
-import { query } from '../../validated-request.ts'
-import { changeScope, pageRequest, pathId } from './request.ts'
-
-const AGENT_RUNS = '/organizations/:organizationId/agents/:agentId/runs'
-const RUN = '/organizations/:organizationId/runs/:runId'
-const CANCEL = '/organizations/:organizationId/runs/:runId/cancel'
-const RERUN = '/organizations/:organizationId/runs/:runId/rerun'
+import { pageRequest } from './change-scope.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
 /** The administrator's view of a run. Texts of people and answers of models are not shown: they belong to the run's user. */
 const present = (row: RunRow) => ({
@@ -67,32 +59,27 @@ const presentVerdict = ({ details, ...row }: VerdictRow) => ({
 })
 
 /** Runs of an organization: read, cancelled, and their failed step repeated. */
-export const runManagementRoutes = new Hono<AppEnv>()
-  .get(AGENT_RUNS, query(runListQuery), async (context) => {
-    const { status, ...paging } = context.req.valid('query')
-    const scope = changeScope(context)
-    const agentId = pathId(context, 'Agent')
+export const runHandlers: HandlersOf<'runs'> = {
+  'runs.list': async ({ scope, path: { agentId }, query: { status, ...paging } }) => {
     // Runs of a deleted agent remain and can be listed.
     await readAgentVersion(scope, agentId, 1)
-    const page = await selectRuns(scope, agentId, { status }, pageRequest(paging))
-    return context.json(listBody(page, present))
-  })
-  .get(RUN, query(noQuery), async (context) => context.json(await shownRun(context, pathId(context, 'Run'))))
-  .post(CANCEL, query(noQuery), async (context) => {
-    const id = pathId(context, 'Run')
-    await cancelRun(context.var.deps, changeScope(context), id)
-    return context.json(await shownRun(context, id))
-  })
-  .post(RERUN, query(noQuery), async (context) => {
-    const id = pathId(context, 'Run')
-    const { hadEffects } = await rerunStep(context.var.deps, changeScope(context), id)
+    return listBody(await selectRuns(scope, agentId, { status }, pageRequest(paging)), present)
+  },
+  'runs.show': ({ scope, path }) => shownRun(scope, path.runId),
+  'runs.cancel': async ({ context, scope, path }) => {
+    await cancelRun(context.var.deps, scope, path.runId)
+    return shownRun(scope, path.runId)
+  },
+  'runs.rerun': async ({ context, scope, path }) => {
+    const { hadEffects } = await rerunStep(context.var.deps, scope, path.runId)
     const warning = 'The attempt before this one called tools that may have changed something.'
-    return context.json({ ...(await shownRun(context, id)), ...(hadEffects && { warning }) })
-  })
+    return { ...(await shownRun(scope, path.runId)), ...(hadEffects && { warning }) }
+  },
+}
 
 /** @throws ApiError not_found */
-async function shownRun(context: AppContext, id: string) {
-  const row = await selectRunRow(changeScope(context), id)
+async function shownRun(scope: ChangeScope, id: string) {
+  const row = await selectRunRow(scope, id)
   if (row === null) throw notFound('Run', id)
   const { attempts, verdicts, ...run } = row
   return {

@@ -1,16 +1,10 @@
-import { Hono } from 'hono'
 import { readToolSettings, replaceToolSettings } from '../../../admin/tool-settings.ts'
-import { noQuery } from '../../../wire/management-fields.ts'
-import { toolSettings } from '../../../wire/tool-settings.ts'
-import type { AppEnv } from '../../context.ts'
-import { jsonBody, query } from '../../validated-request.ts'
-import { changeScope } from './request.ts'
+import type { ToolSettings } from '../../../identity/tool-rights.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
-/** `organizationScope` has checked that the organization exists. */
-const TOOLS = '/organizations/:organizationId/tools'
+const present = ({ off, web, shell, approvals = [] }: ToolSettings) => ({ off, web, shell, approvals })
 
-export const toolSettingsRoutes = new Hono<AppEnv>()
-  .get(TOOLS, query(noQuery), async (context) => context.json(await readToolSettings(changeScope(context))))
-  .put(TOOLS, query(noQuery), jsonBody(toolSettings), async (context) =>
-    context.json(await replaceToolSettings(changeScope(context), context.req.valid('json'))),
-  )
+export const toolSettingsHandlers: HandlersOf<'tools'> = {
+  'tools.show': async ({ scope }) => present(await readToolSettings(scope)),
+  'tools.replace': async ({ scope, body }) => present(await replaceToolSettings(scope, body)),
+}

@@ -1,4 +1,3 @@
-import { Hono } from 'hono'
 import {
   selectUsageEvents,
   selectUsageTotals,
@@ -6,13 +5,8 @@ import {
   type UsageTotals,
 } from '../../../ledger/records/read-records.store.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import { usageEventQuery, usageQuery } from '../../../wire/records.ts'
-import type { AppEnv } from '../../context.ts'
-import { query } from '../../validated-request.ts'
-import { changeScope, pageRequest } from './request.ts'
-
-const USAGE = '/organizations/:organizationId/usage'
-const EVENTS = '/organizations/:organizationId/usage/events'
+import { pageRequest } from './change-scope.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
 
 type Tokens = Omit<UsageTotals, 'group' | 'calls' | 'cost'>
 
@@ -38,22 +32,19 @@ const presentEvent = (row: UsageEventRow) => ({
   cost: row.cost,
 })
 
-export const usageRoutes = new Hono<AppEnv>()
-  .get(USAGE, query(usageQuery), async (context) => {
-    const { group_by: groupBy, from, to, ...paging } = context.req.valid('query')
-    const filter = { groupBy, from, to }
-    const page = await selectUsageTotals(changeScope(context), filter, pageRequest(paging))
-    // Calls without a user or key have an empty group.
-    const present = (row: UsageTotals) => ({
-      [groupBy]: row.group === '' ? null : row.group,
+export const usageHandlers: HandlersOf<'usage'> = {
+  'usage.totals': async ({ scope, query: { group_by: groupBy, from, to, ...paging } }) => {
+    const page = await selectUsageTotals(scope, { groupBy, from, to }, pageRequest(paging))
+    return listBody(page, (row) => ({
+      // Calls without a user or key have an empty group.
+      ...({ [groupBy]: row.group === '' ? null : row.group } as Partial<
+        Record<typeof groupBy, string | null>
+      >),
       calls: row.calls,
       ...presentTokens(row),
       cost: row.cost,
-    })
-    return context.json(listBody(page, present))
-  })
-  .get(EVENTS, query(usageEventQuery), async (context) => {
-    const { from, to, ...paging } = context.req.valid('query')
-    const page = await selectUsageEvents(changeScope(context), { from, to }, pageRequest(paging))
-    return context.json(listBody(page, presentEvent))
-  })
+    }))
+  },
+  'usage.events': async ({ scope, query: { from, to, ...paging } }) =>
+    listBody(await selectUsageEvents(scope, { from, to }, pageRequest(paging)), presentEvent),
+}

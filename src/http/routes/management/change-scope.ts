@@ -36,24 +36,6 @@ export function changeScope(context: AppContext): ChangeScope {
   }
 }
 
-type Entity =
-  | 'Organization'
-  | 'User'
-  | 'Group'
-  | 'Grant'
-  | 'Policy'
-  | 'Provider'
-  | 'Integration'
-  | 'Agent'
-  | 'Run'
-
-/** The UUID in the path, `:groupId` for a Group. @throws ApiError `not_found` for text that can be no id of anything. */
-export function pathId(context: AppContext, entity: Entity): string {
-  const text = context.req.param(`${entity.toLowerCase()}Id`) ?? ''
-  if (!isUuid(text)) throw unknownId(entity, text)
-  return text
-}
-
 /** The page that a list returns, from its validated query. */
 export function pageRequest(parameters: { limit: number; cursor?: PagePosition | undefined }): PageRequest {
   return { limit: parameters.limit, after: parameters.cursor ?? null }
@@ -65,7 +47,8 @@ export function pageRequest(parameters: { limit: number; cursor?: PagePosition |
  */
 export function organizationScope(): MiddlewareHandler<AppEnv> {
   return async function organizationScope(context, next) {
-    const organizationId = pathId(context, 'Organization')
+    const organizationId = context.req.param('organizationId') ?? ''
+    if (!isUuid(organizationId)) throw unknownId('Organization', organizationId)
     const administered = context.get('administrator').organizationId
     if (administered !== null && administered !== organizationId)
       throw notFound('Organization', organizationId)

@@ -1,0 +1,90 @@
+import * as z from 'zod'
+import { compatibility } from '../../compatibility.ts'
+import { ENTITLEMENTS, rateLimit, role, scope } from '../../management.ts'
+import { uuid } from '../../management-fields.ts'
+import { count, deleted, list, time } from './parts.ts'
+
+/** Schemas of the endpoints for organizations, users, groups, keys and rights to use models. */
+
+const organization = z
+  .strictObject({
+    id: uuid,
+    name: z.string(),
+    slug: z.string(),
+    rate_limit_per_minute: rateLimit,
+    user_rate_limit_per_minute: rateLimit,
+    ledger_shards: count,
+    disabled_at: time.nullable(),
+    created_at: time,
+  })
+  .meta({ id: 'Organization' })
+
+const user = z
+  .strictObject({
+    id: uuid,
+    email: z.string(),
+    name: z.string(),
+    role,
+    rate_limit_per_minute: rateLimit,
+    entitlements: z.array(z.enum(ENTITLEMENTS)),
+    group_ids: z.array(uuid),
+    disabled_at: time.nullable(),
+    created_at: time,
+  })
+  .meta({ id: 'User' })
+
+const group = z
+  .strictObject({ id: uuid, name: z.string(), members: count, created_at: time })
+  .meta({ id: 'Group' })
+
+const key = z
+  .strictObject({
+    id: z.string(),
+    user_id: uuid,
+    label: z.string(),
+    scopes: z.array(scope),
+    compatibility,
+    expires_at: time.nullable(),
+    revoked_at: time.nullable(),
+    created_at: time,
+  })
+  .meta({ id: 'Key' })
+
+const grant = z
+  .strictObject({
+    id: uuid,
+    subject_type: z.enum(['organization', 'group', 'user', 'role']),
+    subject_id: z.string(),
+    model_id: z.string(),
+    created_at: time,
+  })
+  .meta({ id: 'Grant' })
+
+export const peopleAnswers = {
+  'organizations.list': list(organization),
+  'organizations.create': organization,
+  'organizations.show': organization,
+  'organizations.change': organization,
+  'users.list': list(user),
+  'users.create': user,
+  'users.show': user,
+  'users.change': user,
+  'users.disable': user,
+  'users.entitle': user,
+  'users.withdraw': user,
+  'groups.list': list(group),
+  'groups.create': group,
+  'groups.show': group,
+  'groups.remove': deleted,
+  'groups.members': list(user),
+  'groups.add': user,
+  'groups.withdraw': user,
+  'keys.list': list(key),
+  'keys.create': key.extend({ key: z.string() }),
+  'keys.show': key,
+  'keys.change': key,
+  'keys.revoke': key,
+  'grants.list': list(grant),
+  'grants.create': grant,
+  'grants.remove': deleted,
+}

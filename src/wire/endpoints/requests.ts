@@ -1,0 +1,142 @@
+import { agentCreation, agentListQuery, agentUpdate, runListQuery } from '../agents.ts'
+import {
+  connectionCreation,
+  connectionListQuery,
+  connectionUpdate,
+  connectStart,
+  shareReplacement,
+} from '../connections.ts'
+import { policyCreation, policyDryRun, policyTrial, policyUpdate } from '../dlp.ts'
+import {
+  integrationCreation,
+  integrationGrantCreation,
+  integrationGrantListQuery,
+  integrationListQuery,
+  integrationRefresh,
+  integrationUpdate,
+  toolDecision,
+  toolSwitch,
+} from '../integrations.ts'
+import {
+  creditGrant,
+  grantCreation,
+  grantListQuery,
+  groupCreation,
+  keyCreation,
+  keyListQuery,
+  keyUpdate,
+  organizationCreation,
+  organizationListQuery,
+  organizationUpdate,
+  userCreation,
+  userListQuery,
+  userUpdate,
+} from '../management.ts'
+import { pageQuery } from '../management-fields.ts'
+import { modelReplacement, providerCreation, providerUpdate } from '../model-catalogue.ts'
+import {
+  auditQuery,
+  auditVerificationQuery,
+  checkpointPageQuery,
+  checkpointQuery,
+  deploymentVerificationQuery,
+  exportQuery,
+  headsQuery,
+  unrecordedPageQuery,
+  unrecordedQuery,
+  usageEventQuery,
+  usageQuery,
+} from '../records.ts'
+import { toolSettings } from '../tool-settings.ts'
+import { vaultRotation } from '../vault.ts'
+import type { EndpointRequest } from './endpoint-request.ts'
+import type { EndpointName } from './endpoints.ts'
+
+/**
+ * What the endpoints of the management API take, and how they answer. One without an entry takes no query and no body. The schemas of
+ * answers are in `answers/`.
+ */
+const REQUESTS = {
+  'organizations.list': { query: organizationListQuery },
+  'organizations.create': { body: organizationCreation, status: 201, errors: ['unprocessable'] },
+  'organizations.change': { body: organizationUpdate, errors: ['unprocessable'] },
+  'users.list': { query: userListQuery },
+  'users.create': { body: userCreation, status: 201, errors: ['unprocessable'] },
+  'users.change': { body: userUpdate, errors: ['unprocessable'] },
+  'users.disable': { errors: ['unprocessable'] },
+  'groups.list': { query: pageQuery },
+  'groups.create': { body: groupCreation, status: 201, errors: ['unprocessable'] },
+  'groups.members': { query: pageQuery },
+  'keys.list': { query: keyListQuery },
+  'keys.create': { body: keyCreation, status: 201, errors: ['unprocessable'], noStore: true },
+  'keys.change': { body: keyUpdate },
+  'grants.list': { query: grantListQuery },
+  'grants.create': { body: grantCreation, status: 201, errors: ['unprocessable'] },
+  'policies.list': { query: pageQuery },
+  'policies.create': { body: policyCreation, status: 201, errors: ['unprocessable'] },
+  'policies.change': { body: policyUpdate, errors: ['unprocessable'] },
+  'policies.versions': { query: pageQuery },
+  'policies.test': { body: policyTrial, noStore: true },
+  'policies.dry-run': { body: policyDryRun },
+  'tools.replace': { body: toolSettings },
+  'integrations.list': { query: integrationListQuery },
+  'integrations.create': { body: integrationCreation, status: 201, errors: ['unprocessable', 'upstream'] },
+  'integrations.change': { body: integrationUpdate, errors: ['unprocessable', 'upstream'] },
+  'integrations.refresh': { body: integrationRefresh, errors: ['unprocessable'] },
+  'integration-tools.approve': { body: toolDecision, errors: ['unprocessable'] },
+  'integration-tools.reject': { body: toolDecision, errors: ['unprocessable'] },
+  'integration-tools.enable': { body: toolSwitch },
+  'integration-tools.disable': { body: toolSwitch },
+  'integration-grants.list': { query: integrationGrantListQuery },
+  'integration-grants.create': { body: integrationGrantCreation, status: 201, errors: ['unprocessable'] },
+  'connections.list': { query: connectionListQuery },
+  'connections.create': { body: connectionCreation, status: 201, errors: ['unprocessable', 'upstream'] },
+  'connections.show': { errors: ['upstream'] },
+  'connections.change': { body: connectionUpdate, errors: ['unprocessable', 'upstream'] },
+  'connections.remove': { errors: ['upstream'] },
+  'connections.connect': {
+    body: connectStart,
+    status: 201,
+    errors: ['unprocessable', 'upstream'],
+    noStore: true,
+  },
+  'connections.share': { body: shareReplacement, errors: ['unprocessable'] },
+  'agents.list': { query: agentListQuery },
+  'agents.create': { body: agentCreation, status: 201, errors: ['unprocessable'] },
+  'agents.change': { body: agentUpdate, errors: ['unprocessable'] },
+  'agents.versions': { query: pageQuery },
+  'agents.renew-secret': { noStore: true },
+  'runs.list': { query: runListQuery },
+  'runs.cancel': { errors: ['unprocessable'] },
+  'runs.rerun': { errors: ['unprocessable'] },
+  'credits.show': { query: pageQuery },
+  'credits.grant': { body: creditGrant, status: 201, errors: ['unprocessable'] },
+  'usage.totals': { query: usageQuery },
+  'usage.events': { query: usageEventQuery },
+  'audit.list': { query: auditQuery },
+  'audit-verification.chain': { query: auditVerificationQuery },
+  'audit-export.checkpoints': { query: checkpointPageQuery },
+  'audit-export.records': { query: exportQuery },
+  'audit-export.unrecorded': { query: unrecordedPageQuery },
+  'installation-audit.list': { query: auditQuery },
+  'installation-audit-verification.chain': { query: deploymentVerificationQuery },
+  'installation-audit-verification.heads': { query: headsQuery },
+  'installation-audit-verification.unrecorded': { query: unrecordedQuery },
+  'installation-audit.checkpoint': { status: 201 },
+  'installation-audit-verification.checkpoints': { query: checkpointQuery },
+  'installation-audit-export.checkpoints': { query: checkpointPageQuery },
+  'installation-audit-export.records': { query: exportQuery },
+  'installation-audit-export.unrecorded': { query: unrecordedPageQuery },
+  'providers.list': { query: pageQuery },
+  'providers.create': { body: providerCreation, status: 201, errors: ['unprocessable'] },
+  'providers.change': { body: providerUpdate, errors: ['unprocessable'] },
+  'models.list': { query: pageQuery },
+  'models.replace': { body: modelReplacement, mayCreate: true, errors: ['unprocessable'] },
+  'vault.rotate': { body: vaultRotation },
+} satisfies Partial<Record<EndpointName, EndpointRequest>>
+
+export type Requests = typeof REQUESTS
+
+/** What one endpoint takes; nothing where it has no entry. */
+export const requestOf = (name: EndpointName): EndpointRequest =>
+  (REQUESTS as Partial<Record<EndpointName, EndpointRequest>>)[name] ?? {}

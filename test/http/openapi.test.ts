@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { DOCUMENTS, documentFile, documentText } from '../../scripts/generate-openapi.ts'
+import { gateway } from '../harness/gateway.ts'
+import { send } from '../harness/send.ts'
+import { administrator } from '../harness/tenant.ts'
+
+describe('the OpenAPI documents', () => {
+  it.each(Object.entries(DOCUMENTS))('%s is what npm run generate:openapi writes', (path, document) => {
+    expect(readFileSync(documentFile(path), 'utf8')).toBe(documentText(document()))
+  })
+
+  it('are static files with an ETag, that of the public API without a key', async () => {
+    const answer = await send(`${gateway().baseUrl}/openapi.json`)
+    expect(answer.status).toBe(200)
+    expect(answer.headers['content-type']).toContain('application/json')
+    expect(JSON.parse(answer.text)).toMatchObject({ openapi: '3.1.0' })
+    const { etag } = answer.headers
+    expect(etag).toMatch(/^"/)
+    const again = await send(`${gateway().baseUrl}/openapi.json`, {
+      headers: { 'if-none-match': String(etag) },
+    })
+    expect(again.status).toBe(304)
+  })
+
+  it('has that of the management API for administrators only', async () => {
+    const { call } = administrator(gateway())
+    expect(JSON.parse((await call('GET', '/openapi.json')).text)).toMatchObject({ openapi: '3.1.0' })
+    const without = await send(`${gateway().baseUrl}/api/openapi.json`)
+    expect(without.status).toBe(401)
+  })
+})
