@@ -24,6 +24,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   readonly #rejected: RejectedCallsLedger
   /** Mirror of the stored alarm, because each time it is set costs a row. */
   #alarmAt: number | null = null
+  #isRunning = false
 
   constructor(context: DurableObjectState, environment: Bindings) {
     super(context, environment)
@@ -124,16 +125,36 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   /** Never throws: the platform stops an alarm that has failed six times. */
   override async alarm() {
     this.#alarmAt = null
+    await this.#runDue()
+  }
+
+  async #runDue(): Promise<void> {
     await Promise.all([this.#organization.runDue(), this.#rejected.runDue()])
     this.#arrangeAlarm()
   }
 
-  /** One alarm serves everything that is due: it is set to the earliest time, and never again to a later one. */
+  /**
+   * One alarm serves everything that is due: it is set to the earliest time, and never again to a later one. What is due now is
+   * done without one, because setting it costs a row. The alarm that is set then repeats what is lost with the object.
+   */
   #arrangeAlarm(): void {
     const next = earliest([this.#organization.dueAt(), this.#rejected.dueAt()])
     if (next === null || (this.#alarmAt !== null && this.#alarmAt <= next)) return
+    if (this.#alarmAt !== null && next <= systemClock() && !this.#isRunning) {
+      this.ctx.waitUntil(this.#runAfterThisTurn())
+      return
+    }
     this.#alarmAt = next
     void this.ctx.storage.setAlarm(next)
+  }
+
+  /** Not within the method that has arranged it, which may be in the middle of a change. */
+  async #runAfterThisTurn(): Promise<void> {
+    this.#isRunning = true
+    await Promise.resolve()
+    await this.#runDue().finally(() => {
+      this.#isRunning = false
+    })
   }
 }
 

@@ -166,7 +166,7 @@ export class LedgerShard {
   async runDue(): Promise<void> {
     const { account, escrow, others } = this
     account.settleExpired()
-    await Promise.all([escrow?.runDue(), others?.runDue(), this.#flusher.flush()])
+    await Promise.all([escrow?.runDue(), others?.runDue(), this.#flusher.flushDue()])
     // While Postgres is away nothing is deleted, but a restart must not have to read everything since.
     if (account.log.pending() > 0) account.log.trim()
   }

@@ -148,27 +148,6 @@ describe('flush', () => {
     expect(await expectIntactChain(organization)).toHaveLength(451)
   })
 
-  it('forgets records only when Postgres has them and they are old, and never the newest', async () => {
-    const organization = newOrganization()
-    const stored = () =>
-      runInDurableObject(organization.stub(), (_, state) =>
-        state.storage.sql.exec('SELECT sequence FROM commits ORDER BY number').toArray(),
-      )
-    await organization.ledger.record(organization.opening(), outcome())
-    await organization.ledger.record(organization.opening(), outcome())
-    passTime(3_600_000)
-    gate.mode = 'away'
-    await organization.ledger.flush()
-    expect(await stored()).toHaveLength(2)
-    gate.mode = 'open'
-    await organization.ledger.flush()
-    expect(await stored()).toEqual([{ sequence: 2 }])
-    await organization.evict()
-    await organization.ledger.record(organization.opening(), outcome())
-    await organization.ledger.flush()
-    expect(await expectIntactChain(organization)).toHaveLength(3)
-  })
-
   it('keeps its records when another chain has taken their place in Postgres', async () => {
     const organization = newOrganization()
     await organization.ledger.recordChange(organization.change('a'))

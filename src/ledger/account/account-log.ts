@@ -6,8 +6,19 @@ import { type AccountMemory, loadMemory } from './account-memory.ts'
 import { AccountTables, type LedgerStorage } from './account-tables.ts'
 import { CommitDraft } from './commit-row.ts'
 
-/** Commits are kept this long: repeated calls are recognized, and the sliding windows have the minute before. */
+/** A restart reads the commits of this time: repeated calls are recognized, and the sliding windows have the minute before. */
 const REMEMBERED_MS = 2 * 60_000
+const DAY_MS = 24 * 60 * 60_000
+/** For this time commits are kept that Postgres has: what a restore of Postgres loses can be written again. */
+const KEPT_MS = DAY_MS
+/** What no commit has overwritten by then is deleted. Load that rises and falls within a week deletes nothing. */
+const SURPLUS_MS = 8 * DAY_MS
+/** In a larger database commits are overwritten as soon as Postgres has them. An object holds 10 GB. */
+const LARGEST_BYTES = 5_000_000_000
+/** Rows that are deleted at a time. */
+const MOST_DELETED = 1_000
+/** Interval in which progress is stored. What was written to Postgres meanwhile is written again after a restart. */
+const TRIM_MS = 60_000
 
 /**
  * The stored side of an account: each commit's changes are one row of the log, from which records are flushed to Postgres
@@ -20,6 +31,7 @@ export class AccountLog {
   readonly #clock: Clock
   #memory: AccountMemory
   #draft: CommitDraft
+  #trimmedAt = 0
 
   /** Loads an account that was begun in this storage. */
   constructor(storage: LedgerStorage, identity: ChainIdentity, clock: Clock) {
@@ -68,14 +80,16 @@ export class AccountLog {
     if (draft.isEmpty) return
     const memory = this.#memory
     const row = draft.row(memory.commit + 1, now, memory.state)
+    const overwritten = memory.oldest < memory.neededFrom ? memory.oldest : null
     const write = () => {
-      this.tables.append(row)
+      this.tables.append(row, overwritten)
       for (const id of draft.closedRows) this.tables.deleteOpenCall(id)
       alsoWrite?.()
     }
     if (alsoWrite || draft.closedRows.length > 0) this.#storage.transactionSync(write)
     else write()
     memory.commit += 1
+    if (overwritten !== null) memory.oldest += 1
     this.#draft = new CommitDraft(memory.state.hash)
   }
 
@@ -125,7 +139,7 @@ export class AccountLog {
     return this.pending() === 0 ? null : this.#memory.outbox.nextBatch()
   }
 
-  /** Postgres has everything up to and including `sequence`: old commits are deleted, but never the newest. */
+  /** Postgres has everything up to and including `sequence`. */
   markFlushed(sequence: number): void {
     const { outbox } = this.#memory
     if (sequence <= outbox.flushed) return
@@ -134,20 +148,28 @@ export class AccountLog {
   }
 
   /**
-   * Stores calls that have long been open in rows of their own, so that a restart reads only two minutes of the log, and
-   * deletes the commits that are not needed any more.
+   * Once a minute: stores progress and the calls that have long been open, so that a restart reads only the newest commits, and
+   * finds the commits that others may overwrite. Those are old, and Postgres has them. The newest is always kept.
    */
   trim(): void {
-    const { commit, open, outbox, epochs } = this.#memory
-    const old = this.#clock() - REMEMBERED_MS
-    const replayFrom = this.tables.firstSince(old, this.#memory.replayFrom) ?? commit
+    const now = this.#clock()
+    if (Math.abs(now - this.#trimmedAt) < TRIM_MS) return
+    this.#trimmedAt = now
+    const memory = this.#memory
+    const { commit, oldest, open, outbox, epochs } = memory
+    const replayFrom = this.tables.firstSince(now - REMEMBERED_MS, memory.replayFrom, commit)
     const calls = [...open.unstoredBefore(replayFrom)]
+    const unused = Math.min(replayFrom, outbox.flushedCommit + 1)
+    const isLarge = this.tables.size > LARGEST_BYTES
+    const neededFrom = isLarge ? unused : this.tables.firstSince(now - KEPT_MS, oldest, unused)
+    const surplus = this.tables.firstSince(now - SURPLUS_MS, oldest, neededFrom)
+    const keptFrom = Math.min(surplus, oldest + MOST_DELETED)
     this.#storage.transactionSync(() => {
       for (const call of calls) this.tables.storeOpenCall(call)
       this.tables.saveProgress(outbox.flushed, replayFrom, epochs.stored)
-      this.tables.deleteCommitsBefore(Math.min(replayFrom, outbox.flushedCommit + 1, commit))
+      this.tables.deleteCommitsBefore(keptFrom)
     })
     for (const call of calls) Object.assign(call, { isStored: true, isChanged: false })
-    this.#memory.replayFrom = replayFrom
+    Object.assign(memory, { replayFrom, neededFrom, oldest: keptFrom })
   }
 }

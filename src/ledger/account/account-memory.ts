@@ -12,6 +12,10 @@ export interface AccountMemory {
   state: AccountState
   /** Number of the newest commit. */
   commit: number
+  /** Number of the oldest commit that is stored. */
+  oldest: number
+  /** Commits before this one may be overwritten. */
+  neededFrom: number
   /** The first commit that `open_calls` does not include. */
   replayFrom: number
   readonly open: OpenCalls
@@ -29,6 +33,8 @@ export function loadMemory(tables: AccountTables): AccountMemory {
   const memory: AccountMemory = {
     state: { sequence, hash, balance },
     commit: newest?.number ?? 0,
+    oldest: tables.oldest() ?? 1,
+    neededFrom: 0,
     replayFrom: begun.replayFrom,
     open: new OpenCalls(),
     recent: new RecentIds(),

@@ -4,7 +4,7 @@ import type { ChainIdentity, ChainLink } from '../records/chain.ts'
 import { openingText } from '../records/record-body.ts'
 import type { OpenCall } from './open-calls.ts'
 
-/** The part of a Durable Object's storage that the ledger uses; both are synchronous. */
+/** The part of a Durable Object's storage that the ledger uses; all of it is synchronous. */
 export type LedgerStorage = Pick<DurableObjectStorage, 'sql' | 'transactionSync'>
 
 /** Chain head and balance (micro-credits) after one record. */
@@ -61,6 +61,10 @@ const COMMITS = `
     balance INTEGER NOT NULL, previous_hash TEXT NOT NULL, counted TEXT NOT NULL, opened TEXT NOT NULL,
     renewed TEXT NOT NULL, ids TEXT NOT NULL, hashes TEXT NOT NULL, bodies TEXT NOT NULL);`
 
+const COMMIT_COLUMNS =
+  'number, at, sequence, hash, balance, previous_hash, counted, opened, renewed, ids, hashes, bodies'
+const COMMIT_VALUES = '?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?'
+
 /** Columns of `account` that came with the log of commits. */
 const ADDED_COLUMNS = [
   'replay_from INTEGER NOT NULL DEFAULT 0',
@@ -71,8 +75,9 @@ const ADDED_COLUMNS = [
 ]
 
 /**
- * The statements over the SQLite tables of one account. Cloudflare bills rows written, hence a log with one row for each
- * commit. `open_calls` holds only the calls that were opened so long ago that their commit is to be deleted.
+ * The statements over the SQLite tables of one account. Cloudflare bills rows written, and deleted rows like others: hence a
+ * log with one row for each commit, in which a new commit takes the row of the oldest one that is not needed any more.
+ * `open_calls` holds only the calls that were opened so long ago that a restart does not read their commit.
  */
 export class AccountTables {
   readonly #sql: SqlStorage
@@ -175,9 +180,13 @@ export class AccountTables {
     )
   }
 
-  append(row: CommitRow): void {
-    this.#sql.exec(
-      'INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  /**
+   * Stores a commit.
+   * @param overwritten number of the commit whose row it takes; null adds a row.
+   * @throws when there is no such row.
+   */
+  append(row: CommitRow, overwritten: number | null): void {
+    const values = [
       row.number,
       row.at,
       row.sequence,
@@ -190,6 +199,27 @@ export class AccountTables {
       row.ids,
       row.hashes,
       row.bodies,
+    ]
+    const { rowsWritten } =
+      overwritten === null
+        ? this.#sql.exec(`INSERT INTO commits (${COMMIT_COLUMNS}) VALUES (${COMMIT_VALUES})`, ...values)
+        : this.#sql.exec(
+            `UPDATE commits SET (${COMMIT_COLUMNS}) = (${COMMIT_VALUES}) WHERE number = ?`,
+            ...values,
+            overwritten,
+          )
+    if (rowsWritten !== 1) throw new Error(`commit ${row.number} wrote ${rowsWritten} rows`)
+  }
+
+  /** Bytes of the database. */
+  get size(): number {
+    return this.#sql.databaseSize
+  }
+
+  /** The number of the oldest commit; null when there is none. */
+  oldest(): number | null {
+    return (
+      this.#first<{ number: number }>('SELECT number FROM commits ORDER BY number LIMIT 1')?.number ?? null
     )
   }
 
@@ -207,16 +237,25 @@ export class AccountTables {
     )
   }
 
-  /** The last commit whose records all have this sequence or a lower one; 0 when there is none. Reads the whole log. */
+  /** The last commit whose records all have this sequence or a lower one; 0 when there is none. Reads the newer ones. */
   lastCommitUpTo(sequence: number): number {
-    const query = 'SELECT coalesce(max(number), 0) AS number FROM commits WHERE sequence <= ?'
-    return this.#sql.exec<{ number: number }>(query, sequence).one().number
+    const query = 'SELECT number FROM commits WHERE sequence <= ? ORDER BY number DESC LIMIT 1'
+    return this.#first<{ number: number }>(query, sequence)?.number ?? 0
   }
 
-  /** The first commit from `from` on that is not older than `instant`; null when all are. Reads only the older ones. */
-  firstSince(instant: number, from: number): number | null {
-    const query = 'SELECT number FROM commits WHERE number >= ? AND at >= ? ORDER BY number LIMIT 1'
-    return this.#first<{ number: number }>(query, from, instant)?.number ?? null
+  /**
+   * The first commit of a range that is not older than `instant`; `to` when all are. A binary search, because a log may have
+   * millions of rows.
+   */
+  firstSince(instant: number, from: number, to: number): number {
+    let [first, last] = [from, to]
+    while (first < last) {
+      const middle = Math.floor((first + last) / 2)
+      const row = this.#first<{ at: number }>('SELECT at FROM commits WHERE number = ?', middle)
+      if (row !== null && row.at >= instant) last = middle
+      else first = middle + 1
+    }
+    return first
   }
 
   /** Commits after a number with the records that they appended, in order. */

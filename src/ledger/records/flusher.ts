@@ -25,35 +25,52 @@ const WRITE_LIMIT_MS = 10_000
 const MOST_BATCHES = 50
 
 /** Writes a source to Postgres, one run at a time. */
-export class Flusher<Batch> {
+export class Flusher<Batch extends readonly unknown[]> {
   readonly #source: FlushSource<Batch>
   readonly #clock: Clock
   readonly #intervalMilliseconds: number
   #running: Promise<void> | undefined
+  /** Whether the run leaves what has come after its beginning. */
+  #isPartial = false
+  #startedAt: number
   #failures = 0
   #dueAt: number | null = null
 
-  /** @param intervalMilliseconds how long new data waits for more. */
+  /** @param intervalMilliseconds between the beginnings of runs that write what is due, the first of them after this time. */
   constructor(source: FlushSource<Batch>, clock: Clock, intervalMilliseconds: number) {
     this.#source = source
     this.#clock = clock
     this.#intervalMilliseconds = intervalMilliseconds
+    this.#startedAt = clock()
   }
 
   /** When to flush next, in milliseconds since the epoch; null when nothing is pending. */
   dueAt(): number | null {
     if (this.#source.pending() === 0) return null
-    this.#dueAt ??= this.#clock() + this.#intervalMilliseconds
+    this.#dueAt ??= Math.max(this.#clock(), this.#startedAt + this.#intervalMilliseconds)
     return this.#dueAt
   }
 
-  /** Writes what is pending, or waits for the run that is doing so. Never rejects; a failure moves `dueAt` back. */
+  /** Writes all that is pending, or waits for the run that is doing so. Never rejects; a failure moves `dueAt` back. */
   async flush(): Promise<Flushed> {
-    this.#running ??= this.#writeBatches().finally(() => {
+    while (this.#running && this.#isPartial) await this.#running
+    await (this.#running ?? this.#run(Number.POSITIVE_INFINITY))
+    return this.#left()
+  }
+
+  /** Writes what is pending at this time: under load, what comes meanwhile would be many small writes. Never rejects. */
+  async flushDue(): Promise<void> {
+    await (this.#running ?? this.#run(this.#source.pending()))
+  }
+
+  #run(most: number): Promise<void> {
+    this.#isPartial = Number.isFinite(most)
+    this.#startedAt = this.#clock()
+    this.#dueAt = null
+    this.#running = this.#writeBatches(most).finally(() => {
       this.#running = undefined
     })
-    await this.#running
-    return this.#left()
+    return this.#running
   }
 
   #left(): Flushed {
@@ -62,16 +79,19 @@ export class Flusher<Batch> {
     return since === null ? { pending } : { pending, since: new Date(since).toISOString() }
   }
 
-  async #writeBatches(): Promise<void> {
+  /** @param most how many are written, or more by the rest of a batch. */
+  async #writeBatches(most: number): Promise<void> {
     try {
-      for (let round = 0; round < MOST_BATCHES; round += 1) {
+      let written = 0
+      for (let round = 0; round < MOST_BATCHES && written < most; round += 1) {
         const batch = this.#source.take()
         if (batch === null) break
         await withinTime(this.#source.write(batch), WRITE_LIMIT_MS, 'writing to Postgres')
         this.#source.written(batch)
+        written += batch.length
       }
       this.#failures = 0
-      this.#dueAt = null
+      if (this.#source.pending() === 0) this.#dueAt = null
     } catch (error) {
       const wait = Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, LONGEST_BACKOFF_MS)
       this.#failures += 1

@@ -6,7 +6,7 @@ export function memoryStorage(): LedgerStorage & { failNext(): void } {
   const database = new DatabaseSync(':memory:')
   let failing = false
   const exec = (query: string, ...bindings: SQLInputValue[]) => {
-    if (failing && /^\s*INSERT INTO commits/.test(query)) {
+    if (failing && /^\s*(INSERT INTO|UPDATE) commits/.test(query)) {
       failing = false
       throw new Error('disk full')
     }
@@ -14,13 +14,14 @@ export function memoryStorage(): LedgerStorage & { failNext(): void } {
     if (isScript) database.exec(query)
     const rows = isScript ? [] : database.prepare(query).all(...bindings)
     return {
+      rowsWritten: Number(database.prepare('SELECT changes() AS changes').get()?.changes),
       toArray: () => rows,
       one: () => rows[0],
       [Symbol.iterator]: () => rows[Symbol.iterator](),
     }
   }
   return {
-    sql: { exec } as unknown as SqlStorage,
+    sql: { exec, databaseSize: 0 } as unknown as SqlStorage,
     transactionSync: (work) => {
       database.exec('SAVEPOINT work')
       try {
