@@ -9,6 +9,8 @@ import { type Profiles, unionOf } from './profiles.ts'
 /** The policies that hold for one call, in all directions. */
 export interface CallPolicy {
   requestInspection(): Inspection
+  /** The same for a text that is not sent yet: `findings` does not count what it finds. */
+  trialInspection(): Inspection
   /** A new one for each answer of an upstream. */
   responseInspection(): Inspection
   /**
@@ -29,6 +31,7 @@ export interface CallPolicy {
  */
 export const noPolicy: CallPolicy = {
   requestInspection: () => new Inspection(passAllEngine),
+  trialInspection: () => new Inspection(passAllEngine),
   responseInspection: () => new Inspection(passAllEngine),
   redactionInspection: () => new Inspection(passAllEngine),
   blocksUninspectable: () => false,
@@ -55,10 +58,10 @@ export function callPolicy(profiles: Profiles, vault: TokenVault): CallPolicy {
   })
   const blocksUninspectable = (direction: Direction) => profiles[direction]?.uninspectable === 'block'
   const engines: TextEngine[] = []
-  const inspection = (kind: Direction) => {
+  const engineOf = (kind: Direction) => {
     const restores = kind === 'response'
     const restored = (of: TextDetector | null) => (restores ? restoringDetector(of, vault) : of)
-    const engine = new PolicyEngine({
+    return new PolicyEngine({
       detectors: restores
         ? {
             ...detectors,
@@ -73,11 +76,15 @@ export function callPolicy(profiles: Profiles, vault: TokenVault): CallPolicy {
       vault: restores ? vault.forAnswers() : vault,
       blocksUninspectable,
     })
+  }
+  const inspection = (kind: Direction) => {
+    const engine = engineOf(kind)
     engines.push(engine)
     return new Inspection(engine)
   }
   return {
     requestInspection: () => inspection('request'),
+    trialInspection: () => new Inspection(engineOf('request')),
     responseInspection: () => inspection('response'),
     redactionInspection: () => new Inspection(redactionEngine(detectors, version, vault)),
     blocksUninspectable,

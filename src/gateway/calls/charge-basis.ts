@@ -23,7 +23,7 @@ export function chargeBasis(
   const basis: ChargeBasis = {
     prices,
     bounds,
-    requestBytes: outline.body.length,
+    requestBytes: outline.bytes,
     charged: OPERATIONS[operation].generates,
     hiddenOutput: hiddenOutputOf(outline, model, routes, bounds.outputTokens),
     bytesPerToken: Math.min(

@@ -74,7 +74,7 @@ export function boundsOf(
   terms: CallTerms = PLAIN_TERMS,
 ): CallBounds {
   const preamble = outline.hasTools ? TOOL_PREAMBLE_TOKENS * (1 + outline.providedTools) : 0
-  const text = outline.body.length + outline.images * IMAGE_TOKENS + preamble
+  const text = outline.bytes + outline.images * IMAGE_TOKENS + preamble
   const window = Math.max(model.contextWindow, terms.window)
   const limit = outline.maximumOutput ?? model.maxOutputTokens
   const output = limit + outputBeyondLimit(outline)
@@ -105,8 +105,8 @@ export function boundsOf(
  * (https://docs.claude.com/en/docs/build-with-claude/extended-thinking) and beside it on servers of chat completions; and
  * a prediction, whose rejected tokens are output (https://platform.openai.com/docs/guides/predicted-outputs).
  */
-function outputBeyondLimit({ fields, maximumOutput, body, budgetIsWithinLimit }: RequestOutline): number {
-  const prediction = fields.prediction ? body.length : 0
+function outputBeyondLimit({ fields, maximumOutput, bytes, budgetIsWithinLimit }: RequestOutline): number {
+  const prediction = fields.prediction ? bytes : 0
   const budget = thinkingBudget(fields)
   const isWithin = budgetIsWithinLimit && budget < (maximumOutput ?? 0)
   return prediction + (isWithin ? 0 : budget)

@@ -8,6 +8,7 @@ import type { InspectionCounts } from '../../wire/records.ts'
 import type { Route } from '../catalogue/call-routes.ts'
 import type { CatalogueModel } from '../catalogue/model-catalogue.ts'
 import type { Operation } from '../protocols/operations.ts'
+import type { OwnTools } from '../protocols/own-tools.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import type { ChargeBasis } from './charges.ts'
 import type { RouteRequest } from './route-request.ts'
@@ -18,6 +19,8 @@ import type { RouteRequest } from './route-request.ts'
 export interface ModelRequest {
   operation: Operation
   body: Uint8Array
+  /** Tools of this service in the body. */
+  own?: OwnTools | undefined
   /** The caller's headers. */
   headers: Headers
   identity: CallIdentity

@@ -14,6 +14,7 @@ import { agentIdOf, isAgentModel } from '../../wire/agent-model.ts'
 import { type Route, routesFor } from '../catalogue/call-routes.ts'
 import { type CatalogueModel, type ModelCatalogue, modelOf } from '../catalogue/model-catalogue.ts'
 import { OPERATIONS, type Operation } from '../protocols/operations.ts'
+import { inspectedOfOwn, withoutOwnTools } from '../protocols/own-tools.ts'
 import { inspectRequest } from '../protocols/request-inspection.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import { chargeBasis } from './charge-basis.ts'
@@ -57,14 +58,13 @@ export async function planCall(
   let target: CallTarget | null = null
   let review: RequestReview | null = null
   try {
-    const outline =
-      earlier?.outline ?? (await runSlices(OPERATIONS[operation].protocol.outline(request.body)))
-    const named = await namedModel(deps, rights.principal, catalogue, outline.model)
+    const read = earlier?.outline ?? (await runSlices(outlineOf(request)))
+    const named = await namedModel(deps, rights.principal, catalogue, read.model)
     target = modelTarget(named)
     const granted = allowedModel(catalogue, rights.principal, operation, named)
     const model = modelOf(granted, rights.principal.organizationId)
     const { routes, basis } = chargeBasis(
-      outline,
+      read,
       model,
       operation,
       routesFor(model, operation),
@@ -72,9 +72,10 @@ export async function planCall(
     )
     const policy = await policyFor(deps, rights.principal, target)
     const isReviewed = earlier?.policy.version === policy.version
-    review = isReviewed ? earlier : await reviewRequest(outline, request, policy)
+    review = isReviewed ? earlier : await reviewRequest(read, request, policy)
     if (review.result instanceof ApiError) throw review.result
     const { headers, inspected } = review.result
+    const { outline } = review
     const known = { request: { ...request, headers }, outline, model, inspected }
     const firstRequest = await runSlices(firstExpressible(known, routes))
     return {
@@ -143,13 +144,24 @@ function unknownModel(operation: Operation, modelId: string): ApiError {
 /** Model ids come from callers: quoted short, without control characters and without texts that look like keys. */
 const printable = (text: string) => redact(text.slice(0, 100).replace(/\p{Cc}/gu, ''))
 
+/** Reads a request without the tools of this service in its body, in slices. @throws ApiError invalid_request */
+function* outlineOf({ operation, body, own }: ModelRequest): Slices<RequestOutline> {
+  const { protocol } = OPERATIONS[operation]
+  const shortened = withoutOwnTools(body, own)
+  if (!own || !shortened) return yield* protocol.outline(body)
+  return { ...(yield* protocol.outline(shortened)), own, bytes: body.length }
+}
+
 async function reviewRequest(
-  outline: RequestOutline,
+  read: RequestOutline,
   request: ModelRequest,
   policy: CallPolicy,
 ): Promise<RequestReview> {
+  const inspectedBefore = read.own ? inspectedOfOwn(read.own, policy) : 0
+  // What the policies find in tools of this service is treated as what they find anywhere else.
+  const outline = inspectedBefore === null ? await runSlices(outlineOf({ ...request, own: undefined })) : read
   try {
-    return { outline, policy, result: await inspect(outline, request, policy) }
+    return { outline, policy, result: await inspect(outline, request, policy, inspectedBefore ?? 0) }
   } catch (error) {
     if (!isDecision(error)) throw error
     return { outline, policy, result: error }
@@ -161,9 +173,12 @@ async function inspect(
   outline: RequestOutline,
   { operation, headers }: ModelRequest,
   policy: CallPolicy,
+  inspectedBefore: number,
 ): Promise<{ headers: Headers; inspected: InspectedRequest }> {
   const inspection = policy.requestInspection()
-  const found = await runSlices(inspectRequest(outline, OPERATIONS[operation].protocol, inspection))
+  const found = await runSlices(
+    inspectRequest(outline, OPERATIONS[operation].protocol, inspection, inspectedBefore),
+  )
   for (const direction of found.uninspectable) {
     if (policy.blocksUninspectable(direction)) throw dlpBlocked('content that cannot be inspected')
   }

@@ -3,6 +3,7 @@ import { applyEditsInSlices, type EditedBytes, joinBytes } from '../../lib/byte-
 import type { Slices } from '../../lib/slices.ts'
 import type { Route } from '../catalogue/call-routes.ts'
 import { OPERATIONS } from '../protocols/operations.ts'
+import type { OwnTools } from '../protocols/own-tools.ts'
 import { outsideOfInSlices, requestEdits } from '../protocols/request-edits.ts'
 import { signatureOrigin } from '../translation/signature-origin.ts'
 import { TranslatedCall } from '../translation/translated-call.ts'
@@ -51,8 +52,20 @@ function* requestFor(
   const body = yield* applyEditsInSlices(outline.body, [...edits, ...texts])
   if (!translation) return { route, body, translated: null }
   const target = { upstreamModel, maxOutputTokens, capabilities, origin: originOf(route) }
-  return { route, body, translated: new TranslatedCall(joinBytes(body.pieces), { ...translation, target }) }
+  const own = outline.own && definitionsOf(outline.own)
+  const translated = new TranslatedCall(joinBytes(body.pieces), { ...translation, target, own: own ?? null })
+  // What is left out of the body is sent, too.
+  return {
+    route,
+    body: { ...body, released: body.released + outline.bytes - outline.body.length },
+    translated,
+  }
 }
+
+const definitionsOf = ({ tools, at }: OwnTools) => ({
+  definitions: tools.map(({ definition }) => definition),
+  at,
+})
 
 /** Identifies the issuer of thinking signatures on a route, in the protocol that its upstream is sent. */
 export const originOf = ({ provider, upstreamModel, operation }: Route): string =>

@@ -33,15 +33,18 @@ interface RequestFindings {
 /**
  * Inspects every text of a request, in slices. Removed members are not sent and not inspected. Without a policy the
  * texts are only counted.
+ * @param inspectedBefore bytes that were inspected of what is left out of the body.
  */
 export function* inspectRequest(
   outline: RequestOutline,
   protocol: Protocol,
   inspection: Inspection,
+  inspectedBefore = 0,
 ): Slices<RequestFindings> {
+  inspection.count(inspectedBefore)
   if (inspection.engine.passive) {
     inspection.count(outline.textBytes)
-    inspection.endUnit(outline.body.length)
+    inspection.endUnit(outline.bytes)
     return NOTHING_FOUND
   }
   const scan = new RequestTextScan(outline, protocol, inspection)
@@ -51,7 +54,7 @@ export function* inspectRequest(
   }
   yield* scan.inspectLongTexts()
   scan.removeSignatures()
-  inspection.endUnit(outline.body.length)
+  inspection.endUnit(outline.bytes)
   return scan
 }
 

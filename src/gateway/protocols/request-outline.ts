@@ -5,6 +5,7 @@ import { JsonDepthError, type JsonKind, JsonSyntaxError } from '../../lib/json-v
 import type { Slices } from '../../lib/slices.ts'
 import { THREAD_DETAILS } from '../../wire/model-requests.ts'
 import { OutlineScan } from './outline-scan.ts'
+import type { OwnTools } from './own-tools.ts'
 import { NO_LIMITS, type ServerTool, type ToolLimits } from './server-tools.ts'
 import type { RequestMembers } from './text-fields.ts'
 
@@ -21,6 +22,10 @@ export interface TopMember {
 /** The members of a request body that the gateway reads, without a tree of it. */
 export interface RequestOutline {
   body: Uint8Array
+  /** Bytes of the request: of the body, with the tools that are left out of it. */
+  bytes: number
+  /** Tools of this service that are left out of the body, because all of them are known; absent for none. */
+  own?: OwnTools
   members: TopMember[]
   model: string
   stream: boolean
@@ -108,6 +113,7 @@ export function* outlineRequest(body: Uint8Array, rules: OutlineRules): Slices<R
   const responseFormat = fields.response_format as { type?: unknown } | null | undefined
   return {
     body,
+    bytes: body.length,
     members: scan.members,
     model: fields.model as string,
     stream: fields.stream === true,

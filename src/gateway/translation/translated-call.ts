@@ -10,12 +10,14 @@ import type { EventDecoder, EventFilter, ModelEvent } from './model-events.ts'
 import { chatToMessages } from './requests/chat-to-messages.ts'
 import { COMPLETION_MEMBERS } from './requests/completion-members.ts'
 import { completionToChat, echoedPrompt } from './requests/completions-to-chat.ts'
+import { requestJson } from './requests/kept-tools.ts'
 import { cutLargeStrings, restoreLargeStrings, TooMuchLeftError } from './requests/large-strings.ts'
 import { droppedMembers } from './requests/member-rules.ts'
 import { messagesToChat } from './requests/messages-to-chat.ts'
 import type { ConvertedRequest } from './requests/output-format.ts'
 import { responsesToChat } from './requests/responses-to-chat.ts'
 import { responsesToMessages } from './requests/responses-to-messages.ts'
+import type { OwnDefinitions } from './requests/responses-tools.ts'
 import { originalToolNames } from './requests/tool-names.ts'
 import type { TargetModel } from './target-model.ts'
 import { errorInsteadOfAnswer } from './upstream-errors.ts'
@@ -24,6 +26,8 @@ export interface TranslationOptions {
   caller: CallerProtocol
   upstream: UpstreamProtocol
   target: TargetModel
+  /** Tools of this service that are left out of the body of a turn. */
+  own?: OwnDefinitions | null
 }
 
 /** A body in pieces, in order, and its length in bytes. */
@@ -63,7 +67,7 @@ export class TranslatedCall {
     else if (options.caller === 'completions' && request.echo === true) {
       this.#filter = new PromptEcho(echoedPrompt(request, cut))
     } else this.#filter = null
-    const pieces = restoreLargeStrings(JSON.stringify(upstreamBody), cut)
+    const pieces = restoreLargeStrings(requestJson(upstreamBody), cut)
     this.#request = { pieces, length: pieces.reduce((length, piece) => length + piece.length, 0) }
   }
 
@@ -132,7 +136,7 @@ function cutBody(body: Uint8Array, caller: CallerProtocol): { text: string; cut:
   }
 }
 
-type Converter = (request: Json, target: TargetModel) => ConvertedRequest
+type Converter = (request: Json, target: TargetModel, own: OwnDefinitions | null) => ConvertedRequest
 
 const CONVERTERS: Record<CallerProtocol, Partial<Record<UpstreamProtocol, Converter>>> = {
   chat_completions: { messages: chatToMessages },
@@ -152,10 +156,13 @@ const CONVERTERS: Record<CallerProtocol, Partial<Record<UpstreamProtocol, Conver
   responses: { chat_completions: responsesToChat, messages: responsesToMessages },
 }
 
-function convert(request: Json, { caller, upstream, target }: TranslationOptions): ConvertedRequest {
+function convert(
+  request: Json,
+  { caller, upstream, target, own = null }: TranslationOptions,
+): ConvertedRequest {
   const converter = CONVERTERS[caller][upstream]
   if (!converter) throw new Error(`${caller} needs no translation to ${upstream}`)
-  const { body, jsonByInstruction, dropped } = converter(request, target)
+  const { body, jsonByInstruction, dropped } = converter(request, target, own)
   body.model = target.upstreamModel
   // Without this option a chat stream reports no usage, and every call is metered.
   if (upstream === 'chat_completions' && request.stream === true) {

@@ -1,5 +1,7 @@
 import type { TurnRequest } from '../../gateway/model-turn.ts'
+import { type OwnTool, type OwnTools, ownTool } from '../../gateway/protocols/own-tools.ts'
 import { RESPONSES_MEMBERS } from '../../gateway/translation/requests/responses-members.ts'
+import { joinBytes } from '../../lib/byte-edits.ts'
 import { freeBytes } from '../../lib/bytes/free-bytes.ts'
 import { type OwnedBytes, ownedCopy } from '../../lib/bytes/owned-bytes.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
@@ -10,6 +12,7 @@ import type { StoredRequest } from '../model/response-head.ts'
 import { turnOf } from '../model/response-ids.ts'
 import type { ContextItem, Owner } from '../model/types.ts'
 import { modelChoice } from '../tools/hosted-choice.ts'
+import type { ServiceTool } from '../tools/hosted-tool.ts'
 import type { ToolRules } from '../tools/tool-rules.ts'
 import { pairedItems } from './call-pairs.ts'
 import { decidedApprovals } from './decided-approvals.ts'
@@ -65,12 +68,13 @@ export function turnRequest(
   transfersItems = false,
 ): { request: TurnRequest; body: OwnedBytes } {
   const history = new Set(historyIds)
-  const body = modelRequest(withHosted(settings, hosted), items, {
+  const { bytes: head, own } = headOf(settings, [...hosted.values()])
+  const body = requestWith(head, items, {
     transfersItems,
     open: sealOpener(deps, owner),
     stored: items.filter(({ id }) => history.has(id)).length,
   })
-  return { request: { ...call, body: body.bytes }, body }
+  return { request: { ...call, body: body.bytes, own }, body }
 }
 
 /** The settings that a model gets: with the definitions of the tools of this service. */
@@ -91,12 +95,19 @@ export function withHosted(settings: ResponseSettings, hosted: ToolRules['hosted
  * @returns the only copy, for the caller to release.
  * @throws ApiError invalid_request for a call without an output, or an output without a call.
  */
-export function modelRequest(
+export const modelRequest = (
   settings: ResponseSettings,
   items: readonly ContextItem[],
   options: ModelRequestOptions,
+): OwnedBytes => requestWith(headOf(settings).bytes, items, options)
+
+/** @param head the body up to its first item. */
+function requestWith(
+  head: Uint8Array,
+  items: readonly ContextItem[],
+  options: ModelRequestOptions,
 ): OwnedBytes {
-  const pieces: Piece[] = [{ bytes: encoder.encode(headOf(settings)) }]
+  const pieces: Piece[] = [{ bytes: head }]
   for (const piece of modelItems(items, options)) {
     if (pieces.length > 1) pieces.push({ bytes: COMMA })
     pieces.push(piece)
@@ -157,8 +168,50 @@ function joined(pieces: readonly Piece[], transfersItems: boolean): OwnedBytes {
   )
 }
 
-/** The body up to its first item. */
-function headOf(settings: ResponseSettings): string {
+interface RequestHead {
+  bytes: Uint8Array
+  /** The place of the tools whose definitions are the same for every caller; absent for none. */
+  own?: OwnTools
+}
+
+/**
+ * The body up to its first item.
+ * @param tools of this service, after those of the caller. Those of integrations come last, whose definitions are not ours.
+ */
+function headOf(settings: ResponseSettings, tools: readonly ServiceTool[] = []): RequestHead {
+  const given = settings.tools ?? []
+  const known = tools.flatMap(({ purpose, definition }) => (purpose === 'hosted' ? ownTool(definition) : []))
+  const others = tools.flatMap(({ purpose, definition }) => (purpose === 'hosted' ? [] : [definition]))
+  const choice = tools.length > 0 && { tools: given, tool_choice: modelChoice(settings.tool_choice, tools) }
+  const members = Object.entries(membersOf({ ...settings, ...choice }))
+  const index = members.findIndex(([name]) => name === 'tools')
+  if (tools.length === 0 || index < 0) return { bytes: encoder.encode(`{${membersJson(members)}${INPUT}`) }
+  const [before, after] = [members.slice(0, index), members.slice(index + 1)]
+  const rest = after.length > 0 ? `,${membersJson(after)}` : ''
+  const start = encoder.encode(`{${membersJson(before)},"tools":[${listJson(given)}`)
+  const end = encoder.encode(`${listJson(others)}]${rest}${INPUT}`)
+  return joinedHead(start, known, end, { at: given.length, hasOthers: others.length > 0 })
+}
+
+/** @param start the head up to the tools of this service. @param end what follows them. */
+function joinedHead(
+  start: Uint8Array,
+  known: readonly OwnTool[],
+  end: Uint8Array,
+  { at, hasOthers }: { at: number; hasOthers: boolean },
+): RequestHead {
+  const own = known.flatMap(({ bytes }, index) => (index === 0 ? [bytes] : [COMMA, bytes]))
+  const commaBefore = at > 0 && (known.length > 0 || hasOthers) ? [COMMA] : []
+  const commaAfter = known.length > 0 && hasOthers ? [COMMA] : []
+  const bytes = joinBytes([start, ...commaBefore, ...own, ...commaAfter, end])
+  if (known.length === 0) return { bytes }
+  // Without these tools, one comma stays between those beside them.
+  const kept = at > 0 && hasOthers ? 1 : 0
+  return { bytes, own: { tools: known, at, start: start.length, end: bytes.length - end.length - kept } }
+}
+
+/** The settings that a model gets, by their names, in the order of the body. */
+function membersOf(settings: ResponseSettings): Record<string, unknown> {
   const members: Record<string, unknown> = { model: settings.model, stream: true }
   for (const name of MODEL_SETTINGS) {
     const value = settings[name]
@@ -169,9 +222,15 @@ function headOf(settings: ResponseSettings): string {
     if (!Object.hasOwn(RESPONSES_MEMBERS, name) && value !== null && value !== undefined)
       members[name] = value
   }
-  return `${JSON.stringify(members).slice(0, -1)},"input":[`
+  return members
 }
 
+const membersJson = (members: ReadonlyArray<[string, unknown]>): string =>
+  members.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join()
+
+const listJson = (values: readonly unknown[]): string => values.map((value) => JSON.stringify(value)).join()
+
+const INPUT = ',"input":['
 const encoder = new TextEncoder()
 const COMMA = encoder.encode(',')
 const TAIL = encoder.encode(']}')

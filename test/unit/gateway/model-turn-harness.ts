@@ -84,6 +84,8 @@ class FixedLengthStreamStandIn extends TransformStream<Uint8Array, Uint8Array> {
 interface UpstreamCall {
   url: string
   headers: Headers
+  /** The body as it was sent, and parsed. */
+  text: string
   body: Json
   signal: AbortSignal
 }
@@ -102,11 +104,12 @@ export class TurnWorld {
   }
   readonly #work: Array<Promise<unknown>> = []
   readonly #policies: Json[]
-  readonly organizationId = crypto.randomUUID()
+  readonly organizationId: string
 
-  /** @param answers of the upstream, in order. @param policies bodies of policies that hold. */
-  constructor(answers: Answer[], policies: Json[] = []) {
+  /** @param answers of the upstream, in order. @param policies bodies of policies that hold in the organization. */
+  constructor(answers: Answer[], policies: Json[] = [], organizationId: string = crypto.randomUUID()) {
     provideIdentityStream()
+    this.organizationId = organizationId
     this.ledger.epochs.catalogue = CATALOGUE_EPOCH
     const runtime = globalThis as Record<string, unknown>
     runtime.FixedLengthStream ??= FixedLengthStreamStandIn
@@ -116,6 +119,7 @@ export class TurnWorld {
       const call: UpstreamCall = {
         url: String(url),
         headers: new Headers(init.headers),
+        text,
         body: JSON.parse(text) as Json,
         signal: init.signal as AbortSignal,
       }
@@ -127,7 +131,12 @@ export class TurnWorld {
   }
 
   get deps(): ModelDeps {
-    const rows = this.#policies.map((body, index) => ({ id: `p${index}`, version: 1, name: 'p', body }))
+    const rows = this.#policies.map((body, index) => ({
+      id: `p${index}-${this.organizationId}`,
+      version: 1,
+      name: 'p',
+      body,
+    }))
     const { catalogueEpoch, catalogue, rights } = this.postgres
     const keys = rights ? [rights] : []
     const database = {

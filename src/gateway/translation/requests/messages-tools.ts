@@ -2,6 +2,7 @@ import { invalidRequest } from '../../../lib/api-error.ts'
 import { entryOf, isPresent, type Json, listOf, objectOf, present, textOf } from '../../protocols/json.ts'
 import { DEFAULT_USES } from '../../protocols/server-tools.ts'
 import { can, type TargetModel } from '../target-model.ts'
+import { isKept, KeptTools } from './kept-tools.ts'
 import { refuseKind } from './member-rules.ts'
 import { constrainedSchema, fitsStrictChat } from './schemas.ts'
 import { usableToolName } from './tool-names.ts'
@@ -20,13 +21,17 @@ interface ToolMembers {
  * @throws ApiError for custom tools and for choices that name no tool.
  */
 export function messagesToolMembers(request: Json, called: ReadonlySet<string>): ToolMembers {
-  const offered = listOf(request.tools).map(messagesTool)
+  const offered = listOf(request.tools).map((tool, index) =>
+    isKept(tool) ? OWN_TOOLS.of(tool) : messagesTool(tool, index),
+  )
   const functions = offered.length > 0 ? narrowed(offered, request.tool_choice) : toolsOfHistory(called)
   const tools = [...functions, ...webSearch(request.web_search_options, functions)]
   if (tools.length === 0) return { tools: undefined, tool_choice: undefined }
   if (offered.length > 0) return { tools, tool_choice: messagesToolChoice(request) }
   return { tools, tool_choice: tools.length > functions.length ? undefined : { type: 'none' } }
 }
+
+const OWN_TOOLS = new KeptTools((tool) => messagesTool(tool, 0))
 
 function messagesTool(tool: Json, index: number): Json {
   const made = objectOf(tool.function)

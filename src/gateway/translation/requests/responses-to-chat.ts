@@ -8,16 +8,21 @@ import { chatMessagesOfSteps } from './responses-chat-messages.ts'
 import { conversationOfResponses } from './responses-conversation.ts'
 import { RESPONSES_MEMBERS } from './responses-members.ts'
 import { type ResponsesSettings, settingsOfResponses } from './responses-settings.ts'
-import { ResponsesTools } from './responses-tools.ts'
+import { type OwnDefinitions, ResponsesTools } from './responses-tools.ts'
 
 /**
  * A turn of the responses protocol as a chat completion request. `RESPONSES_ITEMS` has the treatment of each item,
  * `RESPONSES_MEMBERS` that of each member.
+ * @param own tools of this service that are left out of the request.
  * @throws ApiError invalid_request naming the member or item that is invalid or has no equivalent.
  */
-export function responsesToChat(request: Json, target: TargetModel): ConvertedRequest {
+export function responsesToChat(
+  request: Json,
+  target: TargetModel,
+  own: OwnDefinitions | null = null,
+): ConvertedRequest {
   const settings = settingsOfResponses(request)
-  const offered = new ResponsesTools(request.tools)
+  const offered = new ResponsesTools(request.tools, own)
   const tools = offered.asFunctions()
   const tool_choice = offered.choice(request.tool_choice)
   const { format, instruction } = chatOutputFormat(settings.format, target, {

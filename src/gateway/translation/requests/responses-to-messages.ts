@@ -6,24 +6,28 @@ import type { ConvertedRequest } from './output-format.ts'
 import { conversationOfResponses } from './responses-conversation.ts'
 import { RESPONSES_MEMBERS } from './responses-members.ts'
 import { settingsOfResponses } from './responses-settings.ts'
-import { ResponsesTools } from './responses-tools.ts'
+import { type OwnDefinitions, ResponsesTools } from './responses-tools.ts'
 import { turnsOfSteps } from './responses-turns.ts'
 
 /**
  * A turn of the responses protocol as a messages request. Its conversation becomes turns directly, so that thinking and
  * images of tool outputs keep their places; all other members are converted by way of chat completions
  * (`CHAT_MEMBERS`).
+ * @param own tools of this service that are left out of the request.
  * @throws ApiError invalid_request naming the member or item that is invalid or has no equivalent.
  */
-export function responsesToMessages(request: Json, target: TargetModel): ConvertedRequest {
+export function responsesToMessages(
+  request: Json,
+  target: TargetModel,
+  own: OwnDefinitions | null = null,
+): ConvertedRequest {
   const settings = settingsOfResponses(request)
-  const offered = new ResponsesTools(request.tools)
+  const offered = new ResponsesTools(request.tools, own)
   const chat = present({
     max_completion_tokens: settings.maxTokens,
     stream: settings.stream,
     ...settings.sampling,
-    // The rules of the messages protocol for strict schemas are applied to these tools later.
-    tools: offered.asFunctions(() => true),
+    tools: offered.asFunctions('messages'),
     tool_choice: offered.choice(request.tool_choice),
     parallel_tool_calls: offered.parallel(request.parallel_tool_calls),
     reasoning_effort: settings.effort,

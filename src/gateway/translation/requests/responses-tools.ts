@@ -1,5 +1,6 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, objectIn, present } from '../../protocols/json.ts'
+import { isPresent, type Json, objectIn, present, textOf } from '../../protocols/json.ts'
+import { KeptTools } from './kept-tools.ts'
 import { nameAt, objectsAt, optionalFlag, optionalObject, optionalText } from './read-values.ts'
 import { fitsStrictChat } from './schemas.ts'
 import { usableToolName } from './tool-names.ts'
@@ -17,6 +18,14 @@ interface OfferedTool extends NamedTool {
   upstreamName: string
   definition: Json
   place: string
+  /** Whether it is of this service, and has the name that its definition has. */
+  isOwn: boolean
+}
+
+/** Definitions of tools of this service that stand among those of a request, from an index on. */
+export interface OwnDefinitions {
+  definitions: readonly Json[]
+  at: number
 }
 
 /**
@@ -49,9 +58,12 @@ export class ResponsesTools {
   /** Tools by the name alone, for choices that name no namespace. */
   readonly #byName: ReadonlyMap<string, OfferedTool>
 
-  /** @throws ApiError invalid_request for an invalid tool, and for two tools of one name. */
-  constructor(tools: unknown) {
-    this.#offered = offeredTools(tools)
+  /**
+   * @param own tools that are left out of `tools`; null for none.
+   * @throws ApiError invalid_request for an invalid tool, and for two tools of one name.
+   */
+  constructor(tools: unknown, own: OwnDefinitions | null = null) {
+    this.#offered = offeredTools(tools, own)
     this.#byKey = new Map(this.#offered.map((tool) => [keyOf(tool.namespace, tool.name), tool]))
     this.#byName = new Map(this.#offered.map((tool) => [tool.name, tool]))
   }
@@ -61,12 +73,15 @@ export class ResponsesTools {
     return this.#byKey.get(keyOf(namespace, name))?.upstreamName ?? upstreamToolName(namespace, name)
   }
 
-  /** The tools as function tools of chat completions. */
-  asFunctions(strictOf: (schema: Json) => boolean = fitsStrictChat): Json[] | undefined {
-    const tools = this.#offered.map((tool) => ({
-      type: 'function',
-      function: tool.kind === 'custom' ? customFunction(tool) : plainFunction(tool, strictOf),
-    }))
+  /**
+   * The tools as function tools of chat completions.
+   * @param rules those of the chat completions by default; the rules of the messages protocol for strict schemas are applied
+   *   to its functions later.
+   */
+  asFunctions(rules: keyof typeof STRICT = 'chat'): Json[] | undefined {
+    const tools = this.#offered.map((tool) =>
+      tool.isOwn ? OWN_FUNCTIONS[rules].of(tool.definition) : functionOf(tool, STRICT[rules]),
+    )
     return tools.length === 0 ? undefined : tools
   }
 
@@ -124,29 +139,46 @@ export class ResponsesTools {
 
 const keyOf = (namespace: string | null, name: string): string => JSON.stringify([namespace, name])
 
-function offeredTools(tools: unknown): OfferedTool[] {
-  if (!isPresent(tools)) return []
-  const found = objectsAt(tools, 'tools').flatMap(({ value, place }) => {
-    if (nameAt(value.type, `${place}.type`) !== 'namespace') return toolsOf(value, place, null)
-    const namespace = nameAt(value.name, `${place}.name`)
-    return objectsAt(value.tools, `${place}.tools`).flatMap((inner) =>
-      toolsOf(inner.value, inner.place, namespace),
-    )
-  })
+function offeredTools(tools: unknown, own: OwnDefinitions | null = null): OfferedTool[] {
+  const given = isPresent(tools) ? objectsAt(tools, 'tools') : []
+  const ofThisService = (own?.definitions ?? []).map(ownTool)
+  const at = own?.at ?? given.length
+  const found = [
+    ...given.slice(0, at).flatMap(givenTools),
+    ...ofThisService,
+    ...given.slice(at).flatMap(givenTools),
+  ]
   const usedNames = new Set<string>()
-  const given = new Set<string>()
+  const keys = new Set<string>()
   return found.map((tool) => {
     const { namespace, name, place } = tool
     const key = keyOf(namespace, name)
-    if (given.has(key)) {
+    if (keys.has(key)) {
       throw invalidRequest(`${place}.name: two tools are named ${JSON.stringify(name.slice(0, 80))}.`)
     }
-    given.add(key)
+    keys.add(key)
     const upstreamName = freeName(fullName(namespace, name), usedNames)
     usedNames.add(upstreamName)
-    return { ...tool, upstreamName }
+    return { ...tool, upstreamName, isOwn: tool.isOwn && upstreamName === name }
   })
 }
+
+function givenTools({ value, place }: { value: Json; place: string }): FoundTool[] {
+  if (nameAt(value.type, `${place}.type`) !== 'namespace') return toolsOf(value, place, null)
+  const namespace = nameAt(value.name, `${place}.name`)
+  return objectsAt(value.tools, `${place}.tools`).flatMap((inner) =>
+    toolsOf(inner.value, inner.place, namespace),
+  )
+}
+
+const ownTool = (definition: Json): FoundTool => ({
+  kind: 'function',
+  namespace: null,
+  name: textOf(definition.name),
+  definition,
+  place: 'tools',
+  isOwn: true,
+})
 
 /** A function `a__b` collides with a function `b` of the namespace `a`. The space makes the name a hashed one. */
 function freeName(name: string, used: ReadonlySet<string>): string {
@@ -163,23 +195,38 @@ function freeName(name: string, used: ReadonlySet<string>): string {
 const HOSTED_TOOLS =
   /^(mcp|(local_)?shell|web_search(_preview)?|web_fetch|file_search|file_operations|files?|browser|computer(_use)?(_preview)?|code_interpreter|image_generation|apply_patch|tool_search|service)([_-]\d[\d_-]*)?$/
 
-function toolsOf(
-  tool: Json,
-  place: string,
-  namespace: string | null,
-): Array<Omit<OfferedTool, 'upstreamName'>> {
+type FoundTool = Omit<OfferedTool, 'upstreamName'>
+
+function toolsOf(tool: Json, place: string, namespace: string | null): FoundTool[] {
   const kind = tool.type
   if (kind !== 'function' && kind !== 'custom') {
     if (typeof kind === 'string' && HOSTED_TOOLS.test(kind)) return []
     throw invalidRequest(`${place}.type: no tool has the type ${JSON.stringify(String(kind).slice(0, 80))}.`)
   }
-  return [{ kind, namespace, name: nameAt(tool.name, `${place}.name`), definition: tool, place }]
+  return [
+    { kind, namespace, name: nameAt(tool.name, `${place}.name`), definition: tool, place, isOwn: false },
+  ]
 }
 
-function plainFunction(
-  { upstreamName, definition, place }: OfferedTool,
-  strictOf: (schema: Json) => boolean,
-): Json {
+type StrictRule = (schema: Json) => boolean
+type TranslatedTool = Pick<OfferedTool, 'kind' | 'upstreamName' | 'definition' | 'place'>
+
+/** Whether a schema whose tool asks for strict arguments is sent as strict. */
+const STRICT = { chat: fitsStrictChat, messages: () => true } satisfies Record<string, StrictRule>
+
+const ownFunctions = (strictOf: StrictRule) =>
+  new KeptTools((definition) =>
+    functionOf({ ...ownTool(definition), upstreamName: textOf(definition.name) }, strictOf),
+  )
+
+const OWN_FUNCTIONS = { chat: ownFunctions(STRICT.chat), messages: ownFunctions(STRICT.messages) }
+
+function functionOf(tool: TranslatedTool, strictOf: StrictRule): Json {
+  const made = tool.kind === 'custom' ? customFunction(tool) : plainFunction(tool, strictOf)
+  return { type: 'function', function: made }
+}
+
+function plainFunction({ upstreamName, definition, place }: TranslatedTool, strictOf: StrictRule): Json {
   const given = optionalObject(definition.parameters, `${place}.parameters`) ?? {}
   // The vendor refuses schemas of anything but objects, and none at all in some servers of its protocol.
   const parameters = isPresent(given.type) ? given : { type: 'object', properties: {}, ...given }
@@ -195,7 +242,7 @@ function plainFunction(
 }
 
 /** A custom tool, which takes free text, as a function with one argument. */
-function customFunction({ upstreamName, definition, place }: OfferedTool): Json {
+function customFunction({ upstreamName, definition, place }: TranslatedTool): Json {
   const format = optionalObject(definition.format, `${place}.format`) ?? {}
   const grammar = optionalText(format.definition, `${place}.format.definition`)
   const syntax = optionalText(format.syntax, `${place}.format.syntax`) ?? 'given'
