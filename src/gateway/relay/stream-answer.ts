@@ -29,6 +29,7 @@ import { mayPassUnread, NativePassage, readStreamsOf } from './native-passage.ts
 import { HttpStreamCaller, type StreamCaller } from './stream-caller.ts'
 import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from './stream-pipeline.ts'
 import { REST_MS, type RelayEnd, relayStream } from './stream-relay.ts'
+import { GATHER_MS, GATHER_TURN_MS } from './stream-times.ts'
 
 export interface StreamDeps extends GovernanceDeps {
   configuration: {
@@ -147,6 +148,7 @@ async function relayTo<Unit>(
     heartbeat: configuration.STREAM_HEARTBEAT_MS,
     firstEvent: configuration.UPSTREAM_FIRST_EVENT_TIMEOUT_MS,
     betweenEvents: configuration.UPSTREAM_EVENT_TIMEOUT_MS,
+    gather: stream.form === 'events' ? GATHER_TURN_MS : GATHER_MS,
   }
   const common = { times, clock: deps.clock, upstreamAbort }
   const passage =

@@ -1,6 +1,7 @@
 import { joinBytes } from '../../lib/byte-edits.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Dialect } from '../protocols/protocol.ts'
+import { GATHER_MS } from './stream-times.ts'
 
 /** The sending end of a caller's stream. It measures how far the caller is behind, and since when. */
 export interface StreamCaller<Unit> {
@@ -14,7 +15,8 @@ export interface StreamCaller<Unit> {
   readonly lastTaken: number
   /** Resolves when the caller has gone. */
   readonly gone: Promise<void>
-  send(units: readonly Unit[]): void
+  /** @param gathered whether the units have waited for others already, and leave at once. */
+  send(units: readonly Unit[], gathered?: boolean): void
   /** Waits until the caller has read something, or is gone. */
   someRead(): Promise<void>
   /** Keeps a silent connection open. */
@@ -33,7 +35,7 @@ const CALLER_BUFFER_BYTES = 64 * 1024
  * processing of an event, and a delay this short is not noticed. A model that writes fewer than a hundred events a second
  * is not delayed.
  */
-const QUICK_MS = 10
+const QUICK_MS = GATHER_MS
 /** This much is written at once. */
 const FULL_BYTES = 16 * 1024
 
@@ -105,14 +107,14 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
     this.#watch()
   }
 
-  /** Units that come together, or soon after the last write, leave in one write. */
-  send(units: readonly Uint8Array[]): void {
+  /** Units that come together leave in one write, and so do those that come soon after it, unless they were gathered before. */
+  send(units: readonly Uint8Array[], gathered = false): void {
     for (const unit of units) {
       this.#heldBytes += unit.length
       this.#held.push(unit)
     }
     // The wait is at most QUICK_MS, also when the clock has been set back.
-    const wait = Math.min(QUICK_MS, QUICK_MS - (this.#clock() - this.#writtenAt))
+    const wait = gathered ? 0 : Math.min(QUICK_MS, QUICK_MS - (this.#clock() - this.#writtenAt))
     if (wait <= 0 || this.#heldBytes >= FULL_BYTES) this.#writeHeld()
     else this.#timer ??= setTimeout(() => this.#writeHeld(), wait)
   }

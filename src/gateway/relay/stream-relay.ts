@@ -1,13 +1,14 @@
 import type { Clock } from '../../lib/clock.ts'
 import { runSlices, type Slices } from '../../lib/slices.ts'
 import type { CallLease } from '../calls/call-lease.ts'
+import { GatheringReader } from './gathering-reader.ts'
 import type { NativePassage } from './native-passage.ts'
 import type { StreamCaller } from './stream-caller.ts'
 import type { PipelineEnd, StreamPipeline } from './stream-pipeline.ts'
 import { LONGEST_UNREAD_MS, type RelayTimes } from './stream-times.ts'
 
 /**
- * Relays one upstream stream to one caller, chunk by chunk:
+ * Relays one upstream stream to one caller, in the steps in which it is read (`gathering-reader.ts`):
  * - It starts with the upstream's first valid event, or after `commit`.
  * - It keeps a silent connection open with heartbeats, and ends a failed stream in the caller's dialect.
  * - It stops the upstream when the caller leaves.
@@ -52,7 +53,7 @@ export const relayStream = <Unit>(options: RelayOptions<Unit>): Promise<RelaySta
 
 class StreamRelay<Unit> {
   readonly #options: RelayOptions<Unit>
-  readonly #upstream: ReadableStreamDefaultReader<Uint8Array>
+  readonly #upstream: GatheringReader
   /** The upstream, or after a passage the copy of its rest. */
   #source: StreamSource
   /** the passage that pipes the stream, or is going to; null after it. */
@@ -69,7 +70,8 @@ class StreamRelay<Unit> {
 
   constructor(options: RelayOptions<Unit>) {
     this.#options = options
-    this.#source = this.#upstream = options.upstream.getReader()
+    this.#upstream = new GatheringReader(options.upstream, options.times.gather, options.clock)
+    this.#source = this.#upstream
     this.#passage = options.passage
     this.#lastRead = options.clock()
     const { heartbeat, firstEvent, betweenEvents } = options.times
@@ -133,8 +135,7 @@ class StreamRelay<Unit> {
       await this.#take(await this.#read())
       return
     }
-    if (pipeline.passesUnread && !this.#leaving) {
-      this.#upstream.releaseLock()
+    if (pipeline.passesUnread && !this.#leaving && this.#upstream.release()) {
       this.#passing = true
       this.#source = await passage.pipe(upstream)
       this.#passing = false
@@ -191,7 +192,8 @@ class StreamRelay<Unit> {
 
   #send(units: Unit[]): void {
     if (this.#leaving || this.#clientLeft || units.length === 0) return
-    if (this.#options.pipeline.committed) this.#options.caller.send(units)
+    const isGathered = this.#source === this.#upstream && this.#upstream.gathers
+    if (this.#options.pipeline.committed) this.#options.caller.send(units, isGathered)
     else this.#waiting.push(...units)
   }
 

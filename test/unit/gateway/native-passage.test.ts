@@ -14,7 +14,7 @@ import { chunks, events } from './stream-reading.ts'
 
 provideIdentityStream()
 const encoder = new TextEncoder()
-const TIMES = { commit: 15_000, heartbeat: 15_000, firstEvent: 300_000, betweenEvents: 120_000 }
+const TIMES = { commit: 15_000, heartbeat: 15_000, firstEvent: 300_000, betweenEvents: 120_000, gather: 10 }
 const SECRET = 'sk-provider-secret-0123456789'
 const START = events({ type: 'message_start', message: { usage: { input_tokens: 1, output_tokens: 1 } } })
 const TEXT = events({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'abc' } })

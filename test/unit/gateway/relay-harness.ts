@@ -145,7 +145,13 @@ export class Caller {
   }
 }
 
-const TIMES: RelayTimes = { commit: 15_000, heartbeat: 15_000, firstEvent: 300_000, betweenEvents: 120_000 }
+const TIMES: RelayTimes = {
+  commit: 15_000,
+  heartbeat: 15_000,
+  firstEvent: 300_000,
+  betweenEvents: 120_000,
+  gather: 10,
+}
 
 export interface RelayRun {
   upstream: Upstream

@@ -49,7 +49,13 @@ export async function answerStreamed(
       convert: (frame) => call.events(frame).flatMap((event) => encoding.frames(event)),
       finish: () => call.ending().flatMap((event) => encoding.frames(event)),
     },
-    times: { commit: NEVER_MS, heartbeat: NEVER_MS, firstEvent: NEVER_MS, betweenEvents: NEVER_MS },
+    times: {
+      commit: NEVER_MS,
+      heartbeat: NEVER_MS,
+      firstEvent: NEVER_MS,
+      betweenEvents: NEVER_MS,
+      gather: 0,
+    },
     clock: () => 0,
   })
   const relay = await start
