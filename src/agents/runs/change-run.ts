@@ -2,7 +2,7 @@ import { type Administration, audited, conflict } from '../../ledger/changes/aud
 import type { OrganizationScope } from '../../ledger/changes/scoped-statements.store.ts'
 import { notFound } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { newResponseId } from '../../responses/model/ids.ts'
+import { storedResponseId } from '../../responses/pool/start-response.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { notConfigured } from './begin-run.ts'
 import { selectRunState, storeChange } from './progress.store.ts'
@@ -78,7 +78,7 @@ export async function rerunStep(
   const stored = await audited(administration, intent, async () => {
     const now = deps.clock()
     const change = rerun(run, now)
-    const responseId = newResponseId(deps.configuration.KEY_PEPPERS)
+    const responseId = storedResponseId(deps)
     const { deadlineAt } = change
     const revision = await storeChange(deps.database, run, change, { now, responseId, deadlineAt })
     if (!revision) throw conflict('The run was changed at the same time.')

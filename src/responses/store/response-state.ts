@@ -10,10 +10,9 @@ import type { ResponseHead, StoredRequest } from '../model/response-head.ts'
 import type { FinalResponse, ItemPage, ItemPageRequest, StoredItem } from '../model/stored-items.ts'
 import type { StoredToolCall } from '../model/tool-result.ts'
 import type { ContextItem, Owner } from '../model/types.ts'
-
 import type { ResponseDeps } from '../response-deps.ts'
+import type { Slice } from '../storage/slice.ts'
 import { InputStore } from './input-store.ts'
-
 import { StoredValues } from './stored-values.ts'
 
 /** The stored part of the input besides its items. */
@@ -32,17 +31,20 @@ type HeadChange = Partial<Omit<ResponseHead, 'phase'>>
  */
 export class ResponseState {
   readonly #deps: ResponseDeps
+  readonly #slice: Slice
   readonly #values: StoredValues
   readonly #input: InputStore
   #head: ResponseHead | null
   #isStored: boolean
 
-  constructor(deps: ResponseDeps, sql: SqlStorage) {
+  constructor(deps: ResponseDeps, slice: Slice) {
     this.#deps = deps
-    this.#values = new StoredValues(sql)
-    this.#input = new InputStore(sql)
+    this.#slice = slice
+    this.#values = new StoredValues(slice)
+    this.#input = new InputStore(slice)
     this.#head = this.#values.get<ResponseHead>('head')
     this.#isStored = this.#head !== null
+    if (!this.#isStored) this.#values.reset()
   }
 
   /** Null when the object has no response. */
@@ -64,6 +66,7 @@ export class ResponseState {
   /** Stores the response. From now on every change is stored. */
   store(): void {
     this.#isStored = true
+    this.#slice.open()
     this.#replace(this.known)
   }
 
@@ -225,7 +228,7 @@ export class ResponseState {
     }
   }
 
-  /** To be called when all storage of the object is deleted. */
+  /** To be called when everything that is stored of the response is deleted. */
   reset(): void {
     this.#head = null
     this.#isStored = false

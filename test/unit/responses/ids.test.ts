@@ -13,7 +13,7 @@ const ring = (...keys: number[]): KeyRing => new Map(keys.map((fill) => [`k${fil
 
 describe('response ids', () => {
   it('have their shape, do not repeat, and are known', () => {
-    const ids = Array.from({ length: 500 }, () => newResponseId(ring(1)))
+    const ids = Array.from({ length: 500 }, () => newResponseId(ring(1), null))
     expect(new Set(ids).size).toBe(500)
     for (const id of ids) {
       expect(id).toMatch(/^resp_[0-9A-Za-z]{32}$/)
@@ -22,7 +22,7 @@ describe('response ids', () => {
   })
 
   it('are refused when any character is another', () => {
-    const id = newResponseId(ring(1))
+    const id = newResponseId(ring(1), null)
     for (let at = 0; at < id.length; at++) {
       for (const character of ['0', 'z', '-', 'é']) {
         const altered = id.slice(0, at) + character + id.slice(at + 1)
@@ -44,26 +44,26 @@ describe('response ids', () => {
   })
 
   it('are refused with something before, after or around', () => {
-    const id = newResponseId(ring(1))
+    const id = newResponseId(ring(1), null)
     for (const text of [` ${id}`, `${id} `, `${id}\n`, `${id}a`, id.slice(0, -1), id.toUpperCase()]) {
       expect(isResponseId(ring(1), text)).toBe(false)
     }
   })
 
   it('are made with the current key and outlive its rotation, but not its removal', () => {
-    const old = newResponseId(ring(1))
+    const old = newResponseId(ring(1), null)
     const both = ring(2, 1)
-    const fresh = newResponseId(both)
+    const fresh = newResponseId(both, null)
     expect([isResponseId(both, old), isResponseId(both, fresh)]).toEqual([true, true])
     expect([isResponseId(ring(2), old), isResponseId(ring(2), fresh)]).toEqual([false, true])
     expect(isResponseId(new Map(), fresh)).toBe(false)
-    expect(() => newResponseId(new Map())).toThrow('key ring is empty')
+    expect(() => newResponseId(new Map(), null)).toThrow('key ring is empty')
   })
 
   it('have a MAC that says nothing of the key and is spread evenly', () => {
     const counts = new Map<string, number>()
     for (let made = 0; made < 2_000; made++) {
-      for (const character of newResponseId(ring(7)).slice(-10)) {
+      for (const character of newResponseId(ring(7), null).slice(-10)) {
         counts.set(character, (counts.get(character) ?? 0) + 1)
       }
     }
