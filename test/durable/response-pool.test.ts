@@ -8,6 +8,7 @@ import type { ResponseMethods, StartResult } from '../../src/responses/model/typ
 import { lonePlace } from '../../src/responses/pool/places.ts'
 import { MOST_LIVE } from '../../src/responses/pool/response-pool.ts'
 import { startResponse } from '../../src/responses/pool/start-response.ts'
+import type { ResponsePool } from '../../workers/response-pool.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   type Caller,
@@ -70,6 +71,15 @@ const textsIn = (caller: Caller, responseId: string) =>
       .map((value) => (value instanceof ArrayBuffer ? decoder.decode(value) : String(value)))
       .join('\n')
   })
+
+/** Whether each response of an object has to be continued after a restart. */
+const openIn = (caller: Caller, { responseId }: LiveTrial) =>
+  runInDurableObject(stubOf(caller, responseId), (_, { storage }) =>
+    storage.sql
+      .exec<{ open: number }>('SELECT open FROM responses ORDER BY number')
+      .toArray()
+      .map(({ open }) => open),
+  )
 
 /** The request of a response, among those whose input names it. */
 const requestFor = (input: string): ModelRequest => {
@@ -250,6 +260,7 @@ describe('a full object', () => {
     })
     expect(await next.client.reserve(caller.owner, 10)).toBe(false)
     expect(await textsIn(caller, next.responseId)).not.toContain(next.responseId)
+    model.answer = (request) => request.finish()
     await responses[3]?.cancel()
     // A reservation takes the place; its start is not refused.
     expect(await next.client.reserve(caller.owner, 10)).toBe(true)
@@ -266,7 +277,7 @@ describe('a full object', () => {
   it('has no room for contexts of more than 48 MB in all', async () => {
     const caller = await newCaller()
     const [large, small] = sharing(caller, 2) as [LiveTrial, LiveTrial]
-    expect(await large.client.reserve(caller.owner, 50_000_000)).toBe(true)
+    expect(await large.client.reserve(caller.owner, 52_428_800)).toBe(true)
     expect(await small.startRepeatably({ store: false })).toMatchObject({ room: 'none' })
     passTime(60_001)
     expect(await small.startRepeatably({ store: false })).toMatchObject({ error: null, room: 'enough' })
@@ -348,18 +359,20 @@ describe('a restart of the object', () => {
   it('opens only those that are live', async () => {
     const caller = await newCaller()
     const responses = sharing(caller, 3)
-    await startAll(responses)
+    for (const [index, response] of responses.entries()) {
+      await response.start({ input: `input-${index}`, store: false })
+    }
     await asked(3)
-    for (const request of model.requests.slice(0, 2)) request.finish()
+    for (const index of [0, 1]) requestFor(`input-${index}`).finish()
     await Promise.all(responses.slice(0, 2).map((response) => response.ended()))
-    const openIn = () =>
-      runInDurableObject(stubOf(caller, responses[0]?.responseId ?? ''), (_, { storage }) =>
-        storage.sql
-          .exec<{ open: number }>('SELECT open FROM responses ORDER BY number')
-          .toArray()
-          .map(({ open }) => open),
-      )
-    await until(async () => expect((await openIn()).toSorted()).toEqual([0, 0, 1]))
+    const first = responses[0] as LiveTrial
+    await until(async () => expect(await openIn(caller, first)).toEqual([0, 0, 1]))
+    await abortAllDurableObjects()
+    const opened = await runInDurableObject(first.stub(), (instance) => {
+      const { pool } = instance as unknown as ResponsePool
+      return pool.instances
+    })
+    expect(opened).toBe(1)
   })
 })
 
@@ -377,10 +390,7 @@ describe('an object whose slot is over', () => {
     passTime(SLOT_MS)
     for (const request of model.requests) request.finish()
     await Promise.all([first.ended(), last.ended()])
-    await until(async () => {
-      const { alarm } = await storedIn(caller, first.responseId)
-      expect(alarm).toBeGreaterThan(Date.now())
-    })
+    await until(async () => expect(await openIn(caller, first)).toEqual([0, 0]))
     passTime(RESPONSE_WINDOW_MS - SLOT_MS + 1)
     await first.runAlarm()
     // The window of the first is closed, and its rows stay until the object ends.

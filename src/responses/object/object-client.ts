@@ -7,7 +7,7 @@ import type { RequestContent, ResponseMethods, StartRequest } from '../model/typ
 import { type AnyMethod, METHOD_NAMES, RESPONSE_METHODS } from './methods.ts'
 
 /** A response's Durable Object. */
-export interface ObjectAddress {
+interface ObjectAddress {
   namespace: DurableObjectNamespace
   name: string
   /** Parameters that precede those of each method. */

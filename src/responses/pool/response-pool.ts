@@ -84,6 +84,14 @@ export class ResponsePool {
     this.#load()
   }
 
+  /**
+   * Number of responses with an instance in memory.
+   * @internal Tests count them.
+   */
+  get instances(): number {
+    return this.#opened.size
+  }
+
   /** Calls a method of a response. For other owners, and without such a response, each has the result for an absent one. */
   async call(method: keyof ResponseMethods, responseId: string, parameters: unknown[]): Promise<unknown> {
     if (method === 'start') return this.#start(responseId, ...(parameters as [StartRequest, RequestContent]))

@@ -5,7 +5,7 @@ import { newResponseId, type ResponsePlace } from '../model/ids.ts'
 import type { Owner, RequestContent, ResponseMethods, Room } from '../model/types.ts'
 import { lonePlace, Places } from './places.ts'
 
-export interface PlaceDeps {
+interface PlaceDeps {
   clock: Clock
   /** The object of a response. Check the id's MAC before, so that a guessed id wakes no object. */
   responseObject: (organizationId: string, responseId: string) => ResponseMethods
@@ -13,7 +13,7 @@ export interface PlaceDeps {
 }
 
 /** The sender of a request for a response, and its body. */
-export interface PlacedRequest {
+interface PlacedRequest {
   owner: Owner
   /** `regionOf` the request. */
   region: string

@@ -11,7 +11,7 @@ const COLUMNS = {
 /** Keys that are no integers: a second index would write a second row. */
 const WITHOUT_ROWID: ReadonlySet<string> = new Set(['state'])
 
-export type ResponseTable = keyof typeof COLUMNS
+type ResponseTable = keyof typeof COLUMNS
 
 /**
  * The tables of an object, each created with its first row: an object that is only queried must store nothing. All responses
