@@ -2,10 +2,13 @@ import { describe, expect, it } from 'vitest'
 import type { KeyRing } from '../../../src/lib/crypto.ts'
 import { newItemId } from '../../../src/responses/items/types/item-types.ts'
 import {
+  base62,
+  base62Value,
   isResponseId,
   newConversationId,
   newResponseId,
   newTurn,
+  placeOf,
   turnOf,
 } from '../../../src/responses/model/ids.ts'
 
@@ -71,6 +74,34 @@ describe('response ids', () => {
     // 323 expected; eight standard deviations on either side.
     expect(Math.min(...counts.values())).toBeGreaterThan(180)
     expect(Math.max(...counts.values())).toBeLessThan(470)
+  })
+})
+
+describe('response ids with a place', () => {
+  const PLACE = { region: 'w', slot: 'aB', number: '0z' }
+
+  it('say where the response is, under a MAC of all of it', () => {
+    const id = newResponseId(ring(1), PLACE)
+    expect(id).toMatch(/^resp_waB0z[0-9A-Za-z]{32}$/)
+    expect(isResponseId(ring(1), id)).toBe(true)
+    expect(placeOf(id)).toEqual(PLACE)
+    for (let at = 5; at < id.length; at++) {
+      const other = id[at] === 'x' ? 'y' : 'x'
+      expect(isResponseId(ring(1), id.slice(0, at) + other + id.slice(at + 1))).toBe(false)
+    }
+    expect(isResponseId(ring(1), `resp_${id.slice(10)}`)).toBe(false)
+    expect(isResponseId(ring(2), id)).toBe(false)
+  })
+
+  it('have no place in their other form', () => {
+    expect([newResponseId(ring(1), null), 'resp_x', '', 'resp_run_1'].map(placeOf)).toEqual(
+      Array(4).fill(null),
+    )
+  })
+
+  it('have numbers as text of a fixed length, which wraps around', () => {
+    expect([0, 61, 62, 3843, 3844].map((value) => base62(value, 2))).toEqual(['00', '0z', '10', 'zz', '00'])
+    for (const value of [0, 1, 61, 62, 3843]) expect(base62Value(base62(value, 2))).toBe(value)
   })
 })
 
