@@ -82,7 +82,7 @@ async function killOnce(tenant: Tenant, random: Random) {
   })
   // Some end meanwhile, so that the kill finds commits and writes of all kinds.
   const ending = Array.from({ length: 8 }, () => begin(tenant, 'ending', signal))
-  await new Promise((resolve) => setTimeout(resolve, random.integer(0, 150)))
+  await new Promise((resolve) => setTimeout(resolve, random.integer(0, 500)))
   await gateway.workerd.kill('SIGKILL')
   const all = [...trials, ...ending]
   const results = await Promise.all(all.map(({ reading }) => reading.result))
@@ -123,6 +123,8 @@ describe('workerd killed with 32 live responses in an object', () => {
       const { all, results: seen } = await killOnce(tenant, random)
       results.push(...seen)
       const told = await inParallel(all.length, AT_ONCE, (index) => expectEnded(tenant, all[index] as Trial))
+      // Streams show their ids; those of other answers are lost with them.
+      expect(told.filter(Boolean).length).toBeGreaterThan(LIVE / 3)
       const places = told.flatMap((last) => (last ? [last.id.slice(5, 10)] : []))
       // One object, or the next one where more than 32 were live.
       expect(new Set(places).size).toBeLessThanOrEqual(3)
