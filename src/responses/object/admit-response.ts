@@ -267,13 +267,9 @@ async function storeBeginning(
   { open, planned: { policy } }: AdmittedTurn,
   compatibility: Compatibility,
 ): Promise<void> {
-  // From here on there is something to roll back. Not before, because each commit costs half as much as a bare call.
-  state.store()
-  deps.waitUntil(alarm.setCheck())
-  // The ledger has confirmed that these policies are current.
-  await state.storeInput(owner, context, policy)
   const store = settings.store !== false
-  state.change({
+  // From here on there is something to roll back. Not before, because each commit costs half as much as a bare call.
+  state.store({
     model: settings.model,
     compatibility,
     store,
@@ -283,6 +279,9 @@ async function storeBeginning(
     policyVersion: policy.version,
     begun: store,
   })
+  deps.waitUntil(alarm.setCheck())
+  // The ledger has confirmed that these policies are current.
+  await state.storeInput(owner, context, policy)
   if (store) await writeRow(deps, state.known, context)
   if (state.known.turn) state.storeRequest(request)
   // Last, since the response before keeps its files until this one deletes them whatever happens.
@@ -291,6 +290,8 @@ async function storeBeginning(
     ...(passed && { passedWorkspaceId: files.workspaceId }),
     progress: { ...state.known.progress, openCall: { open, after: 0 } },
   })
+  // Before the model gets its request.
+  state.save()
 }
 
 async function writeRow(

@@ -228,6 +228,7 @@ export class DurableResponse implements ResponseMethods {
     const { store } = this.#state.known
     this.#state.storeFinal(final)
     this.#state.enter('ending', { pendingWrite: store })
+    if (store) this.#state.save()
     if (store && !this.#removing) await this.#final.write()
     // The response may have been removed meanwhile.
     if (this.#state.head?.phase !== 'ending') return
@@ -239,6 +240,8 @@ export class DurableResponse implements ResponseMethods {
     this.#log.close()
     this.#running = null
     this.#state.enter('ended', { endedAt: this.#deps.clock() })
+    // Together with the end of the log.
+    this.#state.save()
     this.#ended.resolve()
     this.#settleCalls()
     this.#files.removeUnreachable()
@@ -399,7 +402,9 @@ export class DurableResponse implements ResponseMethods {
   /** Stores, before a reader gets anything, that the running turn must stay if it is asked again. */
   #noteReader(): void {
     const { turn, phase } = this.#state.known
-    if (turn && !turn.shown && phase === 'generating') this.#state.change({ turn: { ...turn, shown: true } })
+    if (!turn || turn.shown || phase !== 'generating') return
+    this.#state.change({ turn: { ...turn, shown: true } })
+    this.#state.save()
   }
 
   /** Whether a response has to be rolled back: its admission was interrupted, or an earlier rollback was not complete. */

@@ -67,6 +67,7 @@ export class ResponseRemoval {
     if (!state.head) return
     // Stored first: the response is not visible any more, and a restart continues the rollback.
     state.enter('removing')
+    state.save()
     log.endTails()
     await state.settleCalls()
     // The rows are rolled back first: the rest of the conversation decides about the files.
