@@ -14,15 +14,16 @@ import type { ResponseDeps } from '../src/responses/response-deps.ts'
 export class ResponsePool extends DurableObject<Bindings> {
   readonly pool: Pool
 
-  /** @param more replaces parts of the deps, for tests. */
+  /** @param more replaces parts of the deps, and `storage` that of the object, for tests. */
   constructor(
     context: DurableObjectState,
     environment: Bindings,
-    more: Partial<Pick<ResponseDeps, 'hostedTools' | 'responseObject' | 'clock'>> = {},
+    more: Partial<Pick<ResponseDeps, 'hostedTools' | 'responseObject'>> = {},
+    storage: DurableObjectStorage = context.storage,
   ) {
     super(context, environment)
     const deps = createDeps(environment, context as unknown as ExecutionContext, unsharedLedgers())
-    this.pool = new Pool(context.storage, { ...deps, ...more })
+    this.pool = new Pool(storage, { ...deps, ...more })
   }
 
   override async alarm() {

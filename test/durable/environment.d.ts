@@ -12,6 +12,7 @@ declare namespace Cloudflare {
       import('../../workers/connection-credentials.ts').ConnectionCredentials
     >
     TOOL_RESPONSES: DurableObjectNamespace
+    COUNTING_POOLS: DurableObjectNamespace
     TOOL_POOLS: DurableObjectNamespace
     PATIENT_RESPONSES: DurableObjectNamespace
     PATIENT_POOLS: DurableObjectNamespace

@@ -33,6 +33,7 @@ export default defineConfig({
           CONNECTION_CREDENTIALS: { className: 'ConnectionCredentials', useSQLite: true },
           TOOL_RESPONSES: { className: 'ToolResponseStream', useSQLite: true },
           PATIENT_RESPONSES: { className: 'PatientResponseStream', useSQLite: true },
+          COUNTING_POOLS: { className: 'CountingResponsePool', useSQLite: true },
           TOOL_POOLS: { className: 'ToolResponsePool', useSQLite: true },
           PATIENT_POOLS: { className: 'PatientResponsePool', useSQLite: true },
           SCRIPTED_RESPONSES: { className: 'ScriptedResponse', useSQLite: true },

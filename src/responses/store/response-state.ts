@@ -185,7 +185,10 @@ export class ResponseState {
   async storeInput(owner: Owner, { input, referenced }: ResponseContext, policy: CallPolicy): Promise<void> {
     const large = input.filter(({ id, bytes }) => !referenced.has(id) && bytes.length > LARGE_ITEM_BYTES)
     const content = large.map(({ id }) => contentKey(owner, id))
-    this.#put('input', { referenced: [...referenced.keys()], content })
+    // A missing index is an empty one.
+    if (referenced.size + content.length > 0) {
+      this.#put('input', { referenced: [...referenced.keys()], content })
+    }
     for (const item of input) {
       const stored = referenced.get(item.id)
       if (stored) this.#input.add(stored, stored.contentKey === null ? item.bytes : null)
