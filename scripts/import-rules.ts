@@ -75,6 +75,7 @@ export const FLOORS: Record<string, readonly string[]> = {
     'open-responses',
     'content',
     'items',
+    'storage',
     'log',
     'store',
     'tools',
@@ -83,6 +84,7 @@ export const FLOORS: Record<string, readonly string[]> = {
     'compaction',
     'engine',
     'object',
+    'pool',
     'sockets',
   ],
 }

@@ -12,8 +12,8 @@ import { type Clock, systemClock } from './lib/clock.ts'
 import { errorText, logEvent } from './lib/log.ts'
 import { afterLoopTime, loopTimeSignal } from './lib/time-limit.ts'
 import { type ContentStore, createContentStore } from './responses/content/content-store.ts'
-import type { ResponseStreamObject } from './responses/model/types.ts'
-import { responseStreamClient } from './responses/object/stream-client.ts'
+import type { ResponseMethods } from './responses/model/types.ts'
+import { responseObjectClient } from './responses/pool/pool-client.ts'
 import { type OpenSocket, socketClient } from './responses/sockets/socket-client.ts'
 import type { HostedTool } from './responses/tools/hosted-tool.ts'
 import { hostedTools } from './responses/tools/registry.ts'
@@ -29,8 +29,11 @@ export interface Deps {
   ledgerOf: LedgerOf
   /** Items over 1 MB. */
   contentStore: ContentStore
-  /** The object of a response. Check the id's MAC before, so that a guessed id wakes no object. */
-  responseStream: (responseId: string) => ResponseStreamObject
+  /**
+   * A response in its object. Check the id's MAC before, so that a guessed id wakes no object.
+   * @param organizationId the caller's.
+   */
+  responseObject: (organizationId: string, responseId: string) => ResponseMethods
   /** The files of a conversation, in the script of tools. */
   workspaceOf: WorkspaceOf
   /** Opens a WebSocket in the object of its user. */
@@ -145,7 +148,8 @@ export function createDeps(environment: Bindings, context: ExecutionContext, led
     ledgerOf: (organizationId, shard) =>
       ledgerClient(environment.LEDGER, organizationId, waitUntil, { shard, ledgers }),
     contentStore,
-    responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
+    responseObject: (organizationId, responseId) =>
+      responseObjectClient(environment, organizationId, responseId),
     workspaceOf,
     get hostedTools() {
       return known.hostedTools

@@ -117,6 +117,7 @@ const variables = z.object({
   UPSTREAM_READ_ON_MS: wholeNumber(25_000, 0),
   STREAM_COMMIT_MS: wholeNumber(15_000),
   STREAM_HEARTBEAT_MS: wholeNumber(15_000),
+  RESPONSE_OBJECTS: z.enum(['shared', 'own']).default('shared'),
   RESPONSE_COMMIT_MS: wholeNumber(1_000, 0),
   RESPONSE_WINDOW_MS: wholeNumber(15 * 60_000),
   RESPONSE_MAX_TURNS: wholeNumber(50),
@@ -148,6 +149,7 @@ export type Configuration = z.infer<typeof configurationSchema>
 export interface Bindings extends Record<string, unknown> {
   LEDGER: DurableObjectNamespace
   RESPONSE_STREAMS: DurableObjectNamespace
+  RESPONSE_POOLS: DurableObjectNamespace
   RESPONSE_SOCKETS: DurableObjectNamespace
   CONNECTION_CREDENTIALS: DurableObjectNamespace
   CONTENT: R2Bucket

@@ -14,6 +14,7 @@ import { releaseLeftResponses } from '../src/responses/store/left-responses.ts'
 
 export { ConnectionCredentials } from './connection-credentials.ts'
 export { Ledger } from './ledger.ts'
+export { ResponsePool } from './response-pool.ts'
 export { ResponseSockets } from './response-sockets.ts'
 export { ResponseStream } from './response-stream.ts'
 

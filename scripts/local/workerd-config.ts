@@ -5,6 +5,7 @@ import type { WorkerdOptions } from './workerd.ts'
 const GATEWAY_OBJECTS = {
   LEDGER: 'Ledger',
   RESPONSE_STREAMS: 'ResponseStream',
+  RESPONSE_POOLS: 'ResponsePool',
   RESPONSE_SOCKETS: 'ResponseSockets',
   CONNECTION_CREDENTIALS: 'ConnectionCredentials',
 }

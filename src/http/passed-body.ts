@@ -15,6 +15,8 @@ import {
 interface PassedBody {
   /** The body, decompressed. A stream fails when it is too large or cannot be read; `failure` is the reason. */
   readonly content: RequestContent
+  /** The length of the content as it was declared; null if it is not known. */
+  readonly declaredBytes: number | null
   /** The error for the sender of the body. */
   readonly failure: ApiError | null
   /**
@@ -31,13 +33,14 @@ interface PassedBody {
 export async function passedBody(context: AppContext): Promise<PassedBody> {
   const declared = declaredLength(context)
   const small = declared === null ? null : await readSmallBody(context, declared)
-  if (small) return { content: small.bytes, failure: null, finish: async () => {} }
+  if (small) return { content: small.bytes, declaredBytes: declared, failure: null, finish: async () => {} }
   return new StreamedBody(bodySource(context))
 }
 
 /** A body that is counted while it passes, and never held as a whole. */
 class StreamedBody implements PassedBody {
   readonly content: ReadableStream<Uint8Array>
+  readonly declaredBytes: number | null
   failure: ApiError | null = null
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>
   readonly #passing: Promise<void>
@@ -47,6 +50,7 @@ class StreamedBody implements PassedBody {
     // The native stream: a write resolves when it was read, and RPC takes only byte streams.
     const { readable, writable } = new IdentityTransformStream()
     this.content = readable
+    this.declaredBytes = source ? source.declared : 0
     this.#writer = writable.getWriter()
     this.#writer.closed.catch(() => {})
     this.#passing = source ? this.#pass(source) : this.#writer.close().catch(() => {})

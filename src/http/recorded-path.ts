@@ -8,7 +8,7 @@ import { isUuid } from '../wire/management-fields.ts'
 /** Words of routes, and names that no policy inspects elsewhere either. */
 const WORD = /^(?:v1|[A-Za-z_-]{0,40})$/
 /** Ids as this service makes them (`newId`, `newResponseId`), and of responses of runs. */
-const OWN_ID = /^[a-z]{2,10}_(?:[0-9A-Za-z]{22}|[0-9A-Za-z]{32}|run_[0-9a-f-]{36})$/
+const OWN_ID = /^[a-z]{2,10}_(?:[0-9A-Za-z]{22}|[0-9A-Za-z]{32}|[0-9A-Za-z]{37}|run_[0-9a-f-]{36})$/
 
 const isKnown = (segment: string): boolean => WORD.test(segment) || OWN_ID.test(segment) || isUuid(segment)
 

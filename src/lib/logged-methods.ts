@@ -16,7 +16,7 @@ export function logFailuresOf(objectClass: { prototype: object }, surface: strin
         return await value.apply(this, parameters)
       } catch (error) {
         if (!(error instanceof ApiError) || error.kind === 'internal') {
-          const place = { request_id: requestIdOf(parameters[0]), surface, route: `${surface}.${name}` }
+          const place = { request_id: requestIdIn(parameters), surface, route: `${surface}.${name}` }
           logFailure('object_failed', place, error)
         }
         throw error
@@ -26,7 +26,10 @@ export function logFailuresOf(objectClass: { prototype: object }, surface: strin
   }
 }
 
-/** The id in the first parameter of a method, where it belongs to one request. */
+/** The id in a parameter of a method, where it belongs to one request. */
+const requestIdIn = (parameters: unknown[]): string | null =>
+  parameters.map(requestIdOf).find((id) => id !== null) ?? null
+
 function requestIdOf(parameter: unknown): string | null {
   const { requestId, identity } = (parameter ?? {}) as { requestId?: unknown; identity?: unknown }
   if (typeof requestId === 'string') return requestId

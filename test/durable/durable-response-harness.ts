@@ -8,11 +8,15 @@ import { configurationOf, createDatabase } from '../../src/deps.ts'
 import { keyIdOf, type Principal } from '../../src/identity/principal.ts'
 import { seal } from '../../src/lib/crypto.ts'
 import { newId } from '../../src/lib/ids.ts'
-import { newResponseId } from '../../src/responses/model/response-ids.ts'
-import type { StartRequest } from '../../src/responses/model/types.ts'
-import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
+import { EventSegments } from '../../src/responses/log/event-segments.ts'
+import { HeldSegments } from '../../src/responses/log/held-segments.ts'
+import { newResponseId, placeOf, type ResponsePlace } from '../../src/responses/model/response-ids.ts'
+import type { ResponseMethods, StartRequest } from '../../src/responses/model/types.ts'
+import { lonePlace } from '../../src/responses/pool/places.ts'
+import { responseObjectClient } from '../../src/responses/pool/pool-client.ts'
+import { poolName } from '../../src/responses/pool/slots.ts'
+import { KEYS_PER_RESPONSE, type Slice, wholeStorage } from '../../src/responses/storage/slice.ts'
 import { StoredValues } from '../../src/responses/store/stored-values.ts'
-import type { ResponseStream } from '../../workers/response-stream.ts'
 import { checkResponseStream } from '../harness/conformance.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
 import { DEFAULT_TOOL_RIGHTS } from '../harness/tool-rights.ts'
@@ -133,18 +137,62 @@ export interface Follower {
   done: Promise<boolean>
 }
 
+/** The classes of objects that tests use: for one response each, and for many. */
+export const OBJECTS = {
+  responses: { RESPONSE_STREAMS: env.RESPONSE_STREAMS, RESPONSE_POOLS: env.RESPONSE_POOLS },
+  /** With the tools of this side. */
+  tools: { RESPONSE_STREAMS: env.TOOL_RESPONSES, RESPONSE_POOLS: env.TOOL_POOLS },
+  /** They wait for the model to answer before a response begins. */
+  patient: { RESPONSE_STREAMS: env.PATIENT_RESPONSES, RESPONSE_POOLS: env.PATIENT_POOLS },
+}
+
+/** The stub of the object that an id names. */
+export function stubOf(caller: Caller, responseId: string, objects = OBJECTS.responses): DurableObjectStub {
+  const place = placeOf(responseId)
+  if (place === null) return objects.RESPONSE_STREAMS.getByName(responseId)
+  return objects.RESPONSE_POOLS.getByName(poolName(caller.owner.organizationId, place))
+}
+
+/** The client of a response in the object that its id names. */
+export const clientOf = (caller: Caller, responseId: string, objects = OBJECTS.responses): ResponseMethods =>
+  responseObjectClient(objects, caller.owner.organizationId, responseId)
+
+/** The methods of a response inside its object. */
+export const methodsIn = (instance: unknown, responseId: string): ResponseMethods => {
+  const object = instance as Record<string, (...parameters: unknown[]) => unknown>
+  const before = placeOf(responseId) === null ? [] : [responseId]
+  const call =
+    (_: object, name: string) =>
+    (...parameters: unknown[]) =>
+      object[name]?.(...before, ...parameters)
+  return new Proxy({} as ResponseMethods, { get: call as never })
+}
+
+/** The slice of a response in the storage of its object. */
+export function sliceIn(storage: DurableObjectStorage, responseId: string): Slice {
+  const slice = wholeStorage(storage)
+  if (placeOf(responseId) === null) return slice
+  const [row] = storage.sql.exec('SELECT number FROM responses WHERE id = ?', responseId).toArray()
+  const number = Number(row?.number ?? -1)
+  return { ...slice, firstKey: number * KEYS_PER_RESPONSE, prefix: `${number}/` }
+}
+
+/** A place where a response is alone, by the configuration. */
+const ownPlace = () => (configuration.RESPONSE_OBJECTS === 'own' ? null : lonePlace(Date.now()))
+
 /** A response of its own, whether or not it is ever begun. Every call takes a fresh stub. */
 export function newResponse(
   caller: Caller,
-  namespace = env.RESPONSE_STREAMS,
+  objects = OBJECTS.responses,
   compatibility: StartRequest['compatibility'] = null,
   connection?: StartRequest['connection'],
   more: Partial<StartRequest> = {},
+  place: ResponsePlace | null = ownPlace(),
 ) {
   const { principal, owner } = caller
-  const responseId = newResponseId(configuration.KEY_PEPPERS)
-  const client = responseStreamClient(namespace, responseId)
-  const stub = () => namespace.getByName(responseId) as unknown as DurableObjectStub<ResponseStream>
+  const responseId = newResponseId(configuration.KEY_PEPPERS, place)
+  const client = clientOf(caller, responseId, objects)
+  const stub = () => stubOf(caller, responseId, objects)
   // Each start is a call of its own.
   const request = (): StartRequest => ({
     responseId,
@@ -166,7 +214,7 @@ export function newResponse(
   const follow = (after = 0): Follower => {
     const follower: Follower = { text: '', done: Promise.resolve(false) }
     follower.done = runInDurableObject(stub(), async (instance) => {
-      const stream = await instance.follow(owner, after)
+      const stream = await methodsIn(instance, responseId).follow(owner, after)
       if (stream === null || stream === 'busy') throw new Error('there is nothing to follow')
       const decoder = new TextDecoder()
       for await (const bytes of stream) follower.text += decoder.decode(bytes, { stream: true })
@@ -177,6 +225,7 @@ export function newResponse(
   return {
     responseId,
     client,
+    request,
     stub,
     follow,
     start: (members: object = {}) => client.start(request(), bodyOf(members)),
@@ -191,14 +240,14 @@ export function newResponse(
     runAlarm: () => runDurableObjectAlarm(stub()),
     /** What its object has stored under a name. */
     stored: (name: string) =>
-      runInDurableObject(stub(), (_, { storage }) => new StoredValues(storage.sql).get(name)),
+      runInDurableObject(stub(), (_, { storage }) =>
+        new StoredValues(sliceIn(storage, responseId)).get(name),
+      ),
     /** Its stored events as text, without reading them as a reader does. */
     storedEvents: () =>
       runInDurableObject(stub(), (_, { storage }) =>
-        storage.sql
-          .exec<{ body: ArrayBuffer }>('SELECT body FROM event_segments ORDER BY position')
-          .toArray()
-          .map(({ body }) => new TextDecoder().decode(body))
+        [...new EventSegments(sliceIn(storage, responseId), new HeldSegments()).bodies()]
+          .map((body) => new TextDecoder().decode(body))
           .join(''),
       ),
     /** The whole stream of a response that has ended, or ends soon. */

@@ -6,12 +6,16 @@ declare namespace Cloudflare {
     WORKSPACES: DurableObjectNamespace<import('../../workers/tools/workspace.ts').WorkspaceObject>
     EVENT_LOG: DurableObjectNamespace
     RESPONSE_STREAMS: DurableObjectNamespace
+    RESPONSE_POOLS: DurableObjectNamespace
     RESPONSE_SOCKETS: DurableObjectNamespace
     CONNECTION_CREDENTIALS: DurableObjectNamespace<
       import('../../workers/connection-credentials.ts').ConnectionCredentials
     >
     TOOL_RESPONSES: DurableObjectNamespace
+    COUNTING_POOLS: DurableObjectNamespace
+    TOOL_POOLS: DurableObjectNamespace
     PATIENT_RESPONSES: DurableObjectNamespace
+    PATIENT_POOLS: DurableObjectNamespace
     SCRIPTED_RESPONSES: DurableObjectNamespace<import('./scripted-response.ts').ScriptedResponse>
     CONTENT: R2Bucket
     TOOLS: Fetcher

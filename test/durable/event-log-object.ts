@@ -1,6 +1,8 @@
 import { DurableObject } from 'cloudflare:workers'
 import { EventLog } from '../../src/responses/log/event-log.ts'
+import { HeldSegments } from '../../src/responses/log/held-segments.ts'
 import type { EmittedEvent } from '../../src/responses/model/events.ts'
+import { wholeStorage } from '../../src/responses/storage/slice.ts'
 
 export interface StoredRow {
   first: number
@@ -22,7 +24,8 @@ export class EventLogObject extends DurableObject {
 
   /** What a new object makes of the stored rows. */
   newLog(heartbeatMilliseconds: number): EventLog {
-    return new EventLog({ storage: this.ctx.storage, clock: () => Date.now(), heartbeatMilliseconds })
+    const slice = wholeStorage(this.ctx.storage)
+    return new EventLog({ slice, held: new HeldSegments(), clock: () => Date.now(), heartbeatMilliseconds })
   }
 
   /** All in one synchronous run. */
@@ -47,10 +50,6 @@ export class EventLogObject extends DurableObject {
 
   endTails(): void {
     this.log.endTails()
-  }
-
-  clear(): void {
-    this.log.clear()
   }
 
   state() {

@@ -243,25 +243,6 @@ describe('tails', () => {
     await expect(readAll(stuck)).rejects.toThrow()
   })
 
-  it('end with an error when the log is cleared, which is a new one then', async () => {
-    const log = newEventLog()
-    await log().append(events(1, 3, true))
-    await log().append([event(4)])
-    const reader = new TailReader(await log().tailOf(0))
-    await log().clear()
-    await reader.done
-    expect(reader.error).toBeDefined()
-    expect(await log().rows()).toEqual([])
-    await runInDurableObject(log(), async (object, { storage }) => {
-      await storage.deleteAll()
-      object.clear()
-      expect(object.tables()).toBe(0)
-    })
-    await log().append([event(1)])
-    await log().end([event(2)])
-    expect(await readAll(await log().tailOf(0))).toBe(framesOf(events(1, 2)))
-  })
-
   it('send a comment at the live edge of a silent log', async () => {
     const log = newEventLog()
     await runInDurableObject(log(), async (object) => {

@@ -1,5 +1,6 @@
 import { env, runInDurableObject } from 'cloudflare:test'
 import { describe, expect, it } from 'vitest'
+import { wholeStorage } from '../../src/responses/storage/slice.ts'
 import { InputStore } from '../../src/responses/store/input-store.ts'
 
 let names = 0
@@ -31,18 +32,18 @@ const ITEMS = [
   message('last', ''),
 ]
 
-function kept(sql: SqlStorage): InputStore {
-  const input = new InputStore(sql)
+function kept(storage: DurableObjectStorage): InputStore {
+  const input = new InputStore(wholeStorage(storage))
   for (const item of ITEMS) input.add(item, item.body === null ? null : encoder.encode(item.body))
   input.flush()
   // As a restart finds it.
-  return new InputStore(sql)
+  return new InputStore(wholeStorage(storage))
 }
 
 describe('the input that an object keeps', () => {
   it('comes back as it was, in order, as often as it is read', async () => {
-    const [ids, items, again] = await inObject(({ sql }) => {
-      const input = kept(sql)
+    const [ids, items, again] = await inObject((storage) => {
+      const input = kept(storage)
       return [input.ids(), [...input.items()], [...input.items()]]
     })
     expect(ids).toEqual(ITEMS.map(({ id }) => id))
@@ -51,10 +52,10 @@ describe('the input that an object keeps', () => {
   })
 
   it('is read part by part', async () => {
-    const read = await inObject(({ sql }) => {
-      const input = kept(sql)
+    const read = await inObject((storage) => {
+      const input = kept(storage)
       let queries = 0
-      const counting = new Proxy(sql, {
+      const counting = new Proxy(storage.sql, {
         get: (target, name) => {
           if (name !== 'exec') return Reflect.get(target, name)
           return (...given: Parameters<SqlStorage['exec']>) => {
@@ -63,7 +64,7 @@ describe('the input that an object keeps', () => {
           }
         },
       })
-      const iterator = new InputStore(counting).items()
+      const iterator = new InputStore({ ...wholeStorage(storage), sql: counting }).items()
       const before = queries
       iterator.next()
       return [queries - before, [...input.items()].length]
@@ -72,10 +73,10 @@ describe('the input that an object keeps', () => {
   })
 
   it('is told to a model with what lies elsewhere', async () => {
-    const bodies = await inObject(async ({ sql }) => {
+    const bodies = await inObject(async (storage) => {
       const read: string[] = []
       const fetched = async () => encoder.encode('"fetched"')
-      for await (const { bytes } of kept(sql).contextItems(fetched))
+      for await (const { bytes } of kept(storage).contextItems(fetched))
         read.push(new TextDecoder().decode(bytes))
       return read
     })
@@ -83,8 +84,8 @@ describe('the input that an object keeps', () => {
   })
 
   it('has pages', async () => {
-    const pages = await inObject(({ sql }) => {
-      const input = kept(sql)
+    const pages = await inObject((storage) => {
+      const input = kept(storage)
       return [
         input.page({ limit: 3, order: 'desc' }),
         input.page({ limit: 2, order: 'asc', after: 'small48' }),
@@ -99,11 +100,11 @@ describe('the input that an object keeps', () => {
   })
 
   it('leaves nothing behind where there is none', async () => {
-    const [tables, ids] = await inObject(({ sql }) => {
-      const input = new InputStore(sql)
+    const [tables, ids] = await inObject((storage) => {
+      const input = new InputStore(wholeStorage(storage))
       input.flush()
       return [
-        sql.exec("SELECT name FROM sqlite_master WHERE name = 'input_parts'").toArray(),
+        storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'input_parts'").toArray(),
         [...input.ids(), ...input.items()],
       ]
     })

@@ -1,5 +1,4 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { keyIdOf } from '../../src/identity/principal.ts'
 import { useDatabaseGate } from './database-gate.ts'
@@ -7,6 +6,7 @@ import {
   lastOf,
   newCaller,
   newResponse,
+  OBJECTS,
   phaseOf,
   query,
   replayed,
@@ -127,7 +127,7 @@ describe('an object that dies in a compaction', () => {
 
 it('compacts between turns when results of tools made the context grow', async () => {
   const caller = await newCaller()
-  const response = newResponse(caller, env.TOOL_RESPONSES)
+  const response = newResponse(caller, OBJECTS.tools)
   toolRuns.answer = (run) => {
     run.result = { status: 'completed', members: { output: `Result ${run.arguments}. ${LONG_TEXT}` } }
   }

@@ -1,5 +1,4 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { beforeAll, expect, it } from 'vitest'
 import { openResponsesFrames } from '../../src/responses/open-responses/rendered-events.ts'
 import { openResponsesEvents } from '../harness/open-responses.ts'
@@ -7,6 +6,7 @@ import {
   lastOf,
   newCaller,
   newResponse,
+  OBJECTS,
   query,
   requestOf,
   seedModel,
@@ -23,7 +23,7 @@ useToolRuns()
 const asked = requestOf(model)
 
 it('a response keeps the form of its request over a restart, with own names in all that is stored', async () => {
-  const response = newResponse(await newCaller(), env.TOOL_RESPONSES, 'open_responses')
+  const response = newResponse(await newCaller(), OBJECTS.tools, 'open_responses')
   const look = { type: 'function', name: 'look', parameters: { type: 'object' } }
   const note = { type: 'custom', name: 'note' }
   expect(await response.start({ tools: [look, note] })).toMatchObject({ compatibility: 'open_responses' })

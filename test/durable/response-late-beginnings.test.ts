@@ -2,7 +2,7 @@ import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
-import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
+import { responseObjectClient } from '../../src/responses/pool/pool-client.ts'
 import { releaseLeftResponses } from '../../src/responses/store/left-responses.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
@@ -11,6 +11,7 @@ import {
   type LiveTrial,
   newCaller,
   newResponse,
+  OBJECTS,
   requestOf,
   seedModel,
   until,
@@ -28,7 +29,8 @@ const asked = requestOf(model)
 const deps = {
   database: createDatabase(configurationOf(env)),
   clock: () => Date.now(),
-  responseStream: (id: string) => responseStreamClient(env.RESPONSE_STREAMS, id),
+  responseObject: (organizationId: string, id: string) =>
+    responseObjectClient(OBJECTS.responses, organizationId, id),
 }
 
 const BEGINNING = 'INSERT INTO \\"responses\\"'

@@ -7,6 +7,7 @@ import {
   lastOf,
   newCaller,
   newResponse,
+  OBJECTS,
   seedModel,
   settledCalls,
   until,
@@ -20,7 +21,7 @@ beforeAll(seedModel)
 /** A response whose model has its request and has not answered. */
 async function dispatched(start: 'start' | 'startRepeatably' = 'start') {
   const caller = await newCaller()
-  const response = newResponse(caller, env.PATIENT_RESPONSES)
+  const response = newResponse(caller, OBJECTS.patient)
   const started = response[start]().catch((error: Error) => error)
   await until(() => expect(model.requests).toHaveLength(1))
   const [asked] = model.requests

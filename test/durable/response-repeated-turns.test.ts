@@ -1,5 +1,4 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { useDatabaseGate } from './database-gate.ts'
 import {
@@ -7,6 +6,7 @@ import {
   lastOf,
   newCaller,
   newResponse,
+  OBJECTS,
   phaseOf,
   requestOf,
   seedModel,
@@ -27,9 +27,9 @@ useToolRuns()
 const asked = requestOf(model)
 
 /** A response in the background whose turns are repeated, as that of a step. The model has its first request. */
-async function begun(request: object = {}, namespace = env.RESPONSE_STREAMS) {
+async function begun(request: object = {}, objects = OBJECTS.responses) {
   const caller = await newCaller()
-  const response = newResponse(caller, namespace, null, undefined, { repeatsTurns: true })
+  const response = newResponse(caller, objects, null, undefined, { repeatsTurns: true })
   expect(await response.start({ stream: false, background: true, ...request })).toMatchObject({ error: null })
   return { caller, response, first: await asked(1) }
 }
@@ -103,7 +103,7 @@ describe('a turn that dies with its object', () => {
   })
 
   it('is taken back where its readers left before it', async () => {
-    const { response, first } = await begun({}, env.TOOL_RESPONSES)
+    const { response, first } = await begun({}, OBJECTS.tools)
     const reader = response.follow()
     first.call('hosted_read', '{"n":0}')
     first.finish('tool_calls')
@@ -126,7 +126,7 @@ describe('a turn that dies with its object', () => {
   })
 
   it('after a tool is asked again, and the tool is not run again', async () => {
-    const { caller, response, first } = await begun({}, env.TOOL_RESPONSES)
+    const { caller, response, first } = await begun({}, OBJECTS.tools)
     toolRuns.answer = (run) => {
       run.result = { status: 'completed', members: { output: 'written' } }
     }
@@ -144,7 +144,7 @@ describe('a turn that dies with its object', () => {
   })
 
   it('with the call of a tool that was read takes it back or closes it, and runs only the one of the repetition', async () => {
-    const { response, first } = await begun({}, env.TOOL_RESPONSES)
+    const { response, first } = await begun({}, OBJECTS.tools)
     toolRuns.answer = (run) => {
       run.result = { status: 'completed', members: { output: 'written' } }
     }

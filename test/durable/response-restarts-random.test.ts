@@ -10,6 +10,7 @@ import {
   lastOf,
   newCaller,
   newResponse,
+  OBJECTS,
   seedModel,
   settledCalls,
 } from './durable-response-harness.ts'
@@ -69,7 +70,7 @@ function answerAll(): void {
 function newTrial(caller: Caller, random: Random): Trial {
   const calls = Array.from({ length: random.integer(1, 3) }, () => pick(random))
   const repeats = random.chance(0.5)
-  const response = newResponse(caller, env.TOOL_RESPONSES, null, undefined, { repeatsTurns: repeats })
+  const response = newResponse(caller, OBJECTS.tools, null, undefined, { repeatsTurns: repeats })
   const trial = { response, calls, repeats, isRead: !repeats || random.chance(0.5), reader: null }
   trialsById.set(trial.response.responseId, trial)
   return trial

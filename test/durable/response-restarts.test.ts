@@ -1,5 +1,4 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { keyIdOf } from '../../src/identity/principal.ts'
 import type { StoredToolCall } from '../../src/responses/model/tool-result.ts'
@@ -10,6 +9,7 @@ import {
   lastOf,
   newCaller,
   newResponse,
+  OBJECTS,
   phaseOf,
   query,
   replayed,
@@ -143,7 +143,7 @@ describe('an object that dies between two turns', () => {
 /** A response whose first turn called tools of this side, the first of which runs. */
 async function runningTool(...names: string[]) {
   const caller = await newCaller()
-  const response = newResponse(caller, env.TOOL_RESPONSES)
+  const response = newResponse(caller, OBJECTS.tools)
   await response.start({ tools: [{ type: 'function', name: 'look', parameters: { type: 'object' } }] })
   const reader = response.follow()
   const first = await asked(1)

@@ -3,11 +3,11 @@ import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { configurationOf } from '../../src/deps.ts'
 import { keyIdOf } from '../../src/identity/principal.ts'
-import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
 import { socketClient, socketsName } from '../../src/responses/sockets/socket-client.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   type Caller,
+  clientOf,
   MODEL,
   newCaller,
   newResponse,
@@ -16,6 +16,7 @@ import {
   seedModel,
   settledCalls,
   speaking,
+  stubOf,
   until,
 } from './durable-response-harness.ts'
 import { useScriptedModel } from './scripted-model.ts'
@@ -192,18 +193,18 @@ describe('a connection', () => {
     const id = end?.response?.id ?? ''
     const { RESPONSE_WINDOW_MS } = configurationOf(env)
     passTime(2 * RESPONSE_WINDOW_MS)
-    await runDurableObjectAlarm(env.RESPONSE_STREAMS.getByName(id))
+    await runDurableObjectAlarm(stubOf(caller, id))
     socket.create({ input: 'two', store: false, previous_response_id: id })
     const [, second] = await socket.ends(2)
     expect(second?.response?.status).toBe('completed')
     // The connection can only continue the newer one: the older one is released, and its window is over.
-    const client = responseStreamClient(env.RESPONSE_STREAMS, id)
+    const client = clientOf(caller, id)
     await until(async () => {
-      await runDurableObjectAlarm(env.RESPONSE_STREAMS.getByName(id))
+      await runDurableObjectAlarm(stubOf(caller, id))
       expect(await client.snapshot(caller.owner)).toBeNull()
     })
     socket.close()
-    const next = responseStreamClient(env.RESPONSE_STREAMS, second?.response?.id ?? '')
+    const next = clientOf(caller, second?.response?.id ?? '')
     await until(async () => expect(await next.context(caller.owner)).toBeNull())
     expect(await next.snapshot(caller.owner)).toMatchObject({ status: 'completed' })
   })

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import type { OfferedTool } from '../../src/responses/model/offered-tools.ts'
 import type { ResponseHead, StoredRequest } from '../../src/responses/model/response-head.ts'
 import type { ResponseDeps } from '../../src/responses/response-deps.ts'
+import { wholeStorage } from '../../src/responses/storage/slice.ts'
 import { ResponseState } from '../../src/responses/store/response-state.ts'
 
 // No method that these tests call needs them.
@@ -10,10 +11,10 @@ const DEPS = {} as ResponseDeps
 
 it('a request that has changed is what a restarted object reads: tools that were found are offered', async () => {
   const object = env.EVENT_LOG.get(env.EVENT_LOG.idFromName('response-state'))
-  const read = await runInDurableObject(object, (_object, { storage: { sql } }) => {
-    const state = new ResponseState(DEPS, sql)
+  const read = await runInDurableObject(object, (_object, { storage }) => {
+    const state = new ResponseState(DEPS, wholeStorage(storage))
     state.begin({ phase: 'between_turns' } as ResponseHead)
-    state.store()
+    state.store({})
     const request = {
       hostedTools: [],
       integrations: { offered: [], search: null },
@@ -22,9 +23,9 @@ it('a request that has changed is what a restarted object reads: tools that were
     request.integrations?.offered.push({ tool: { name: 'crm_add' } } as OfferedTool)
     // After a later turn, and after the search.
     state.storeRequest(request)
-    const before = new ResponseState(DEPS, sql).request
+    const before = new ResponseState(DEPS, wholeStorage(storage)).request
     state.replaceRequest(request)
-    return [before, new ResponseState(DEPS, sql).request]
+    return [before, new ResponseState(DEPS, wholeStorage(storage)).request]
   })
   expect(read).toMatchObject([
     { integrations: { offered: [] } },

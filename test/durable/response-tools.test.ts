@@ -9,6 +9,7 @@ import {
   lastOf,
   newCaller,
   newResponse,
+  OBJECTS,
   query,
   requestOf,
   seedModel,
@@ -39,7 +40,7 @@ const offeredTo = (request: ModelRequest) => bodyOf(request).tools?.map((tool) =
 
 /** A response in which the model calls these tools once and then ends. */
 async function calling(caller: Caller, settings: Record<string, unknown>, ...names: string[]) {
-  const response = newResponse(caller, env.TOOL_RESPONSES)
+  const response = newResponse(caller, OBJECTS.tools)
   await response.start(settings)
   const reader = response.follow()
   const first = await asked(1)
@@ -79,7 +80,7 @@ describe('a tool of this service', () => {
   it('is hidden by a function of the caller with its name', async () => {
     const caller = await newCaller()
     const tools = [{ type: 'function', name: 'hosted_read', parameters: { type: 'object' } }]
-    const response = newResponse(caller, env.TOOL_RESPONSES)
+    const response = newResponse(caller, OBJECTS.tools)
     await response.start({ tools })
     const reader = response.follow()
     const first = await asked(1)
@@ -133,7 +134,7 @@ describe('a tool of this service', () => {
 
   it('that is switched off while its response runs is refused, with a record', async () => {
     const caller = await newCaller()
-    const response = newResponse(caller, env.TOOL_RESPONSES)
+    const response = newResponse(caller, OBJECTS.tools)
     await response.start()
     const reader = response.follow()
     const first = await asked(1)
@@ -201,7 +202,7 @@ describe('tool_choice', () => {
 describe('calls of one turn', () => {
   it('that only read run at the same time, and others one after the other', async () => {
     toolRuns.answer = () => {}
-    const response = newResponse(await newCaller(), env.TOOL_RESPONSES)
+    const response = newResponse(await newCaller(), OBJECTS.tools)
     await response.start()
     const reader = response.follow()
     const first = await asked(1)
@@ -239,7 +240,7 @@ describe('a tool that ignores its signal', () => {
       run.ignoresSignal = true
     }
     const caller = await newCaller()
-    const response = newResponse(caller, env.TOOL_RESPONSES)
+    const response = newResponse(caller, OBJECTS.tools)
     await response.start()
     const reader = response.follow()
     const first = await asked(1)
@@ -358,7 +359,7 @@ describe('the files of a response', () => {
 
   const HOUR_MS = 3_600_000
   const onConnection = (caller: Caller, continues: string | null) =>
-    newResponse(caller, env.TOOL_RESPONSES, null, { continues, until: Date.now() + HOUR_MS })
+    newResponse(caller, OBJECTS.tools, null, { continues, until: Date.now() + HOUR_MS })
   /** A response of a connection that may have written files, and has ended. */
   async function heldResponse(caller: Caller) {
     const response = onConnection(caller, null)

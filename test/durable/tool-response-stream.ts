@@ -1,8 +1,9 @@
 import { env } from 'cloudflare:workers'
 import type { Bindings } from '../../src/env.ts'
 import type { ToolResult } from '../../src/responses/model/tool-result.ts'
-import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
+import { responseObjectClient } from '../../src/responses/pool/pool-client.ts'
 import type { HostedTool } from '../../src/responses/tools/hosted-tool.ts'
+import { ResponsePool } from '../../workers/response-pool.ts'
 import { ResponseStream } from '../../workers/response-stream.ts'
 
 /** A run of a tool, which ends as the test says. */
@@ -43,12 +44,23 @@ const tool = (name: string, repeatable: boolean): HostedTool => ({
 
 export const TOOLS = [tool('hosted_read', true), tool('hosted_write', false)]
 
+const responseObject = (organizationId: string, responseId: string) =>
+  responseObjectClient(
+    { RESPONSE_STREAMS: env.TOOL_RESPONSES, RESPONSE_POOLS: env.TOOL_POOLS },
+    organizationId,
+    responseId,
+  )
+
 /** The object of a response with tools of this side. */
 export class ToolResponseStream extends ResponseStream {
   constructor(context: DurableObjectState, environment: Bindings) {
-    super(context, environment, {
-      hostedTools: TOOLS,
-      responseStream: (id) => responseStreamClient(env.TOOL_RESPONSES, id),
-    })
+    super(context, environment, { hostedTools: TOOLS, responseObject })
+  }
+}
+
+/** The same for many responses. */
+export class ToolResponsePool extends ResponsePool {
+  constructor(context: DurableObjectState, environment: Bindings) {
+    super(context, environment, { hostedTools: TOOLS, responseObject })
   }
 }

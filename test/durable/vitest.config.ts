@@ -28,10 +28,14 @@ export default defineConfig({
           WORKSPACES: { className: 'WorkspaceObject', useSQLite: true },
           EVENT_LOG: { className: 'EventLogObject', useSQLite: true },
           RESPONSE_STREAMS: { className: 'ResponseStream', useSQLite: true },
+          RESPONSE_POOLS: { className: 'ResponsePool', useSQLite: true },
           RESPONSE_SOCKETS: { className: 'ResponseSockets', useSQLite: true },
           CONNECTION_CREDENTIALS: { className: 'ConnectionCredentials', useSQLite: true },
           TOOL_RESPONSES: { className: 'ToolResponseStream', useSQLite: true },
           PATIENT_RESPONSES: { className: 'PatientResponseStream', useSQLite: true },
+          COUNTING_POOLS: { className: 'CountingResponsePool', useSQLite: true },
+          TOOL_POOLS: { className: 'ToolResponsePool', useSQLite: true },
+          PATIENT_POOLS: { className: 'PatientResponsePool', useSQLite: true },
           SCRIPTED_RESPONSES: { className: 'ScriptedResponse', useSQLite: true },
         },
         r2Buckets: ['CONTENT'],
@@ -44,6 +48,8 @@ export default defineConfig({
           UPSTASH_REDIS_REST_TOKEN: 'unused',
           KEY_PEPPERS: key(1),
           VAULT_KEYS: key(2),
+          // `own`: the tests run on objects of one response each, as those of earlier releases.
+          RESPONSE_OBJECTS: process.env.RESPONSE_OBJECTS ?? 'shared',
           // Most tests script a model after the response has begun.
           RESPONSE_COMMIT_MS: '0',
           // The tests flush by hand; an alarm in the middle of one would make it depend on the hour.

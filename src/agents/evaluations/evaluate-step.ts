@@ -1,5 +1,5 @@
 import { errorText, logEvent } from '../../lib/log.ts'
-import { newResponseId } from '../../responses/model/response-ids.ts'
+import { storedResponseId } from '../../responses/pool/start-response.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { selectRunState } from '../runs/progress.store.ts'
 import { announceVerdict } from '../runs/publish-verdict.ts'
@@ -159,7 +159,7 @@ async function storeOutcome(deps: AgentDeps, due: DueVerdict, outcome: VerdictOu
   // A fault can be named at once; a provider that fails needs time.
   const delay = outcome.fault === null ? FIRST_REPETITION_MS * 6 ** due.calls : 0
   const next = {
-    responseId: newResponseId(deps.configuration.KEY_PEPPERS),
+    responseId: storedResponseId(deps),
     fault: outcome.fault ?? due.fault,
     cost: outcome.cost,
     dueAt: now + delay,

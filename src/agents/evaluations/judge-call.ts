@@ -40,7 +40,8 @@ export async function beginJudging(
       principal: { ...principal, tools: { ...principal.tools, off: TOOL_FAMILIES } },
       ...(creditLimit !== null && { creditLimit }),
     }
-    const result = await deps.responseStream(responseId).start(request, messageBody(JSON.stringify(body)))
+    const object = deps.responseObject(run.organizationId, responseId)
+    const result = await object.start(request, messageBody(JSON.stringify(body)))
     if (result.error !== null) return refusalOf(apiErrorOf(result.error))
     return 'refusal' in result ? { kind: 'failed', ...refused(result.refusal) } : null
   } catch (error) {

@@ -3,8 +3,8 @@ import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { apiErrorOf } from '../../responses/model/error-data.ts'
-import { newResponseId } from '../../responses/model/response-ids.ts'
 import type { StartResult } from '../../responses/model/types.ts'
+import { storedResponseId } from '../../responses/pool/start-response.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import {
   type FoundRun,
@@ -87,12 +87,11 @@ async function publishWatchdog(
 async function storeOutcome(deps: AgentDeps, run: LeasedRun, outcome: StepOutcome): Promise<void> {
   const now = deps.clock()
   const change = changeAfter(run, outcome, now)
-  const { KEY_PEPPERS } = deps.configuration
   const isJudged = change.ended?.status === 'completed' && currentStep(run).objective !== null
   const next = await storeChange(deps.database, run, change, {
     now,
-    responseId: change.next ? newResponseId(KEY_PEPPERS) : undefined,
-    judgeResponseId: isJudged ? newResponseId(KEY_PEPPERS) : undefined,
+    responseId: change.next ? storedResponseId(deps) : undefined,
+    judgeResponseId: isJudged ? storedResponseId(deps) : undefined,
   })
   if (!next) return leaveRun(deps, run)
   const { organizationId, runId } = next

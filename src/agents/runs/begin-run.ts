@@ -1,6 +1,7 @@
 import { ApiError, notFound } from '../../lib/api-error.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
-import { newConversationId, newResponseId } from '../../responses/model/response-ids.ts'
+import { newConversationId } from '../../responses/model/response-ids.ts'
+import { storedResponseId } from '../../responses/pool/start-response.ts'
 import type { InputValue } from '../../wire/agents.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { storedDefinition } from '../definitions/stored-definition.ts'
@@ -56,7 +57,7 @@ export async function beginRun(
     agentVersion: agent.version,
     restartedFrom: restartedFrom ?? null,
     conversationId: newConversationId(),
-    responseId: newResponseId(deps.configuration.KEY_PEPPERS),
+    responseId: storedResponseId(deps),
     sealedInputs: sealInputs(deps.configuration.VAULT_KEYS, id, values, metadata),
   }
   const identities = repeatable?.identities ?? []

@@ -2,7 +2,7 @@ import { audited, type ChangeScope, conflict } from '../../ledger/changes/audite
 import type { OrganizationScope } from '../../ledger/changes/scoped-statements.store.ts'
 import { notFound } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { newResponseId } from '../../responses/model/response-ids.ts'
+import { storedResponseId } from '../../responses/pool/start-response.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { notConfigured } from './begin-run.ts'
 import { selectRunState, storeChange } from './progress.store.ts'
@@ -70,7 +70,7 @@ export async function rerunStep(deps: AgentDeps, scope: ChangeScope, runId: stri
   const stored = await audited(scope, intent, async () => {
     const now = deps.clock()
     const change = rerun(run, now)
-    const responseId = newResponseId(deps.configuration.KEY_PEPPERS)
+    const responseId = storedResponseId(deps)
     const { deadlineAt } = change
     const revision = await storeChange(deps.database, run, change, { now, responseId, deadlineAt })
     if (!revision) throw conflict('The run was changed at the same time.')

@@ -24,7 +24,7 @@ export async function findResponseOf(
   owner: Owner,
   responseId: string,
 ): Promise<EndedStep | 'running' | null> {
-  const object = deps.responseStream(responseId)
+  const object = deps.responseObject(owner.organizationId, responseId)
   const state = await object.state(owner)
   if (state?.running) return 'running'
   const response = state && (await object.snapshot(owner))
@@ -48,7 +48,8 @@ export async function startResponse(deps: AgentDeps, run: RunState): Promise<Sta
     repeatsTurns: true,
     ...(mostCredits !== undefined && { creditLimit: Math.max(0, mostCredits - spentCredits(run)) }),
   }
-  return deps.responseStream(responseId).start(request, messageBody(JSON.stringify(stepRequest(run, inputs))))
+  const body = messageBody(JSON.stringify(stepRequest(run, inputs)))
+  return deps.responseObject(run.organizationId, responseId).start(request, body)
 }
 
 /** The members of a start that all responses of a run share. @param action as audit records have it. */
@@ -83,7 +84,7 @@ export async function waitForResponseOf(
   responseId: string,
   limit: number,
 ): Promise<boolean> {
-  const object = deps.responseStream(responseId)
+  const object = deps.responseObject(owner.organizationId, responseId)
   try {
     await withinTime(object.ended(owner), Math.max(0, limit), 'the response of a step')
     return true
@@ -96,7 +97,7 @@ export async function waitForResponseOf(
 /** Ends the response of the current attempt. @returns what it cost; null if there is none. */
 export async function stopResponse(deps: AgentDeps, run: RunState): Promise<EndedStep | null> {
   const owner = ownerOf(run)
-  await deps.responseStream(currentAttempt(run).responseId).cancel(owner)
+  await deps.responseObject(owner.organizationId, currentAttempt(run).responseId).cancel(owner)
   const found = await findAttemptResponse(deps, run)
   if (found === 'running') throw new Error('the response of a step did not end')
   return found

@@ -1,6 +1,6 @@
 import { lacksIncluded } from '../../responses/items/included-members.ts'
 import { isResponseId } from '../../responses/model/response-ids.ts'
-import type { Owner, ResponseStreamObject } from '../../responses/model/types.ts'
+import type { Owner, ResponseMethods } from '../../responses/model/types.ts'
 import { type EndedResponse, storedResponse } from '../../responses/object/stored-response.ts'
 import type { Includes } from '../../wire/response-queries.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
@@ -12,7 +12,7 @@ import { ownerOf, refreshRights } from './response-answers.ts'
 export interface ResponseHandle {
   id: string
   owner: Owner
-  object: ResponseStreamObject
+  object: ResponseMethods
 }
 
 /** @throws ApiError not_found for an id without a valid MAC: it must not start an object. */
@@ -20,7 +20,8 @@ export function handleOf(context: AppContext): ResponseHandle {
   const id = context.req.param('responseId') ?? ''
   const { deps } = context.var
   if (!isResponseId(deps.configuration.KEY_PEPPERS, id)) throw unknownId('Response', id)
-  return { id, owner: ownerOf(context), object: deps.responseStream(id) }
+  const owner = ownerOf(context)
+  return { id, owner, object: deps.responseObject(owner.organizationId, id) }
 }
 
 /** The response from its object, or else from Postgres, never combined. @throws ApiError not_found */

@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import { callerHeaders } from '../../gateway/calls/caller-headers.ts'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
+import { regionOf } from '../../responses/pool/regions.ts'
 import { MOST_HEADER_BYTES } from '../../responses/sockets/socket-connection.ts'
 import { selectedCompatibility } from '../compatibility.ts'
 import type { AppContext, AppEnv } from '../context.ts'
@@ -33,6 +34,7 @@ async function connect(context: AppContext): Promise<Response> {
     ip: caller.identity.actor.ip,
     headers,
     compatibility: selectedCompatibility(context),
+    region: regionOf(context.req.raw.cf),
   })
   if (webSocket === null) throw tooManyConnections(deps.configuration.SOCKET_USER_LIMIT)
   // An answer has both the socket and the headers of the middleware only when it is created like this.

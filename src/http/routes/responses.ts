@@ -2,7 +2,6 @@ import { Hono } from 'hono'
 import { isRunResponseId } from '../../agents/live/run-response.ts'
 import { newId } from '../../lib/ids.ts'
 import { apiErrorOf } from '../../responses/model/error-data.ts'
-import { newResponseId } from '../../responses/model/response-ids.ts'
 import type {
   CompactionResult,
   ErrorData,
@@ -10,9 +9,12 @@ import type {
   StartRequest,
   StartResult,
 } from '../../responses/model/types.ts'
+import { regionOf } from '../../responses/pool/regions.ts'
+import { startResponse, storedResponseId } from '../../responses/pool/start-response.ts'
 import { eraseResponse } from '../../responses/store/content-garbage.ts'
 import { listInputItems } from '../../responses/store/read-responses.store.ts'
 import { removeFilesOfEmpty } from '../../responses/tools/workspace/remove-workspace.ts'
+import { MAXIMUM_BODY_BYTES } from '../../wire/body-limit.ts'
 import {
   type Includes,
   type ItemListQuery,
@@ -32,16 +34,11 @@ import {
   itemListAnswer,
   jsonBytes,
   ownerOf,
+  refreshRights,
   refusalAnswer,
   responseAnswer,
 } from './response-answers.ts'
-import {
-  endedResponse,
-  findIncluding,
-  findResponse,
-  handleOf,
-  type ResponseHandle,
-} from './response-handle.ts'
+import { findIncluding, findResponse, handleOf, type ResponseHandle } from './response-handle.ts'
 import { startedStream, streamAnswer } from './response-streams.ts'
 import { cancelRunResponse, createRun, firstStep, refuseDeletion, retrieveRun } from './run-responses.ts'
 
@@ -106,34 +103,72 @@ async function retrieved(context: AppContext, handle: ResponseHandle, includes: 
 /** Begins a response, which its object generates whether or not the caller waits. */
 async function create(context: AppContext): Promise<Response> {
   const { deps } = context.var
-  const id = newResponseId(deps.configuration.KEY_PEPPERS)
-  const handle = { id, owner: ownerOf(context), object: deps.responseStream(id) }
-  const started = await begin(context, handle)
+  const owner = ownerOf(context)
+  const region = regionOf(context.req.raw.cf)
+  const started = await passBody(context, (passed) =>
+    startResponse(deps, { owner, region, ...passed }, MAXIMUM_BODY_BYTES, (id, object, bodyBytes) => {
+      const request = startRequest(context, id, { bodyBytes, awaitsEnd: true })
+      return startOrEnd({ id, owner, object }, request, passed.body)
+    }),
+  )
   if ('refusal' in started) return refusalAnswer(context, started.refusal)
   if ('agent' in started) return createRun(context, started.agent)
-  const { events, background, compatibility } = started
+  const { responseId: id, events, background, compatibility } = started
+  const handle = { id, owner, object: deps.responseObject(owner.organizationId, id) }
   for (const [name, value] of Object.entries(started.headers)) context.header(name, value)
   if (events) return startedStream(context, handle, compatibility, events)
-  const response = await (background ? handle.object.snapshot(handle.owner) : endedResponse(context, handle))
+  const response = background ? await handle.object.snapshot(owner) : (started.response ?? null)
+  if (!background) await refreshRights(context)
   // The response was deleted while the caller waited.
   if (response === null) throw unknownId('Response', id)
   // The response has what this request includes.
   return responseAnswer(context, response, null)
 }
 
+/** Starts a response. If the answer of its object is lost, for one whose object restarted, it is the end of the response. */
+async function startOrEnd(
+  { object, owner }: ResponseHandle,
+  request: StartRequest,
+  body: RequestContent,
+): Promise<StartResult> {
+  try {
+    return await object.start(request, body)
+  } catch (error) {
+    const response = await object.ended(owner).catch(() => null)
+    if (response === null) throw error
+    const { compatibility = 'headgate' } = response
+    const known = { recorded: true, error: null, headers: {}, events: null, background: false }
+    return { ...known, compatibility, held: false, response }
+  }
+}
+
 /** Compacts a conversation in an object of its own, which stores nothing. */
 async function compact(context: AppContext): Promise<Response> {
   const { deps } = context.var
-  const id = newResponseId(deps.configuration.KEY_PEPPERS)
-  const object = deps.responseStream(id)
-  const result = await passBody(context, id, (request, body) => object.compact(request, body))
+  const id = storedResponseId(deps)
+  const object = deps.responseObject(ownerOf(context).organizationId, id)
+  const result = await passBody(context, ({ body }) => object.compact(startRequest(context, id), body))
   if ('refusal' in result) return refusalAnswer(context, result.refusal)
   return jsonBytes(context, result.compaction)
 }
 
-/** @throws ApiError when the response was refused. */
-const begin = (context: AppContext, { id, object }: ResponseHandle) =>
-  passBody(context, id, (request, body) => object.start(request, body))
+/** What the Worker sends to the object of a response together with the body. */
+function startRequest(
+  context: AppContext,
+  responseId: string,
+  more: Partial<StartRequest> = {},
+): StartRequest {
+  const { caller, rights } = context.var
+  return {
+    responseId,
+    principal: rights.principal,
+    // A call id of its own: if the result of the object is lost, only the object settles the call.
+    identity: { ...caller.identity, callId: newId('call') },
+    headers: [...context.req.raw.headers].filter(([name]) => !CREDENTIAL_HEADERS.has(name)),
+    compatibility: selectedCompatibility(context),
+    ...more,
+  }
+}
 
 /**
  * Passes the body of a request to its object, which admits the call.
@@ -141,23 +176,13 @@ const begin = (context: AppContext, { id, object }: ResponseHandle) =>
  */
 async function passBody<Result extends StartResult | CompactionResult>(
   context: AppContext,
-  id: string,
-  use: (request: StartRequest, body: RequestContent) => Promise<Result>,
+  use: (passed: { body: RequestContent; declaredBytes: number | null }) => Promise<Result>,
 ): Promise<Exclude<Result, { error: ErrorData }>> {
   // The object reads the whole body before the call is admitted.
   if (!isSmallBody(context)) await requireRoom(context)
-  const { caller, rights } = context.var
-  const request: StartRequest = {
-    responseId: id,
-    principal: rights.principal,
-    // A call id of its own: if the result of the object is lost, only the object settles the call.
-    identity: { ...caller.identity, callId: newId('call') },
-    headers: [...context.req.raw.headers].filter(([name]) => !CREDENTIAL_HEADERS.has(name)),
-    compatibility: selectedCompatibility(context),
-  }
   const body = await passedBody(context)
   try {
-    const result = await use(request, body.content)
+    const result = await use({ body: body.content, declaredBytes: body.declaredBytes })
     // The object has recorded it in the ledger.
     context.set('isRecorded', result.recorded)
     context.set('rateLimit', result.rateLimit ?? null)

@@ -167,7 +167,7 @@ async function findRun(context: AppContext, runId: string): Promise<RequestedRun
 const handleOfAttempt = (context: AppContext, id: string): ResponseHandle => ({
   id,
   owner: ownerOf(context),
-  object: context.var.deps.responseStream(id),
+  object: context.var.deps.responseObject(ownerOf(context).organizationId, id),
 })
 
 const formOf = (context: AppContext) =>

@@ -62,7 +62,7 @@ async function continuedContext(
   previousId: string,
   start: OwnStart,
 ): Promise<LoadedContext> {
-  const before = await deps.responseStream(previousId).context(owner)
+  const before = await deps.responseObject(owner.organizationId, previousId).context(owner)
   if (before === null) throw previousNotFound(previousId)
   const tooLong = () => contextTooLong(`${MOST_CONTEXT_BYTES} bytes`)
   const held = await readContextStream(before.items, MOST_CONTEXT_BYTES, tooLong)

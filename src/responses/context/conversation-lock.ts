@@ -26,7 +26,7 @@ export const conversationLocked = () =>
  * @returns false if the conversation stays locked. @throws what Postgres and the writer's object throw.
  */
 export async function releaseWriter(
-  deps: Pick<ResponseDeps, 'database' | 'clock' | 'responseStream'>,
+  deps: Pick<ResponseDeps, 'database' | 'clock' | 'responseObject'>,
   owner: Owner,
   writer: string,
   conversationId: string | null,
@@ -35,7 +35,7 @@ export async function releaseWriter(
   const isOwn = writer === start?.responseId
   // The time of the release would be wrong: a start that follows the answer, or the end of this one, keeps its row.
   const begunUntil = isOwn ? start.createdAt : deps.clock()
-  const state = isOwn ? 'absent' : await deps.responseStream(writer).settle(owner)
+  const state = isOwn ? 'absent' : await deps.responseObject(owner.organizationId, writer).settle(owner)
   if (state === 'absent') {
     await releaseConversation(deps.database, owner, { id: writer, conversationId, begunUntil })
   }

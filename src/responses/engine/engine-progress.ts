@@ -50,10 +50,14 @@ export class EngineProgress {
 
   /** Stores what a call was charged for. @param calls with outcomes that the ledger does not have yet. */
   charge(used: Usage | null, calls: UnsettledCall[]): void {
+    this.#state.change(this.#charged(used, calls))
+  }
+
+  #charged(used: Usage | null, calls: UnsettledCall[]) {
     const { usage } = this.#current
     const progress = this.advance({ openCall: null, usage: used ? addUsage(usage, used) : usage })
     const { unsettled = [], cost = 0 } = this.#state.head ?? {}
-    this.#state.change({ progress, unsettled: [...unsettled, ...calls], cost: cost + costOf(calls) })
+    return { progress, unsettled: [...unsettled, ...calls], cost: cost + costOf(calls) }
   }
 
   async #settleLate(call: GovernedCall, outcome: CallOutcome): Promise<void> {
@@ -67,10 +71,14 @@ export class EngineProgress {
     this.#state.change({ progress: this.advance({ otherOutput }) })
   }
 
-  /** The charge is stored before the ledger gets it: response and audit record are then the same after a restart. */
+  /**
+   * The charge is stored before the ledger gets it: response and audit record are then the same after a restart. It is stored
+   * together with what the turn has ended with, which follows without waiting for I/O.
+   */
   #settle(call: GovernedCall, outcome: CallOutcome): void {
-    this.charge(outcome.usage, [{ call, outcome }])
-    this.#deps.waitUntil(this.#state.settleCalls())
+    this.#state.note(this.#charged(outcome.usage, [{ call, outcome }]))
+    const nextTurn = new Promise((resolve) => setTimeout(resolve))
+    this.#deps.waitUntil(nextTurn.then(() => this.#state.settleCalls()))
   }
 }
 

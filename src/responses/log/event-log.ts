@@ -1,7 +1,9 @@
 import type { Clock } from '../../lib/clock.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import { type EmittedEvent, eventFrame } from '../model/events.ts'
+import type { Slice } from '../storage/slice.ts'
 import { EventSegments, type Frame } from './event-segments.ts'
+import type { HeldSegments } from './held-segments.ts'
 import { LogTail } from './log-tail.ts'
 
 /**
@@ -21,7 +23,9 @@ export const FLUSH_EVENTS = 16
 export const FLUSH_BYTES = 32 * 1024
 
 interface EventLogOptions {
-  storage: DurableObjectStorage
+  slice: Slice
+  /** Shared by the logs of an object. */
+  held: HeldSegments
   clock: Clock
   /** Time between two comments to the readers of a silent log. */
   heartbeatMilliseconds: number
@@ -59,7 +63,7 @@ export class EventLog {
 
   constructor(options: EventLogOptions) {
     this.#options = options
-    this.#segments = new EventSegments(options.storage)
+    this.#segments = new EventSegments(options.slice, options.held)
     this.#lastSequence = this.#segments.lastSequence
   }
 
@@ -172,17 +176,10 @@ export class EventLog {
   reopen(): void {
     this.endTails()
     this.#takePending()
-    this.#segments = new EventSegments(this.#options.storage)
+    this.#segments = new EventSegments(this.#options.slice, this.#options.held)
     this.#lastSequence = this.#segments.lastSequence
     this.#lastFlush = Number.NEGATIVE_INFINITY
     this.#failure = null
-  }
-
-  /** Deletes all events and ends all readers. The log is open and empty then. */
-  clear(): void {
-    this.reopen()
-    this.#segments.clear()
-    this.reopen()
   }
 
   #isDue(): boolean {

@@ -1,6 +1,6 @@
 import { joinBytes } from '../../lib/byte-edits.ts'
-import { hasTable } from '../../lib/has-table.ts'
-import { HeldSegments, type SegmentHolder } from './held-segments.ts'
+import { KEYS_PER_RESPONSE, type Slice } from '../storage/slice.ts'
+import type { HeldSegments, SegmentHolder } from './held-segments.ts'
 
 /**
  * Half of what the platform allows in a row, https://developers.cloudflare.com/durable-objects/platform/limits/.
@@ -22,7 +22,7 @@ export interface Frame {
 
 /** The content of a row: whole frames, or a part of a frame that is larger than a row. */
 interface Segment {
-  /** Orders the segments: ROWS_PER_EVENT times the number of the first event, plus the number of the part. */
+  /** Key of the row: from the slice's first on, ROWS_PER_EVENT times the number of the first event, plus that of the part. */
   position: number
   first: number
   last: number
@@ -32,34 +32,40 @@ interface Segment {
 /** Rows after a position. Bodies of large segments are null: they are read once for all readers. */
 const NEXT_ROWS = `
   SELECT position, last_sequence, CASE WHEN length(body) <= ${SMALL_SEGMENT_BYTES} THEN body END AS body
-  FROM event_segments WHERE position > ? ORDER BY position LIMIT ?`
+  FROM event_segments WHERE position > ? AND position <= ? ORDER BY position LIMIT ?`
 
 /**
  * The rows of an event log. The key is a plain integer, so that an insert writes one row; a second index would write two.
- * The end of the log is marked in its last row, so that the last event and the end are stored together. The table is
- * created with the first event: an object that is only queried must store nothing.
+ * The end of the log is marked in its last row, so that the last event and the end are stored together.
  */
 export class EventSegments {
   /** Number of rows written since construction. */
   rowsWritten = 0
-  readonly #storage: DurableObjectStorage
-  readonly #held = new HeldSegments()
-  #tableExists: boolean
+  readonly #slice: Slice
+  readonly #held: HeldSegments
   #closed = false
   #lastSequence = 0
-  #lastPosition = -1
+  #lastPosition: number
   /** The last written segment, which all readers at the live edge send, and the position of the one before it. */
   #newest: Segment | null = null
-  #beforeNewest = -1
+  #beforeNewest: number
   /** Rows of the next query: about as many as are sent together. */
   #rowLimit = 1
 
-  constructor(storage: DurableObjectStorage) {
-    this.#storage = storage
-    this.#tableExists = hasTable(storage.sql, 'event_segments')
-    if (!this.#tableExists) return
-    const [row] = storage.sql
-      .exec('SELECT position, last_sequence, closes FROM event_segments ORDER BY position DESC LIMIT 1')
+  /** @param held shared by the logs of an object. */
+  constructor(slice: Slice, held: HeldSegments) {
+    this.#slice = slice
+    this.#held = held
+    this.#lastPosition = slice.firstKey - 1
+    this.#beforeNewest = this.#lastPosition
+    if (!slice.tables.has('event_segments')) return
+    const [row] = slice.sql
+      .exec(
+        `SELECT position, last_sequence, closes FROM event_segments WHERE position >= ? AND position < ?
+          ORDER BY position DESC LIMIT 1`,
+        slice.firstKey,
+        slice.firstKey + KEYS_PER_RESPONSE,
+      )
       .toArray()
     if (row === undefined) return
     this.#lastPosition = Number(row.position)
@@ -81,25 +87,36 @@ export class EventSegments {
    * @param closes whether the log ends with them. Then there may be none. @throws the error of SQLite.
    */
   write(frames: readonly Frame[], closes: boolean): void {
-    const segments = [...packed(frames)]
+    const { tables, firstKey } = this.#slice
+    const segments = [...packed(frames, firstKey)]
+    const isFirst = !tables.has('event_segments')
     const insert = (): void => {
-      this.#createTable()
+      tables.create('event_segments')
       if (segments.length === 0 && closes) this.#markClosed()
       segments.forEach((segment, index) => {
         this.#insert(segment, closes && index === segments.length - 1)
       })
     }
     // A single statement is atomic by itself, and most writes are one.
-    if (this.#tableExists && segments.length <= 1) insert()
-    else this.#storage.transactionSync(insert)
+    if (!isFirst && segments.length <= 1) insert()
+    else this.#inTransaction(insert)
     for (const segment of segments) {
       this.#beforeNewest = this.#lastPosition
       this.#newest = segment
       this.#lastPosition = segment.position
       this.#lastSequence = segment.last
     }
-    this.#tableExists = true
     this.#closed = closes
+  }
+
+  #inTransaction(work: () => void): void {
+    try {
+      this.#slice.transactionSync(work)
+    } catch (error) {
+      // The table may have been created in it.
+      this.#slice.tables.forget()
+      throw error
+    }
   }
 
   /**
@@ -116,13 +133,14 @@ export class EventSegments {
     }
     const segments: Segment[] = []
     let size = 0
-    for (const row of this.#storage.sql.exec(NEXT_ROWS, position, this.#rowLimit).toArray()) {
+    const { sql, firstKey } = this.#slice
+    for (const row of sql.exec(NEXT_ROWS, position, this.#lastPosition, this.#rowLimit).toArray()) {
       const at = Number(row.position)
       const isLarge = row.body === null
       if (isLarge && segments.length > 0) break
       const bytes = isLarge ? this.#held.hold(at, holder, () => this.#body(at)) : bytesOf(row.body)
       if (size > 0 && size + bytes.length > SMALL_SEGMENT_BYTES) break
-      const first = Math.floor(at / ROWS_PER_EVENT)
+      const first = Math.floor((at - firstKey) / ROWS_PER_EVENT)
       segments.push({ position: at, first, last: Number(row.last_sequence), bytes })
       size += bytes.length
       if (isLarge) break
@@ -134,10 +152,10 @@ export class EventSegments {
 
   /** The bodies of all rows, in order. */
   *bodies(): Generator<Uint8Array> {
-    if (!this.#tableExists) return
-    for (const { body } of this.#storage.sql.exec('SELECT body FROM event_segments ORDER BY position')) {
-      yield bytesOf(body)
-    }
+    if (this.#lastPosition < this.#slice.firstKey) return
+    const { sql, firstKey } = this.#slice
+    const select = 'SELECT body FROM event_segments WHERE position >= ? AND position <= ? ORDER BY position'
+    for (const { body } of sql.exec(select, firstKey, this.#lastPosition)) yield bytesOf(body)
   }
 
   /** Releases the large segment that a reader has sent. */
@@ -148,13 +166,15 @@ export class EventSegments {
   /** The position after which an event and all that follow it are read. */
   positionBefore(sequence: number): number {
     if (sequence > this.#lastSequence) return this.#lastPosition
-    const { position } = this.#storage.sql
+    const { sql, firstKey } = this.#slice
+    const { position } = sql
       .exec(
-        'SELECT max(position) AS position FROM event_segments WHERE position <= ?',
-        sequence * ROWS_PER_EVENT,
+        'SELECT max(position) AS position FROM event_segments WHERE position >= ? AND position <= ?',
+        firstKey,
+        firstKey + sequence * ROWS_PER_EVENT,
       )
       .one()
-    return Number(position ?? 0) - 1
+    return Number(position ?? firstKey) - 1
   }
 
   /**
@@ -163,29 +183,21 @@ export class EventSegments {
    */
   cut(sequence: number): void {
     if (sequence >= this.#lastSequence) return
-    const from = (sequence + 1) * ROWS_PER_EVENT
-    const [row] = this.#storage.sql
+    const { sql, firstKey } = this.#slice
+    const from = firstKey + (sequence + 1) * ROWS_PER_EVENT
+    const [row] = sql
       .exec(
-        'SELECT position, last_sequence FROM event_segments WHERE position < ? ORDER BY position DESC LIMIT 1',
+        `SELECT position, last_sequence FROM event_segments WHERE position >= ? AND position < ?
+          ORDER BY position DESC LIMIT 1`,
+        firstKey,
         from,
       )
       .toArray()
     if (Number(row?.last_sequence) !== sequence) throw new RangeError(`no row ends with event ${sequence}`)
-    this.#exec('DELETE FROM event_segments WHERE position >= ?', from)
+    this.#exec('DELETE FROM event_segments WHERE position >= ? AND position <= ?', from, this.#lastPosition)
     this.#lastPosition = Number(row?.position)
     this.#lastSequence = sequence
     this.#newest = null
-  }
-
-  /** Deletes the rows. The instance must not be used afterwards. */
-  clear(): void {
-    if (this.#tableExists) this.#exec('DELETE FROM event_segments')
-  }
-
-  #createTable(): void {
-    if (this.#tableExists) return
-    this.#storage.sql.exec(`CREATE TABLE IF NOT EXISTS event_segments (
-      position INTEGER PRIMARY KEY, last_sequence INTEGER NOT NULL, closes INTEGER NOT NULL, body BLOB NOT NULL)`)
   }
 
   #insert({ position, last, bytes }: Segment, closes: boolean): void {
@@ -193,19 +205,20 @@ export class EventSegments {
   }
 
   #markClosed(): void {
-    if (this.#lastPosition >= 0) {
+    const { firstKey } = this.#slice
+    if (this.#lastPosition >= firstKey) {
       this.#exec('UPDATE event_segments SET closes = 1 WHERE position = ?', this.#lastPosition)
     } else {
-      this.#insert({ position: 0, first: 0, last: 0, bytes: new Uint8Array(0) }, true)
+      this.#insert({ position: firstKey, first: 0, last: 0, bytes: new Uint8Array(0) }, true)
     }
   }
 
   #exec(statement: string, ...bindings: unknown[]): void {
-    this.rowsWritten += this.#storage.sql.exec(statement, ...bindings).rowsWritten
+    this.rowsWritten += this.#slice.sql.exec(statement, ...bindings).rowsWritten
   }
 
   #body(position: number): Uint8Array {
-    const { body } = this.#storage.sql
+    const { body } = this.#slice.sql
       .exec('SELECT body FROM event_segments WHERE position = ?', position)
       .one()
     return bytesOf(body)
@@ -215,32 +228,32 @@ export class EventSegments {
 const bytesOf = (body: SqlStorageValue | undefined): Uint8Array => new Uint8Array(body as ArrayBuffer)
 
 /** Packs whole frames into segments up to the size of a row, and splits a frame larger than a row. */
-function* packed(frames: readonly Frame[]): Generator<Segment> {
+function* packed(frames: readonly Frame[], firstKey: number): Generator<Segment> {
   let together: Frame[] = []
   let size = 0
   for (const frame of frames) {
     const { length } = frame.bytes
     if (together.length > 0 && size + length > MAXIMUM_ROW_BYTES) {
-      yield joined(together)
+      yield joined(together, firstKey)
       together = []
       size = 0
     }
     if (length > MAXIMUM_ROW_BYTES) {
-      yield* split(frame)
+      yield* split(frame, firstKey)
     } else {
       together.push(frame)
       size += length
     }
   }
-  if (together.length > 0) yield joined(together)
+  if (together.length > 0) yield joined(together, firstKey)
 }
 
-function* split({ sequence, bytes }: Frame): Generator<Segment> {
+function* split({ sequence, bytes }: Frame, firstKey: number): Generator<Segment> {
   const count = Math.ceil(bytes.length / MAXIMUM_ROW_BYTES)
   if (count > ROWS_PER_EVENT) throw new RangeError(`event ${sequence} is too large`)
   for (let part = 0; part < count; part += 1) {
     yield {
-      position: sequence * ROWS_PER_EVENT + part,
+      position: firstKey + sequence * ROWS_PER_EVENT + part,
       first: sequence,
       last: sequence,
       // A copy: a view would keep the whole event in memory as long as its last part.
@@ -249,10 +262,10 @@ function* split({ sequence, bytes }: Frame): Generator<Segment> {
   }
 }
 
-function joined(frames: readonly Frame[]): Segment {
+function joined(frames: readonly Frame[], firstKey: number): Segment {
   const [first, last] = [frames[0]?.sequence ?? 0, frames.at(-1)?.sequence ?? 0]
   return {
-    position: first * ROWS_PER_EVENT,
+    position: firstKey + first * ROWS_PER_EVENT,
     first,
     last,
     bytes: joinBytes(frames.map(({ bytes }) => bytes)),

@@ -34,7 +34,7 @@ export class LogTail implements SegmentHolder {
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>
   #after: number
   /** Position of the last segment that was read. */
-  #position = -1
+  #position = Number.NEGATIVE_INFINITY
   #ended = false
   #wake: () => void = () => {}
 

@@ -6,24 +6,58 @@ const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const RANDOM_LENGTH = 22
 /** Ten base62 characters are a little under 60 bits. */
 const MAC_LENGTH = 10
-const SHAPE = new RegExp(`^resp_([0-9A-Za-z]{${RANDOM_LENGTH}})([0-9A-Za-z]{${MAC_LENGTH}})$`)
+const SHAPE = /^resp_((?:[0-9A-Za-z]{5})?[0-9A-Za-z]{22})([0-9A-Za-z]{10})$/
+
+/** The object of a response that shares it with others of its organization. Each member is a part of the id, in base62. */
+export interface ResponsePlace {
+  /** One character: where the object is. */
+  region: string
+  /** Two characters: the ten minutes in which it takes responses. */
+  slot: string
+  /** Two characters: one of the objects of this region and slot. */
+  number: string
+}
 
 /**
- * Creates the id of a response, `resp_<22 base62><10 base62>`. The last part is a MAC under the ring's current key: an id
- * names a Durable Object, and a guessed id must not start one.
+ * Creates the id of a response, `resp_<place><22 base62><10 base62>`. The last part is a MAC over what precedes it, under the
+ * ring's current key: an id names a Durable Object, and a guessed id must not start one.
+ * @param place null for a response in an object of its own, whose id has no place.
  * @throws if the ring is empty.
  */
-export function newResponseId(ring: KeyRing): string {
-  const random = randomBase62(RANDOM_LENGTH)
-  return `resp_${random}${responseMac(currentKey(ring).key, random)}`
+export function newResponseId(ring: KeyRing, place: ResponsePlace | null): string {
+  const named = place === null ? '' : place.region + place.slot + place.number
+  const text = named + randomBase62(RANDOM_LENGTH)
+  return `resp_${text}${responseMac(currentKey(ring).key, text)}`
 }
 
 /** Whether `newResponseId` has created the id with any key of the ring. Takes constant time in the MAC. */
 export function isResponseId(ring: KeyRing, id: string): boolean {
-  const [, random, mac] = SHAPE.exec(id) ?? []
-  if (random === undefined || mac === undefined) return false
-  return anyKey(ring, mac, (key) => responseMac(key, random))
+  const [, text, mac] = SHAPE.exec(id) ?? []
+  if (text === undefined || mac === undefined) return false
+  return anyKey(ring, mac, (key) => responseMac(key, text))
 }
+
+/** The place in an id; null for that of a response in an object of its own. The MAC is not checked. */
+export function placeOf(id: string): ResponsePlace | null {
+  const text = SHAPE.exec(id)?.[1]
+  if (text === undefined || text.length === RANDOM_LENGTH) return null
+  return { region: text.slice(0, 1), slot: text.slice(1, 3), number: text.slice(3, 5) }
+}
+
+/**
+ * A number as base62 text of a fixed length, which wraps around.
+ * @param length characters.
+ */
+export function base62(value: number, length: number): string {
+  let text = ''
+  for (let rest = value; text.length < length; rest = Math.floor(rest / 62))
+    text = ALPHABET.charAt(rest % 62) + text
+  return text
+}
+
+/** The number that `base62` has written. */
+export const base62Value = (text: string): number =>
+  [...text].reduce((value, character) => value * 62 + ALPHABET.indexOf(character), 0)
 
 /** A call that an owner is requested to approve. */
 interface RequestedCall {
@@ -87,8 +121,8 @@ function anyKey(ring: KeyRing, mac: string, macOfKey: (key: Uint8Array) => strin
 }
 
 /** The prefixes separate these from other uses of the same keys. */
-const responseMac = (key: Uint8Array, random: string): string =>
-  base62Mac(key, `response-id:${random}`, MAC_LENGTH)
+const responseMac = (key: Uint8Array, text: string): string =>
+  base62Mac(key, `response-id:${text}`, MAC_LENGTH)
 
 function approvalMac(key: Uint8Array, random: string, call: RequestedCall): string {
   const { owner, server, tool } = call

@@ -44,6 +44,10 @@ export interface StartRequest {
    * nobody follows as their first reader.
    */
   repeatsTurns?: boolean | undefined
+  /** Most bytes of a body that is a stream; absent for one of bytes. */
+  bodyBytes?: number | undefined
+  /** Whether the result of a response that is neither streamed nor in the background has its end. */
+  awaitsEnd?: boolean | undefined
   /** The WebSocket connection that the request came on: its body is a message then. */
   connection?: ConnectionStart | undefined
 }
@@ -76,7 +80,15 @@ export interface LedgerTrace {
   recorded: boolean
   /** The caller's limits after the call; absent where it was not counted. */
   rateLimit?: RateLimit | undefined
+  /** Room in an object that several responses share; absent for the object of one. */
+  room?: Room | undefined
 }
+
+/**
+ * Room in an object that several responses share. `little`: the next response should go elsewhere; `none`: nothing of the
+ * request was read, and it may be sent elsewhere.
+ */
+export type Room = 'enough' | 'little' | 'none'
 
 /** Facts about a request, also about a refused one. */
 export interface StartTrace extends LedgerTrace {
@@ -102,6 +114,8 @@ export type StartResult =
       background: boolean
       /** Whether the response is not stored, and its object holds its context for the next response of its connection. */
       held: boolean
+      /** The final response, if the request awaits it; null for one that was deleted meanwhile. */
+      response?: ResponseObject | null
     })
 
 /** A request for a run of an agent. */
@@ -136,11 +150,16 @@ export interface ConnectionContext {
   workspaceId: string | null
 }
 
-/** The methods of a response's Durable Object. For other owners, each of them behaves as if there were no response. */
-export interface ResponseStreamObject {
+/** The methods of one response in its Durable Object. For other owners, each of them behaves as if there were no response. */
+export interface ResponseMethods {
+  /**
+   * Reserves room for a response whose body cannot be sent twice. The reservation lapses after a minute.
+   * @param bytes of the body, at most. @returns whether there is room.
+   */
+  reserve(owner: Owner, bytes: number): Promise<boolean>
   /**
    * Admits and begins a response. Resolves when its first turn has failed or begins to answer, at the latest after
-   * RESPONSE_COMMIT_MS if it is streamed. A response in the background begins at once.
+   * RESPONSE_COMMIT_MS if it is streamed; with `awaitsEnd`, when it has ended. A response in the background begins at once.
    */
   start(request: StartRequest, body: RequestContent): Promise<StartResult>
   /** Compacts a conversation. The object stores nothing of it. */

@@ -51,6 +51,8 @@ export interface AdmittedResponse extends RunningResponse {
   settings: ResponseSettings
   /** The phase in which its engine runs first. */
   phase: Extract<Phase, 'generating' | 'compacting' | 'running_tools'>
+  /** Bytes of the context that stay in memory when the first turn is sent. */
+  heldBytes: number
 }
 
 type ResponseAdmission =
@@ -64,6 +66,8 @@ interface AdmittedParts {
   log: EventLog
   alarm: ResponseAlarm
   final: FinalWriter
+  /** Where the bytes of the context that is in memory are counted. */
+  context: { bytes: number }
 }
 
 /** Bytes of a context that is held while the response generates. A larger one is loaded again for a further turn. */
@@ -78,7 +82,7 @@ const MOST_HELD_BYTES = 1024 * 1024
  */
 export async function admitResponse(
   deps: ResponseDeps,
-  { state, log, alarm, final }: AdmittedParts,
+  { state, log, alarm, final, context }: AdmittedParts,
   start: StartRequest,
   body: RequestContent,
 ): Promise<ResponseAdmission> {
@@ -105,6 +109,7 @@ export async function admitResponse(
       deps.database,
       Promise.all([loadFirstTurn(deps, start, createdAt, request), loadModelCatalogue(deps)]),
     )
+    context.bytes = loaded.contextBytes
     const first = firstRequest(deps, start, loaded)
     buffers.push(first.body)
     const turn = await admitTurn(deps, first.request)
@@ -155,7 +160,7 @@ async function firstEngine(
   deps: ResponseDeps,
   state: ResponseState,
   log: EventLog,
-  { owner, settings, request, tools, items, isLarge, approved, generates }: FirstTurn,
+  { owner, settings, request, tools, items, isLarge, contextBytes, approved, generates }: FirstTurn,
   ready: ReadyTurn,
 ): Promise<AdmittedResponse> {
   const emitter = await newEmitter(deps, state.known, settings, tools, log, ready.turn.planned.policy)
@@ -163,7 +168,8 @@ async function firstEngine(
   const run = { owner, state, log, request, tools, emitter, ready, context, approved, generates }
   const engine = new ResponseEngine(deps, run)
   const turn = ready.plan ? 'compacting' : 'generating'
-  return { settings, engine, emitter, phase: approved.length > 0 ? 'running_tools' : turn }
+  const phase = approved.length > 0 ? 'running_tools' : turn
+  return { settings, engine, emitter, phase, heldBytes: isLarge ? 0 : contextBytes }
 }
 
 /** The inputs of the first turn. */
@@ -179,6 +185,7 @@ interface FirstTurn {
   plan: CompactionPlan | null
   /** Whether the items are too large to be held while the response generates: they are transferred into the request. */
   isLarge: boolean
+  contextBytes: number
   /** Until when the object holds the context for the next response of its connection; null if it does not. */
   heldUntil: number | null
   files: PassedFiles | null
@@ -231,7 +238,7 @@ async function loadFirstTurn(
   }
   const heldUntil = settings.store === false ? (start.connection?.until ?? null) : null
   const isLarge = bytes > MOST_HELD_BYTES
-  const first = { owner, settings, request, tools, context, items, plan, isLarge }
+  const first = { owner, settings, request, tools, context, items, plan, isLarge, contextBytes: bytes }
   return { ...first, heldUntil, files, approved, generates }
 }
 
@@ -260,13 +267,9 @@ async function storeBeginning(
   { open, planned: { policy } }: AdmittedTurn,
   compatibility: Compatibility,
 ): Promise<void> {
-  // From here on there is something to roll back. Not before, because each commit costs half as much as a bare call.
-  state.store()
-  deps.waitUntil(alarm.setCheck())
-  // The ledger has confirmed that these policies are current.
-  await state.storeInput(owner, context, policy)
   const store = settings.store !== false
-  state.change({
+  // From here on there is something to roll back. Not before, because each commit costs half as much as a bare call.
+  state.store({
     model: settings.model,
     compatibility,
     store,
@@ -276,14 +279,19 @@ async function storeBeginning(
     policyVersion: policy.version,
     begun: store,
   })
+  deps.waitUntil(alarm.setCheck())
+  // The ledger has confirmed that these policies are current.
+  await state.storeInput(owner, context, policy)
   if (store) await writeRow(deps, state.known, context)
   if (state.known.turn) state.storeRequest(request)
   // Last, since the response before keeps its files until this one deletes them whatever happens.
-  const passed = files && (await deps.responseStream(files.from).passFiles(owner))
+  const passed = files && (await deps.responseObject(owner.organizationId, files.from).passFiles(owner))
   state.enter('dispatching', {
     ...(passed && { passedWorkspaceId: files.workspaceId }),
     progress: { ...state.known.progress, openCall: { open, after: 0 } },
   })
+  // Before the model gets its request.
+  state.save()
 }
 
 async function writeRow(

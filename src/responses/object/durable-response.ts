@@ -8,20 +8,22 @@ import type { RunningResponse } from '../engine/engine.ts'
 import { endingEvents } from '../engine/recovery.ts'
 import { resumeResponse } from '../engine/resumption.ts'
 import { EventLog } from '../log/event-log.ts'
+import type { HeldSegments } from '../log/held-segments.ts'
 import { notStarted } from '../model/error-data.ts'
 import { isUnfinished, PHASES } from '../model/phases.ts'
-import { isOwner, newHead, type ResponseHead, workspaceIdOf } from '../model/response-head.ts'
+import { isOwner, newHead, ownerOf, type ResponseHead, workspaceIdOf } from '../model/response-head.ts'
 import type { FinalResponse, ItemPageRequest } from '../model/stored-items.ts'
 import type {
   CompactionResult,
   ConnectionContext,
   Owner,
   RequestContent,
-  ResponseStreamObject,
+  ResponseMethods,
   StartRequest,
   StartResult,
 } from '../model/types.ts'
 import type { ResponseDeps } from '../response-deps.ts'
+import type { Slice } from '../storage/slice.ts'
 import { ResponseState } from '../store/response-state.ts'
 import { admitResponse } from './admit-response.ts'
 import { finalResponse } from './final-response.ts'
@@ -37,11 +39,11 @@ const REMOVAL_LIMIT_MS = 1_000
 const MAXIMUM_TAILS = 200
 
 /**
- * One response in its Durable Object: generates whether or not a client reads, stores the numbered events, and deletes
+ * One response in a Durable Object: generates whether or not a client reads, stores the numbered events, and deletes
  * everything when its window closes. `PHASES` defines how a restarted object continues. A response that was in the middle
  * of a turn fails then, and its readers get the events of the failure; that of a run's step asks the turn again.
  */
-export class DurableResponse implements ResponseStreamObject {
+export class DurableResponse implements ResponseMethods {
   readonly #deps: ResponseDeps
   readonly #state: ResponseState
   readonly #log: EventLog
@@ -49,6 +51,7 @@ export class DurableResponse implements ResponseStreamObject {
   readonly #files: ResponseFiles
   readonly #alarm: ResponseAlarm
   readonly #removal: ResponseRemoval
+  readonly #context = { bytes: 0 }
   #ended = Promise.withResolvers<void>()
   #running: RunningResponse | null = null
   #admitting = false
@@ -56,16 +59,18 @@ export class DurableResponse implements ResponseStreamObject {
   /** Whether the response that is rolled back may have called a model, before this object restarted. */
   #mayHaveAsked = false
 
-  constructor(storage: DurableObjectStorage, deps: ResponseDeps) {
+  /** @param slice of the object's storage. @param held the segments of the object's readers. */
+  constructor(slice: Slice, held: HeldSegments, deps: ResponseDeps) {
     const { clock, configuration } = deps
     this.#deps = deps
-    this.#state = new ResponseState(deps, storage.sql)
-    this.#log = new EventLog({ storage, clock, heartbeatMilliseconds: configuration.STREAM_HEARTBEAT_MS })
+    this.#state = new ResponseState(deps, slice)
+    const heartbeatMilliseconds = configuration.STREAM_HEARTBEAT_MS
+    this.#log = new EventLog({ slice, held, clock, heartbeatMilliseconds })
     this.#final = new FinalWriter(deps, this.#state, this.#log)
     this.#files = new ResponseFiles(deps, this.#state)
-    this.#alarm = new ResponseAlarm(storage, deps, this.#state, this.#final)
+    this.#alarm = new ResponseAlarm(slice, deps, this.#state, this.#final)
     this.#removal = new ResponseRemoval(deps, {
-      storage,
+      slice,
       state: this.#state,
       log: this.#log,
       final: this.#final,
@@ -77,7 +82,29 @@ export class DurableResponse implements ResponseStreamObject {
     if (head) this.#restart(head)
   }
 
+  /** Whether the response is admitted or generates. */
+  get isLive(): boolean {
+    const { head } = this.#state
+    return this.#admitting || (head !== null && head.phase !== 'ended')
+  }
+
+  get readers(): number {
+    return this.#log.openTails
+  }
+
+  /** Bytes of the context that it holds in memory, of large ones only until the first turn is sent. */
+  get contextBytes(): number {
+    return this.isLive ? this.#context.bytes : 0
+  }
+
+  /** An object of one response always has room for it. */
+  async reserve(): Promise<boolean> {
+    return true
+  }
+
   async start(request: StartRequest, body: RequestContent): Promise<StartResult> {
+    const earlier = request.awaitsEnd ? await this.#earlierStart(request) : null
+    if (earlier) return earlier
     const refusal = await this.#refusalOfStart()
     if (refusal) return notStarted(refusal, { recorded: false }, request.identity.requestId)
     const admission = await this.#admit(request, body)
@@ -89,7 +116,7 @@ export class DurableResponse implements ResponseStreamObject {
     if (phase === 'running_tools') engine.beginApproved()
     else this.#state.enter(phase)
     this.#generate({ engine, emitter })
-    return {
+    const begun = {
       ...trace,
       error: null,
       compatibility: this.#state.known.compatibility,
@@ -99,6 +126,21 @@ export class DurableResponse implements ResponseStreamObject {
       background: settings.background === true,
       held: typeof this.#state.known.heldUntil === 'number',
     }
+    const awaits = request.awaitsEnd && !begun.events && !begun.background
+    return awaits ? { ...begun, response: await this.ended(this.#state.known.owner) } : begun
+  }
+
+  /**
+   * The result of an earlier start by the same caller, which has lost the answer on its way: the end of its response.
+   * @returns null if none is running or has ended.
+   */
+  async #earlierStart(request: StartRequest): Promise<StartResult | null> {
+    const owner = ownerOf(request)
+    const { head } = this.#state
+    if (!head || !this.#isVisibleTo(owner)) return null
+    const { compatibility } = head
+    const known = { recorded: true, error: null, compatibility, headers: {}, events: null }
+    return { ...known, background: false, held: false, response: await this.ended(owner) }
   }
 
   /**
@@ -126,10 +168,18 @@ export class DurableResponse implements ResponseStreamObject {
     this.#ended = Promise.withResolvers()
     try {
       this.#state.begin(newHead(request, this.#deps.clock()))
-      const parts = { state: this.#state, log: this.#log, alarm: this.#alarm, final: this.#final }
+      this.#context.bytes = body instanceof Uint8Array ? body.length : (request.bodyBytes ?? 0)
+      const parts = {
+        state: this.#state,
+        log: this.#log,
+        alarm: this.#alarm,
+        final: this.#final,
+        context: this.#context,
+      }
       const admission = await admitResponse(this.#deps, parts, request, body)
       if (admission.kind === 'admitted') {
         const error = await dispatchFirstTurn(this.#deps, admission)
+        this.#context.bytes = admission.heldBytes
         if (error === null) return admission
         await this.#removal.rollBackRefused()
         return { kind: 'refused' as const, error, trace: admission.trace }
@@ -178,6 +228,7 @@ export class DurableResponse implements ResponseStreamObject {
     const { store } = this.#state.known
     this.#state.storeFinal(final)
     this.#state.enter('ending', { pendingWrite: store })
+    if (store) this.#state.save()
     if (store && !this.#removing) await this.#final.write()
     // The response may have been removed meanwhile.
     if (this.#state.head?.phase !== 'ending') return
@@ -189,6 +240,8 @@ export class DurableResponse implements ResponseStreamObject {
     this.#log.close()
     this.#running = null
     this.#state.enter('ended', { endedAt: this.#deps.clock() })
+    // Together with the end of the log.
+    this.#state.save()
     this.#ended.resolve()
     this.#settleCalls()
     this.#files.removeUnreachable()
@@ -343,13 +396,15 @@ export class DurableResponse implements ResponseStreamObject {
     // The files could not be removed at the end. Postgres has nothing of the response, and it is not visible while the removal is
     // repeated.
     if (this.#files.areOwned) return this.#removal.rollBack()
-    if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#removal.forget()
+    if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#removal.closeWindow()
   }
 
   /** Stores, before a reader gets anything, that the running turn must stay if it is asked again. */
   #noteReader(): void {
     const { turn, phase } = this.#state.known
-    if (turn && !turn.shown && phase === 'generating') this.#state.change({ turn: { ...turn, shown: true } })
+    if (!turn || turn.shown || phase !== 'generating') return
+    this.#state.change({ turn: { ...turn, shown: true } })
+    this.#state.save()
   }
 
   /** Whether a response has to be rolled back: its admission was interrupted, or an earlier rollback was not complete. */

@@ -123,6 +123,7 @@ export class FinalWriter {
       // Every repetition would be refused, and the conversation would stay locked.
       logEvent('error', 'response_not_stored', { error: errorText(error) })
       this.#state.change({ refused: true })
+      this.#state.save()
       await this.#writeFailed(head, final, lastSequence)
     }
   }

@@ -1,20 +1,21 @@
 import type { ResponseHead } from '../model/response-head.ts'
 import type { ResponseDeps } from '../response-deps.ts'
+import type { Slice } from '../storage/slice.ts'
 import type { ResponseState } from '../store/response-state.ts'
 import type { FinalWriter } from './final-writer.ts'
 
 /** Interval of the alarm of a running response. It also keeps the object in memory. */
 const CHECK_INTERVAL_MS = 30_000
 
-/** The one alarm of a response's object: when it has to check, to write again, or to close its window. */
+/** The one alarm of a response: when it has to check, to write again, or to close its window. */
 export class ResponseAlarm {
-  readonly #storage: DurableObjectStorage
+  readonly #slice: Slice
   readonly #deps: ResponseDeps
   readonly #state: ResponseState
   readonly #final: FinalWriter
 
-  constructor(storage: DurableObjectStorage, deps: ResponseDeps, state: ResponseState, final: FinalWriter) {
-    this.#storage = storage
+  constructor(slice: Slice, deps: ResponseDeps, state: ResponseState, final: FinalWriter) {
+    this.#slice = slice
     this.#deps = deps
     this.#state = state
     this.#final = final
@@ -22,7 +23,7 @@ export class ResponseAlarm {
 
   /** Sets the alarm of a response that runs, or whose rollback has to be repeated. */
   setCheck(): Promise<void> {
-    return this.#set(CHECK_INTERVAL_MS)
+    return this.#set(CHECK_INTERVAL_MS, true)
   }
 
   /** Sets the alarm of a response that has ended: the next try of a pending write, or else the end of its window. */
@@ -31,7 +32,7 @@ export class ResponseAlarm {
     if (!head) return
     const retries = head.pendingWrite || head.unsettled.length > 0
     const left = this.#windowEnd(head) - this.#deps.clock()
-    await this.#set(retries ? this.#final.retryMilliseconds : Math.max(0, left))
+    await this.#set(retries ? this.#final.retryMilliseconds : Math.max(0, left), retries)
   }
 
   /** Whether an ended response still has its events for readers, or its context for a connection. */
@@ -43,7 +44,7 @@ export class ResponseAlarm {
     return Math.max((endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS, heldUntil ?? 0)
   }
 
-  #set(milliseconds: number): Promise<void> {
-    return this.#storage.setAlarm(this.#deps.clock() + milliseconds)
+  #set(milliseconds: number, isActive: boolean): Promise<void> {
+    return this.#slice.setAlarm(this.#deps.clock() + milliseconds, isActive)
   }
 }

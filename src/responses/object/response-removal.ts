@@ -1,6 +1,7 @@
 import { withinTime } from '../../lib/time-limit.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { ResponseDeps } from '../response-deps.ts'
+import type { Slice } from '../storage/slice.ts'
 import type { ResponseState } from '../store/response-state.ts'
 import type { FinalWriter } from './final-writer.ts'
 import type { ResponseAlarm } from './response-alarm.ts'
@@ -13,7 +14,7 @@ const START_LIMIT_MS = 3_000
 
 /** The parts of a response, in its object and outside. */
 interface RemovedParts {
-  storage: DurableObjectStorage
+  slice: Slice
   state: ResponseState
   log: EventLog
   final: FinalWriter
@@ -66,21 +67,28 @@ export class ResponseRemoval {
     if (!state.head) return
     // Stored first: the response is not visible any more, and a restart continues the rollback.
     state.enter('removing')
+    state.save()
     log.endTails()
     await state.settleCalls()
     // The rows are rolled back first: the rest of the conversation decides about the files.
     const isErased = await final.rollBack()
     const hasNoFiles = await files.remove()
-    if (isErased && hasNoFiles && !state.head?.unsettled.length) await this.forget()
-    else await alarm.setCheck()
+    if (isErased && hasNoFiles && !state.head?.unsettled.length) {
+      this.#forget()
+      await this.#parts.slice.deleteAll()
+    } else await alarm.setCheck()
   }
 
-  /** Deletes what the object has of the response, and ends its readers. */
-  async forget(): Promise<void> {
-    const { storage, state, log, ended } = this.#parts
+  /** Ends the window of a response: it has no readers any more, and what is stored of it is deleted. */
+  async closeWindow(): Promise<void> {
+    this.#forget()
+    await this.#parts.slice.close()
+  }
+
+  #forget(): void {
+    const { state, log, ended } = this.#parts
     state.reset()
     log.endTails()
     ended.resolve()
-    await storage.deleteAll()
   }
 }

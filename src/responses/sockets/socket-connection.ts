@@ -12,6 +12,8 @@ export interface ConnectionOpening {
   headers: Array<[name: string, value: string]>
   /** The form that the upgrade selects; null for that of the caller's key. */
   compatibility: Compatibility | null
+  /** `regionOf` the upgrade; absent for a connection that an earlier release has opened. */
+  region?: string | undefined
 }
 
 /** A response whose events are being sent. */

@@ -1,14 +1,15 @@
 import type { GovernanceDeps } from '../../calls/governed-call.ts'
 import type { RenewDeps } from '../../identity/identify.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
-import type { ResponseStreamObject } from '../model/types.ts'
+import type { ResponseMethods } from '../model/types.ts'
 
 /** Dependencies of the object that has a user's connections. */
 export interface SocketDeps extends GovernanceDeps, RenewDeps {
-  responseStream: (responseId: string) => ResponseStreamObject
+  responseObject: (organizationId: string, responseId: string) => ResponseMethods
   waitUntil: (work: Promise<unknown>) => void
   configuration: RenewDeps['configuration'] & {
     KEY_PEPPERS: KeyRing
+    RESPONSE_OBJECTS: 'own' | 'shared'
     IDENTITY_CACHE_MS: number
     SOCKET_TIME_LIMIT_MS: number
     SOCKET_USER_LIMIT: number

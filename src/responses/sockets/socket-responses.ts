@@ -3,9 +3,10 @@ import type { Principal } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { pause } from '../../lib/pause.ts'
 import { apiErrorOf } from '../model/error-data.ts'
-import { newResponseId } from '../model/response-ids.ts'
-import type { Owner, ResponseStreamObject, StartResult } from '../model/types.ts'
+import type { Owner, ResponseMethods, StartRequest, StartResult } from '../model/types.ts'
 import { openResponsesEvent } from '../open-responses/rendered-events.ts'
+import { ANY_REGION } from '../pool/regions.ts'
+import { startResponse } from '../pool/start-response.ts'
 import { errorEvent, refusalEvent } from './error-event.ts'
 import { followedEvents, type SentEvent } from './followed-events.ts'
 import { messageBody } from './message-body.ts'
@@ -49,25 +50,23 @@ export class SocketResponses {
     this.#deps = deps
   }
 
-  /** Marks the connection as busy. @returns the id of its next response. */
-  begin(socket: WebSocket): string {
-    const responseId = newResponseId(this.#deps.configuration.KEY_PEPPERS)
-    changeSocketConnection(socket, { running: { ...UNKNOWN, responseId } })
-    return responseId
+  /** Marks the connection as busy. Its response has no id yet. */
+  begin(socket: WebSocket): void {
+    changeSocketConnection(socket, { running: { ...UNKNOWN, responseId: '' } })
   }
 
   /** Creates the response of a message and sends its events. @returns the error if there is no response. */
   async run(
     socket: WebSocket,
-    responseId: string,
     { principal, identity }: MessageCaller,
     text: string,
   ): Promise<CreationError | null> {
     const { last, headers, compatibility, openedAt } = socketConnection(socket)
     const until = openedAt + this.#deps.configuration.SOCKET_TIME_LIMIT_MS
     const connection = { continues: last, until }
-    const request = { responseId, principal, identity, headers, compatibility, connection }
-    const result = await this.#deps.responseStream(responseId).start(request, messageBody(text))
+    const request = { principal, identity, headers, compatibility, connection }
+    const result = await this.#start(socket, request, text)
+    const { responseId } = result
     const continues = last !== null && result.previousResponseId === last
     const { held, compatibility: form } = 'held' in result ? result : UNKNOWN
     const running = { ...UNKNOWN, responseId, continues, held, compatibility: form }
@@ -86,6 +85,17 @@ export class SocketResponses {
     return null
   }
 
+  /** Starts a response in an object with room for it. The connection has its id first: a restart of this object finds it. */
+  #start(socket: WebSocket, request: Omit<StartRequest, 'responseId'>, text: string) {
+    const { owner, region = ANY_REGION } = socketConnection(socket)
+    // A character takes up to three bytes.
+    const placed = { owner, region, body: messageBody(text), declaredBytes: text.length * 3 }
+    return startResponse(this.#deps, placed, placed.declaredBytes, (responseId, object, bodyBytes) => {
+      changeSocketConnection(socket, { running: { ...UNKNOWN, responseId } })
+      return object.start({ ...request, responseId, bodyBytes }, placed.body)
+    })
+  }
+
   /** Continues to send the events of a response after a restart of this object. Never throws. */
   async resume(socket: WebSocket): Promise<void> {
     const { running, owner } = socketConnection(socket)
@@ -97,7 +107,8 @@ export class SocketResponses {
 
   /** The events of a response that may still be in admission; null when there is none. */
   async #begunEvents(owner: Owner, running: RunningResponse): Promise<ReadableStream<Uint8Array> | null> {
-    const object = this.#deps.responseStream(running.responseId)
+    if (running.responseId === '') return null
+    const object = this.#objectOf(owner, running.responseId)
     const until = this.#deps.clock() + BEGINNING_LIMIT_MS
     for (;;) {
       const events = await object.follow(owner, running.after)
@@ -146,7 +157,7 @@ export class SocketResponses {
     frames: ReadableStream<Uint8Array>,
   ): Promise<void> {
     const { owner } = socketConnection(socket)
-    const object = this.#deps.responseStream(running.responseId)
+    const object = this.#objectOf(owner, running.responseId)
     try {
       for await (const events of followedEvents(frames, running.after, (after) =>
         reopened(object, owner, after),
@@ -181,14 +192,17 @@ export class SocketResponses {
 
   /** A response that is not released is deleted when its connection would have reached its age limit. */
   #release(socket: WebSocket, responseId: string | null): void {
-    if (responseId === null) return
+    if (!responseId) return
     const { owner } = socketConnection(socket)
     this.#deps.waitUntil(
-      this.#deps
-        .responseStream(responseId)
+      this.#objectOf(owner, responseId)
         .release(owner)
         .catch(() => {}),
     )
+  }
+
+  #objectOf({ organizationId }: Owner, responseId: string): ResponseMethods {
+    return this.#deps.responseObject(organizationId, responseId)
   }
 }
 
@@ -211,7 +225,7 @@ function outcomeOf(result: StartResult): {
 }
 
 async function reopened(
-  object: ResponseStreamObject,
+  object: ResponseMethods,
   owner: Owner,
   after: number,
 ): Promise<ReadableStream<Uint8Array> | null> {

@@ -62,10 +62,10 @@ export class UserConnections {
     let principal: Principal | null = null
     try {
       const text = textOf(connection, data)
-      const responseId = this.#turns.begin(socket)
+      this.#turns.begin(socket)
       await this.#arrangeAlarm()
       principal = await this.#principals.of(connection)
-      const failed = await this.#turns.run(socket, responseId, { principal, identity }, text)
+      const failed = await this.#turns.run(socket, { principal, identity }, text)
       if (failed) await this.#refuse(socket, { principal, identity }, failed)
     } catch (error) {
       // A message that is refused because a response is running does not end that response.

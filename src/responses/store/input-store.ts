@@ -1,8 +1,8 @@
 import { freeBytes } from '../../lib/bytes/free-bytes.ts'
-import { hasTable } from '../../lib/has-table.ts'
 import { pageOfItems } from '../items/item-list.ts'
 import type { ItemPage, ItemPageRequest, StoredItem } from '../model/stored-items.ts'
 import type { ContextItem } from '../model/types.ts'
+import { KEYS_PER_RESPONSE, type Slice } from '../storage/slice.ts'
 
 /** An item without its JSON; `length` is the number of its bytes here, null when the content store has it. */
 type ItemHead = Omit<StoredItem, 'body'> & { length: number | null }
@@ -19,17 +19,19 @@ const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
  * bytes, and read part by part.
  */
 export class InputStore {
-  readonly #sql: SqlStorage
-  /** Number of stored rows. The table is created with the first: an object that is only queried must store nothing. */
+  readonly #slice: Slice
+  /** Number of stored rows. */
   #parts = 0
   #pendingHeads: ItemHead[] = []
   #pendingBodies: Uint8Array[] = []
   #pendingBytes = 0
 
-  constructor(sql: SqlStorage) {
-    this.#sql = sql
-    if (!hasTable(sql, 'input_parts')) return
-    this.#parts = sql.exec<{ parts: number }>('SELECT count(*) AS parts FROM input_parts').one().parts
+  constructor(slice: Slice) {
+    this.#slice = slice
+    if (!slice.tables.has('input_parts')) return
+    const { sql, firstKey } = slice
+    const count = 'SELECT count(*) AS parts FROM input_parts WHERE part >= ? AND part < ?'
+    this.#parts = sql.exec<{ parts: number }>(count, firstKey, firstKey + KEYS_PER_RESPONSE).one().parts
   }
 
   /** Appends an item, which `flush` stores. @param bytes its JSON; null when the content store has it. */
@@ -42,9 +44,8 @@ export class InputStore {
 
   flush(): void {
     if (this.#pendingHeads.length === 0) return
-    this.#sql.exec(
-      'CREATE TABLE IF NOT EXISTS input_parts (part INTEGER PRIMARY KEY, heads TEXT NOT NULL, bodies BLOB NOT NULL)',
-    )
+    const { sql, tables, firstKey } = this.#slice
+    tables.create('input_parts')
     const bodies = new Uint8Array(this.#pendingBytes)
     let end = 0
     for (const body of this.#pendingBodies) {
@@ -52,7 +53,7 @@ export class InputStore {
       end += body.length
     }
     const heads = JSON.stringify(this.#pendingHeads)
-    this.#sql.exec('INSERT INTO input_parts VALUES (?, ?, ?)', this.#parts++, heads, bodies.buffer)
+    sql.exec('INSERT INTO input_parts VALUES (?, ?, ?)', firstKey + this.#parts++, heads, bodies.buffer)
     freeBytes(bodies)
     this.#pendingHeads = []
     this.#pendingBodies = []
@@ -96,16 +97,17 @@ export class InputStore {
     return { items, hasMore: page.hasMore }
   }
 
-  /** To be called when all storage of the object is deleted. */
+  /** To be called when all rows are deleted. */
   reset(): void {
     this.#parts = 0
   }
 
   #entries(part: number): Entry[] {
-    const { heads, bodies } = this.#sql
+    const { sql, firstKey } = this.#slice
+    const { heads, bodies } = sql
       .exec<{ heads: string; bodies: ArrayBuffer }>(
         'SELECT heads, bodies FROM input_parts WHERE part = ?',
-        part,
+        firstKey + part,
       )
       .one()
     let end = 0
@@ -119,7 +121,9 @@ export class InputStore {
   /** The heads of all items, with their row and their index in it. */
   #heads(): Array<ItemHead & { part: number; index: number }> {
     if (this.#parts === 0) return []
-    const rows = this.#sql.exec<{ heads: string }>('SELECT heads FROM input_parts ORDER BY part').toArray()
+    const { sql, firstKey } = this.#slice
+    const select = 'SELECT heads FROM input_parts WHERE part >= ? AND part < ? ORDER BY part'
+    const rows = sql.exec<{ heads: string }>(select, firstKey, firstKey + this.#parts).toArray()
     return rows.flatMap(({ heads }, part) =>
       (JSON.parse(heads) as ItemHead[]).map((head, index) => ({ ...head, part, index })),
     )

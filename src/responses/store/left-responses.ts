@@ -3,7 +3,7 @@ import type { ResponseDeps } from '../response-deps.ts'
 import { releaseConversation } from './begin-response.store.ts'
 import { selectUnfinished, type UnfinishedResponse } from './left-responses.store.ts'
 
-type LeftDeps = Pick<ResponseDeps, 'database' | 'clock' | 'responseStream'>
+type LeftDeps = Pick<ResponseDeps, 'database' | 'clock' | 'responseObject'>
 
 /** A younger row may belong to a start or a rollback that is under way. */
 const SHORTEST_AGE_MS = 600_000
@@ -40,7 +40,7 @@ async function releaseLeft(
   { id, owner, conversationId, createdAt: begunUntil }: UnfinishedResponse,
 ): Promise<boolean> {
   try {
-    if ((await deps.responseStream(id).settle(owner)) !== 'absent') return false
+    if ((await deps.responseObject(owner.organizationId, id).settle(owner)) !== 'absent') return false
     await releaseConversation(deps.database, owner, { id, conversationId, begunUntil })
     return true
   } catch (error) {

@@ -10,10 +10,9 @@ import type { ResponseHead, StoredRequest } from '../model/response-head.ts'
 import type { FinalResponse, ItemPage, ItemPageRequest, StoredItem } from '../model/stored-items.ts'
 import type { StoredToolCall } from '../model/tool-result.ts'
 import type { ContextItem, Owner } from '../model/types.ts'
-
 import type { ResponseDeps } from '../response-deps.ts'
+import type { Slice } from '../storage/slice.ts'
 import { InputStore } from './input-store.ts'
-
 import { StoredValues } from './stored-values.ts'
 
 /** The stored part of the input besides its items. */
@@ -29,20 +28,31 @@ type HeadChange = Partial<Omit<ResponseHead, 'phase'>>
 /**
  * The state of a response that its object stores besides the events: head, input, ended turns, tool calls and the final
  * response. It survives a restart. After `reset`, changes are ignored.
+ *
+ * Changes of one synchronous run are stored together, in one row. `save` stores them at once, before something leaves the object
+ * that relies on them.
  */
 export class ResponseState {
   readonly #deps: ResponseDeps
+  readonly #slice: Slice
   readonly #values: StoredValues
   readonly #input: InputStore
   #head: ResponseHead | null
   #isStored: boolean
+  /** Whether the head has changes that are not stored. */
+  #isChanged = false
+  #isScheduled = false
+  #hasFailed = false
+  #settling: Promise<void> | null = null
 
-  constructor(deps: ResponseDeps, sql: SqlStorage) {
+  constructor(deps: ResponseDeps, slice: Slice) {
     this.#deps = deps
-    this.#values = new StoredValues(sql)
-    this.#input = new InputStore(sql)
+    this.#slice = slice
+    this.#values = new StoredValues(slice)
+    this.#input = new InputStore(slice)
     this.#head = this.#values.get<ResponseHead>('head')
     this.#isStored = this.#head !== null
+    if (!this.#isStored) this.#values.reset()
   }
 
   /** Null when the object has no response. */
@@ -62,13 +72,22 @@ export class ResponseState {
   }
 
   /** Stores the response. From now on every change is stored. */
-  store(): void {
+  store(members: HeadChange): void {
     this.#isStored = true
-    this.#replace(this.known)
+    this.#slice.open()
+    this.#replace({ ...this.known, ...members })
+    this.save()
   }
 
   change(members: HeadChange): void {
     if (this.#head) this.#replace({ ...this.#head, ...members })
+  }
+
+  /** Changes the head in memory. It is stored with the next change, or by `settleCalls`, one of which has to follow. */
+  note(members: HeadChange): void {
+    if (!this.#head) return
+    this.#head = { ...this.#head, ...members }
+    this.#isChanged = this.#isStored
   }
 
   /** Enters another phase. @throws for a transition that `PHASES` does not allow. */
@@ -78,9 +97,33 @@ export class ResponseState {
     this.#replace({ ...this.#head, ...members, phase })
   }
 
+  /** Stores the changes of the head that are not stored yet. @throws the error of SQLite; a later call tries again. */
+  save(): void {
+    if (!this.#isChanged) return
+    this.#values.put('head', this.known)
+    this.#isChanged = false
+    this.#hasFailed = false
+  }
+
   #replace(head: ResponseHead): void {
     this.#head = head
-    if (this.#isStored) this.#values.put('head', head)
+    if (!this.#isStored) return
+    this.#isChanged = true
+    if (this.#hasFailed) this.save()
+    else if (!this.#isScheduled) {
+      this.#isScheduled = true
+      queueMicrotask(() => this.#trySave())
+    }
+  }
+
+  /** Without a caller that could handle the error: the next change throws it. */
+  #trySave(): void {
+    this.#isScheduled = false
+    try {
+      this.save()
+    } catch {
+      this.#hasFailed = true
+    }
   }
 
   /** The inputs of further turns; null before the second turn. */
@@ -142,7 +185,10 @@ export class ResponseState {
   async storeInput(owner: Owner, { input, referenced }: ResponseContext, policy: CallPolicy): Promise<void> {
     const large = input.filter(({ id, bytes }) => !referenced.has(id) && bytes.length > LARGE_ITEM_BYTES)
     const content = large.map(({ id }) => contentKey(owner, id))
-    this.#put('input', { referenced: [...referenced.keys()], content })
+    // A missing index is an empty one.
+    if (referenced.size + content.length > 0) {
+      this.#put('input', { referenced: [...referenced.keys()], content })
+    }
     for (const item of input) {
       const stored = referenced.get(item.id)
       if (stored) this.#input.add(stored, stored.contentKey === null ? item.bytes : null)
@@ -217,18 +263,33 @@ export class ResponseState {
    * Sends the outcomes of ended calls to the ledger. They stay stored until it has them, so that response and audit record
    * agree. The next start of the object and its alarm try again.
    */
-  async settleCalls(): Promise<void> {
-    for (const { call, outcome } of this.#head?.unsettled ?? []) {
-      if (!(await settle(this.#deps, call, outcome))) continue
-      const left = this.#head?.unsettled.filter((each) => each.call.opening.callId !== call.opening.callId)
+  settleCalls(): Promise<void> {
+    this.#settling ??= this.#settleAll().finally(() => {
+      this.#settling = null
+    })
+    return this.#settling
+  }
+
+  async #settleAll(): Promise<void> {
+    const tried = new Set<string>()
+    for (;;) {
+      const next = this.#head?.unsettled.find(({ call }) => !tried.has(call.opening.callId))
+      if (!next) return
+      const { callId } = next.call.opening
+      tried.add(callId)
+      this.save()
+      if (!(await settle(this.#deps, next.call, next.outcome))) continue
+      const left = this.#head?.unsettled.filter((each) => each.call.opening.callId !== callId)
       this.change({ unsettled: left ?? [] })
     }
   }
 
-  /** To be called when all storage of the object is deleted. */
+  /** To be called when everything that is stored of the response is deleted. */
   reset(): void {
     this.#head = null
     this.#isStored = false
+    this.#isChanged = false
+    this.#hasFailed = false
     this.#values.reset()
     this.#input.reset()
   }

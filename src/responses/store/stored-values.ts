@@ -1,4 +1,4 @@
-import { hasTable } from '../../lib/has-table.ts'
+import type { Slice } from '../storage/slice.ts'
 
 /** The platform allows 2 MB in a row, and a character takes up to three bytes. */
 const PART_CHARACTERS = 500_000
@@ -8,24 +8,22 @@ const PART_CHARACTERS = 500_000
  * that follows them leaves the object.
  */
 export class StoredValues {
-  readonly #sql: SqlStorage
-  #tableExists: boolean
+  readonly #slice: Slice
   /** Number of parts of each value that this instance has stored, by name. */
   readonly #parts = new Map<string, number>()
-  /** The most parts of a value that this instance has not put: none in a table that it has created. */
+  /** The most parts of a value that this instance has not put: none in a slice that was empty. */
   #otherParts = Number.POSITIVE_INFINITY
 
-  constructor(sql: SqlStorage) {
-    this.#sql = sql
-    this.#tableExists = hasTable(sql, 'state')
+  constructor(slice: Slice) {
+    this.#slice = slice
   }
 
   /** @returns null for a name that was not put. */
   get<Value>(name: string): Value | null {
-    if (!this.#tableExists) return null
-    const parts = this.#sql.exec<{ value: string }>(
+    if (!this.#slice.tables.has('state')) return null
+    const parts = this.#slice.sql.exec<{ value: string }>(
       'SELECT value FROM state WHERE name = ? ORDER BY part',
-      name,
+      this.#slice.prefix + name,
     )
     const text = parts
       .toArray()
@@ -35,32 +33,24 @@ export class StoredValues {
   }
 
   put(name: string, value: unknown): void {
-    this.#createTable()
+    const { sql, tables, prefix } = this.#slice
+    tables.create('state')
+    const key = prefix + name
     const text = JSON.stringify(value)
     let part = 0
     for (let from = 0, end = 0; from < text.length; from = end, part++) {
       end = endOfPart(text, from)
-      this.#sql.exec('INSERT OR REPLACE INTO state VALUES (?, ?, ?)', name, part, text.slice(from, end))
+      sql.exec('INSERT OR REPLACE INTO state VALUES (?, ?, ?)', key, part, text.slice(from, end))
     }
     if ((this.#parts.get(name) ?? this.#otherParts) > part) {
-      this.#sql.exec('DELETE FROM state WHERE name = ? AND part >= ?', name, part)
+      sql.exec('DELETE FROM state WHERE name = ? AND part >= ?', key, part)
     }
     this.#parts.set(name, part)
   }
 
-  /** To be called when all storage of the object is deleted. */
+  /** To be called when nothing is stored: before the first value, and when all of them are deleted. */
   reset(): void {
-    this.#tableExists = false
     this.#parts.clear()
-  }
-
-  /** Called with the first value: an object that is only queried must store nothing. */
-  #createTable(): void {
-    if (this.#tableExists) return
-    this.#sql.exec(
-      'CREATE TABLE IF NOT EXISTS state (name TEXT, part INTEGER, value TEXT NOT NULL, PRIMARY KEY (name, part)) WITHOUT ROWID',
-    )
-    this.#tableExists = true
     this.#otherParts = 0
   }
 }

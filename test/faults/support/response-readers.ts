@@ -143,7 +143,7 @@ export function wholeEvents(bytes: string): StreamEvent[] {
 
 /** The id that a stream tells, also when it was cut in its first event; null when that part did not arrive. */
 export const responseIdIn = (bytes: string): string | null =>
-  /"response":\{"id":"(resp_[0-9A-Za-z]{32})"/.exec(bytes)?.[1] ?? null
+  /"response":\{"id":"(resp_[0-9A-Za-z]{32,37})"/.exec(bytes)?.[1] ?? null
 
 export const lastSequence = (bytes: string): number =>
   Number(wholeEvents(bytes).at(-1)?.data.sequence_number ?? 0)

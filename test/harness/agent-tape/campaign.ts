@@ -153,7 +153,8 @@ const BREAK: Record<Fault, (system: TapeSystem, random: Random) => Promise<void>
       [tenant.organizationId],
     )
     const ids = rows.map(({ response_id: id }) => String(id)).filter(() => random.chance(0.4))
-    const kill = (id: string) => send(`${gateway.baseUrl}${KILL_PATH}${id}`, { method: 'POST' })
+    const kill = (id: string) =>
+      send(`${gateway.baseUrl}${KILL_PATH}${tenant.organizationId}/${id}`, { method: 'POST' })
     await Promise.allSettled(ids.map(kill))
   },
   /** Deliveries could not end their leases. */

@@ -64,7 +64,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
     database: databaseAt(postgresForwarder),
     ledgerOf: ledgers.of,
     contentStore: { put: unused, get: unused, remove: unused },
-    responseStream: unused,
+    responseObject: unused,
     workspaceOf: unused,
     openSocket: unused,
     renewTokens: unused,

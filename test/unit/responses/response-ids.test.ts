@@ -2,10 +2,13 @@ import { describe, expect, it } from 'vitest'
 import type { KeyRing } from '../../../src/lib/crypto.ts'
 import { newItemId } from '../../../src/responses/items/types/item-types.ts'
 import {
+  base62,
+  base62Value,
   isResponseId,
   newConversationId,
   newResponseId,
   newTurn,
+  placeOf,
   turnOf,
 } from '../../../src/responses/model/response-ids.ts'
 
@@ -13,7 +16,7 @@ const ring = (...keys: number[]): KeyRing => new Map(keys.map((fill) => [`k${fil
 
 describe('response ids', () => {
   it('have their shape, do not repeat, and are known', () => {
-    const ids = Array.from({ length: 500 }, () => newResponseId(ring(1)))
+    const ids = Array.from({ length: 500 }, () => newResponseId(ring(1), null))
     expect(new Set(ids).size).toBe(500)
     for (const id of ids) {
       expect(id).toMatch(/^resp_[0-9A-Za-z]{32}$/)
@@ -22,7 +25,7 @@ describe('response ids', () => {
   })
 
   it('are refused when any character is another', () => {
-    const id = newResponseId(ring(1))
+    const id = newResponseId(ring(1), null)
     for (let at = 0; at < id.length; at++) {
       for (const character of ['0', 'z', '-', 'é']) {
         const altered = id.slice(0, at) + character + id.slice(at + 1)
@@ -44,26 +47,26 @@ describe('response ids', () => {
   })
 
   it('are refused with something before, after or around', () => {
-    const id = newResponseId(ring(1))
+    const id = newResponseId(ring(1), null)
     for (const text of [` ${id}`, `${id} `, `${id}\n`, `${id}a`, id.slice(0, -1), id.toUpperCase()]) {
       expect(isResponseId(ring(1), text)).toBe(false)
     }
   })
 
   it('are made with the current key and outlive its rotation, but not its removal', () => {
-    const old = newResponseId(ring(1))
+    const old = newResponseId(ring(1), null)
     const both = ring(2, 1)
-    const fresh = newResponseId(both)
+    const fresh = newResponseId(both, null)
     expect([isResponseId(both, old), isResponseId(both, fresh)]).toEqual([true, true])
     expect([isResponseId(ring(2), old), isResponseId(ring(2), fresh)]).toEqual([false, true])
     expect(isResponseId(new Map(), fresh)).toBe(false)
-    expect(() => newResponseId(new Map())).toThrow('key ring is empty')
+    expect(() => newResponseId(new Map(), null)).toThrow('key ring is empty')
   })
 
   it('have a MAC that says nothing of the key and is spread evenly', () => {
     const counts = new Map<string, number>()
     for (let made = 0; made < 2_000; made++) {
-      for (const character of newResponseId(ring(7)).slice(-10)) {
+      for (const character of newResponseId(ring(7), null).slice(-10)) {
         counts.set(character, (counts.get(character) ?? 0) + 1)
       }
     }
@@ -71,6 +74,34 @@ describe('response ids', () => {
     // 323 expected; eight standard deviations on either side.
     expect(Math.min(...counts.values())).toBeGreaterThan(180)
     expect(Math.max(...counts.values())).toBeLessThan(470)
+  })
+})
+
+describe('response ids with a place', () => {
+  const PLACE = { region: 'w', slot: 'aB', number: '0z' }
+
+  it('say where the response is, under a MAC of all of it', () => {
+    const id = newResponseId(ring(1), PLACE)
+    expect(id).toMatch(/^resp_waB0z[0-9A-Za-z]{32}$/)
+    expect(isResponseId(ring(1), id)).toBe(true)
+    expect(placeOf(id)).toEqual(PLACE)
+    for (let at = 5; at < id.length; at++) {
+      const other = id[at] === 'x' ? 'y' : 'x'
+      expect(isResponseId(ring(1), id.slice(0, at) + other + id.slice(at + 1))).toBe(false)
+    }
+    expect(isResponseId(ring(1), `resp_${id.slice(10)}`)).toBe(false)
+    expect(isResponseId(ring(2), id)).toBe(false)
+  })
+
+  it('have no place in their other form', () => {
+    expect([newResponseId(ring(1), null), 'resp_x', '', 'resp_run_1'].map(placeOf)).toEqual(
+      Array(4).fill(null),
+    )
+  })
+
+  it('have numbers as text of a fixed length, which wraps around', () => {
+    expect([0, 61, 62, 3843, 3844].map((value) => base62(value, 2))).toEqual(['00', '0z', '10', 'zz', '00'])
+    for (const value of [0, 1, 61, 62, 3843]) expect(base62Value(base62(value, 2))).toBe(value)
   })
 })
 

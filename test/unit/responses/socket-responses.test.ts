@@ -66,8 +66,12 @@ function endlessTurns() {
   const deps = {
     clock: Date.now,
     waitUntil: () => {},
-    configuration: { KEY_PEPPERS: new Map([['test', new Uint8Array(32)]]), SOCKET_TIME_LIMIT_MS: 1000 },
-    responseStream: () => ({
+    configuration: {
+      KEY_PEPPERS: new Map([['test', new Uint8Array(32)]]),
+      RESPONSE_OBJECTS: 'shared',
+      SOCKET_TIME_LIMIT_MS: 1000,
+    },
+    responseObject: () => ({
       start: async () => ({
         recorded: true,
         error: null,
@@ -92,7 +96,8 @@ describe('a client that does not read', () => {
     const { turns, counts } = endlessTurns()
     const socket = deafSocket()
     const server = socket as unknown as WebSocket
-    await turns.run(server, turns.begin(server), CALLER, '{}')
+    turns.begin(server)
+    await turns.run(server, CALLER, '{}')
     expect(socket.closed).toBe(1013)
     expect(socket.sent).toBeLessThanOrEqual(MOST_UNREAD_BYTES)
     expect(socket.sent).toBeGreaterThan(MOST_UNREAD_BYTES - 2 * MEGABYTE)
@@ -107,7 +112,8 @@ describe('a client that does not read', () => {
     for (const _ of [1, 2]) {
       socket.readyState = WebSocket.OPEN
       socket.sent = 0
-      await turns.run(server, turns.begin(server), CALLER, '{}')
+      turns.begin(server)
+      await turns.run(server, CALLER, '{}')
       expect(socket.sent).toBeGreaterThan(MOST_UNREAD_BYTES - 2 * MEGABYTE)
     }
   })

@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
 import { sha256Hex } from '../../src/lib/crypto.ts'
 import type { StartRequest } from '../../src/responses/model/types.ts'
-import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
+import { responseStreamClient } from '../../src/responses/object/object-client.ts'
 
 const OWNER = { organizationId: 'organization', userId: 'user' }
 

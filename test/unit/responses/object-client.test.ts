@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { readAll } from '../../../src/lib/bytes/read-bytes.ts'
-import type { ResponseStreamObject, StartRequest } from '../../../src/responses/model/types.ts'
-import { responseStreamClient } from '../../../src/responses/object/stream-client.ts'
+import type { ResponseMethods, StartRequest } from '../../../src/responses/model/types.ts'
+import { responseStreamClient } from '../../../src/responses/object/object-client.ts'
 
 const OWNER = { organizationId: 'organization', userId: 'user' }
 const PAGE = { limit: 20, order: 'desc' } as const
@@ -9,8 +9,8 @@ const ID = 'resp_1'
 const bodyOf = (text: string) => new Response(text).body as ReadableStream<Uint8Array>
 const textOf = async (body: ReadableStream<Uint8Array>) => new TextDecoder().decode(await readAll(body, 1000))
 
-type Method = keyof ResponseStreamObject
-type Use = (object: ResponseStreamObject) => Promise<unknown>
+type Method = keyof ResponseMethods
+type Use = (object: ResponseMethods) => Promise<unknown>
 
 /** A namespace with one answer for each stub that is asked for, in their order. */
 function namespaceOf(...answers: Array<(method: string, parameters: unknown[]) => Promise<unknown>>) {
@@ -107,7 +107,7 @@ describe('responseStreamClient', () => {
 })
 
 describe('start', () => {
-  const start = (object: ResponseStreamObject, body = bodyOf('the body')) =>
+  const start = (object: ResponseMethods, body = bodyOf('the body')) =>
     object.start({ responseId: ID } as StartRequest, body)
   const reading = async (_method: string, [, body]: unknown[]) => textOf(body as ReadableStream<Uint8Array>)
 

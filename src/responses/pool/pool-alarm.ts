@@ -1,0 +1,36 @@
+/** The one alarm of an object with many responses. Each time it is set costs a row. */
+export class PoolAlarm {
+  readonly #storage: DurableObjectStorage
+  /** The time that is set at the latest; null if that is not known. */
+  #time: number | null = null
+
+  constructor(storage: DurableObjectStorage) {
+    this.#storage = storage
+  }
+
+  get isSet(): boolean {
+    return this.#time !== null
+  }
+
+  /** To be called after a restart: the alarm that an earlier instance has set. */
+  expect(time: number | null): void {
+    this.#time = time
+  }
+
+  /** Sets the alarm unless it is set for an earlier time. @param time milliseconds since the epoch. */
+  async setBy(time: number): Promise<void> {
+    if (this.#time !== null && this.#time <= time) return
+    await this.set(time)
+  }
+
+  /** Sets the alarm in place of the earlier one. */
+  async set(time: number): Promise<void> {
+    this.#time = time
+    await this.#storage.setAlarm(time)
+  }
+
+  /** To be called when the alarm has fired, or was deleted with all storage. */
+  clear(): void {
+    this.#time = null
+  }
+}
