@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm'
 import { bigint, index, integer, jsonb, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
 import { instant } from './columns.ts'
 
@@ -68,6 +69,15 @@ export const creditEntries = pgTable(
   (table) => [
     primaryKey({ columns: [table.organizationId, table.kind, table.id] }),
     index('credit_entries_at').on(table.organizationId, table.at),
+    // The last transfer of a shard in one direction, by the parts of its name: shard, number, direction.
+    index('credit_entries_transfers')
+      .on(
+        table.organizationId,
+        sql`(split_part(${table.id}, ':', 1)::int)`,
+        sql`split_part(${table.id}, ':', 3)`,
+        sql`(split_part(${table.id}, ':', 2)::int)`,
+      )
+      .where(sql`${table.kind} = 'transfer'`),
   ],
 )
 

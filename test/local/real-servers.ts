@@ -52,9 +52,10 @@ export function tellSkipped(what: string, missing: string): void {
 /**
  * Starts an empty PostgreSQL in a temporary folder, on a free port, with trust authentication.
  *
+ * @param more settings of the server, such as `autovacuum=off`
  * @throws if there is no PostgreSQL, or it does not start in time
  */
-export async function startRealPostgres(): Promise<RealServer> {
+export async function startRealPostgres(more: readonly string[] = []): Promise<RealServer> {
   const programs = findRealPostgres()
   if (programs === undefined) throw new Error('PostgreSQL is not installed')
   const folder = mkdtempSync(join(tmpdir(), 'headgate-postgres-'))
@@ -73,6 +74,7 @@ export async function startRealPostgres(): Promise<RealServer> {
     'synchronous_commit=off',
     'full_page_writes=off',
     'listen_addresses=127.0.0.1',
+    ...more,
   ]
   return launch({
     program: join(programs, 'postgres'),

@@ -1,19 +1,19 @@
 import type { Clock } from '../../lib/clock.ts'
 
 /**
- * Reads an upstream's stream, where code has to read it, in few steps. A read by code costs several times what the runtime takes to carry the same
- * bytes, and workerd returns one chunk of the upstream for a read, however late that read is made. Two forms:
+ * Reads an upstream's stream, where code has to read it, in few steps. A read by code costs several times what the runtime
+ * takes to carry the same bytes, and workerd returns one chunk of the upstream for a read, however late it is made:
  * - A slow stream is read chunk by chunk, each when it arrives.
  * - From the first quick chunks on, the runtime pumps one branch of the stream, so that the other branch holds what has
  *   arrived. Code then reads that branch at most once in the gathering time, and takes everything at once.
  * Nothing that has arrived is held longer than the gathering time, whatever the upstream does next: bytes wait for a timer,
- * never for further bytes. `readAtLeast` on the upstream itself is cheaper, but a pending one cannot be ended without
+ * never for further bytes. `readAtLeast` on the upstream itself can be cheaper, but a pending one cannot be ended without
  * losing its bytes (docs/decisions/streams.md).
  */
 
 type Read = ReadableStreamReadResult<Uint8Array>
 
-/** A stream is quick with so many chunks in the gathering time: below that rate, each read would take one or two chunks all the same. */
+/** A stream is quick with so many chunks in the gathering time: below that, a read would take one or two all the same. */
 const QUICK_CHUNKS = 3
 
 export class GatheringReader {

@@ -45,7 +45,8 @@ const leasedCatalogue = ({ leasedUntil, ...row }: LeasedRow): LeasedCatalogue =>
 
 /**
  * Creates the catalogues of active connections, and of servers without connections, that have none, and deletes those of
- * connections that are gone. Deployment-wide.
+ * connections that are gone. Deployment-wide. Conditions are one CASE after the joins: without statistics, PostgreSQL expects few rows
+ * of each condition, and would look up every integration in an index by itself.
  */
 export async function reconcileCatalogues(database: Database, now: Date): Promise<void> {
   await database.batch([
@@ -54,12 +55,18 @@ export async function reconcileCatalogues(database: Database, now: Date): Promis
       WHERE t.connection_id <> '' AND NOT EXISTS (SELECT 1 FROM connections c WHERE c.id = t.connection_id)`),
     database.execute(sql`
       INSERT INTO tool_catalogues (integration_id, connection_id, organization_id, next_refresh_at)
-      SELECT i.id, coalesce(c.id, ''), i.organization_id, ${now.toISOString()}::timestamptz
-      FROM integrations i LEFT JOIN connections c
-        ON c.integration_id = i.id AND c.organization_id = i.organization_id AND c.status = 'active'
-      WHERE i.kind = 'mcp' AND i.deleted_at IS NULL AND (i.authorization->>'kind' = 'none') = (c.id IS NULL)
-      UNION ALL SELECT id, '', organization_id, ${now.toISOString()}::timestamptz
-      FROM integrations WHERE kind = 'openapi' AND deleted_at IS NULL
+      SELECT wanted.integration_id, wanted.connection_id, wanted.organization_id, ${now.toISOString()}::timestamptz
+      FROM (
+        SELECT i.id AS integration_id, i.organization_id, i.deleted_at, i.kind, i.authorization, c.id AS active,
+          CASE WHEN i.kind = 'openapi' THEN '' ELSE coalesce(c.id, '') END AS connection_id
+        FROM integrations i LEFT JOIN connections c
+          ON c.integration_id = i.id AND c.organization_id = i.organization_id AND c.status = 'active'
+      ) AS wanted
+      LEFT JOIN tool_catalogues t
+        ON t.integration_id = wanted.integration_id AND t.connection_id = wanted.connection_id
+      WHERE t.integration_id IS NULL AND CASE WHEN wanted.deleted_at IS NOT NULL THEN false
+        WHEN wanted.kind = 'openapi' THEN true
+        ELSE wanted.kind = 'mcp' AND (wanted.authorization->>'kind' = 'none') = (wanted.active IS NULL) END
       ON CONFLICT (integration_id, connection_id) DO NOTHING`),
   ])
 }

@@ -4,6 +4,7 @@ import { auditRecords, creditEntries } from '../../../schema/governance.ts'
 import { type EpochColumns, epochColumns, epochsOf } from '../epochs/epochs.store.ts'
 import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 import { type ChainIdentity, GENESIS } from '../records/chain.ts'
+import { HOME_SHARD } from '../shards/shards.ts'
 import type { Transfer } from '../shards/transfers.ts'
 import type { AccountState, MadeGrant } from './account-tables.ts'
 
@@ -20,13 +21,19 @@ interface AccountBeginning {
 
 /**
  * Reads the initial state of an account in one statement, so that the parts agree: the balance (the sum of the entries of
- * its shard, of which there is none without a record), the head of the chain, the grants already made, the epochs, the shards and the transfers between them.
+ * its shard, of which there is none without a record), the head of the chain, the epochs, and the last transfers between the
+ * shards. The home shard, which alone makes grants, also gets those already made, and the transfers of all shards.
  */
 export async function loadAccount(
   database: Database,
   { organizationId, shard }: ChainIdentity,
 ): Promise<AccountBeginning> {
   const owned = sql`organization_id = ${organizationId}::uuid`
+  const isHome = shard === HOME_SHARD
+  const transfers = sql`FROM ${creditEntries} WHERE ${owned} AND kind = 'transfer'`
+  const shards = isHome
+    ? sql`generate_series(1, (SELECT max(split_part(id, ':', 1)::int) ${transfers}))`
+    : sql`(VALUES (${shard}::int))`
   const result = await database.execute<
     {
       balance: string
@@ -43,13 +50,15 @@ export async function loadAccount(
         WHERE ${owned} AND shard = ${shard}) END AS balance
     FROM (
       SELECT coalesce(jsonb_agg(jsonb_build_object('id', id, 'amount', amount)), '[]'::jsonb) AS grants
-      FROM ${creditEntries} WHERE ${owned} AND kind = 'grant'
+      FROM ${creditEntries} WHERE ${owned} AND kind = 'grant' AND ${sql.raw(String(isHome))}
     ) AS granted
     CROSS JOIN (
-      SELECT coalesce(jsonb_agg(last), '[]'::jsonb) AS transfers FROM (
-        SELECT DISTINCT ON (1, 2) split_part(id, ':', 1)::int AS shard, split_part(id, ':', 3) AS direction,
-          split_part(id, ':', 2)::int AS number, abs(amount) AS amount
-        FROM ${creditEntries} WHERE ${owned} AND kind = 'transfer' ORDER BY 1, 2, 3 DESC
+      SELECT coalesce(jsonb_agg(last), '[]'::jsonb) AS transfers FROM ${shards} AS place(shard)
+      CROSS JOIN (VALUES ('sent'), ('received'), ('returned'), ('taken')) AS way(direction)
+      CROSS JOIN LATERAL (
+        SELECT place.shard, way.direction, split_part(id, ':', 2)::int AS number, abs(amount) AS amount
+        ${transfers} AND split_part(id, ':', 1)::int = place.shard AND split_part(id, ':', 3) = way.direction
+        ORDER BY split_part(id, ':', 2)::int DESC LIMIT 1
       ) AS last
     ) AS moved
     LEFT JOIN (
@@ -61,6 +70,11 @@ export async function loadAccount(
   if (!row) throw new Error('Postgres answered without a row')
   const head = row.hash === null ? GENESIS : { sequence: Number(row.sequence), hash: row.hash }
   const state = { ...head, balance: Number(row.balance) }
-  const { grants, transfers } = row
-  return { state, grants, epochs: epochsOf(row), transfers, lastShard: Number(row.last_shard) }
+  return {
+    state,
+    grants: row.grants,
+    epochs: epochsOf(row),
+    transfers: row.transfers,
+    lastShard: Number(row.last_shard),
+  }
 }

@@ -26,7 +26,7 @@ const GROWING: ReadonlyArray<{ why: string; starts: string; blocksOfRow: number 
     why: 'compares the catalogues of the deployment with its connections',
     starts:
       'INSERT INTO tool_catalogues (integration_id, connection_id, organization_id, next_refresh_at) SELECT',
-    blocksOfRow: 0.5,
+    blocksOfRow: 0.1,
   },
   {
     why: 'as the one before',

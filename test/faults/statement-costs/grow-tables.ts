@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { omitFromLog, rebuildIndexes, suspendIndexes } from './bulk-load.ts'
 
 /**
  * Grows every table by copies of the rows that the gateway wrote, so that a new table grows without being listed here. A copy
@@ -50,14 +51,20 @@ const OF_ORGANIZATION = [
 interface Family {
   /** Tables whose rows the copies share. */
   shared: readonly string[]
+  /** Whether the shared tables get rows too: those of an organization or of the deployment that people have made. */
+  growsShared: boolean
   /** Rows of each table, of so many of the largest tables. */
   rows: (size: number) => number
 }
 
 const FAMILIES: readonly Family[] = [
-  { shared: CONFIGURATION, rows: (size) => size },
-  { shared: [...DEPLOYMENT, ...OF_ORGANIZATION], rows: (size) => Math.min(size / 20, 2_000) },
-  { shared: DEPLOYMENT, rows: (size) => size / 10 },
+  { shared: CONFIGURATION, growsShared: false, rows: (size) => size },
+  {
+    shared: [...DEPLOYMENT, ...OF_ORGANIZATION],
+    growsShared: true,
+    rows: (size) => Math.min(size / 20, 2_000),
+  },
+  { shared: DEPLOYMENT, growsShared: false, rows: (size) => size / 10 },
 ]
 
 interface Column {
@@ -95,6 +102,7 @@ export class TableGrowth {
   }
 
   static async begin(client: pg.Client, isKept: (table: string, row: Row) => boolean): Promise<TableGrowth> {
+    await omitFromLog(client)
     const tables = await readTables(client)
     const withRows = []
     for (const table of tables) {
@@ -112,12 +120,15 @@ export class TableGrowth {
 
   /** Grows the tables to a size: rows of one user in the tables that grow with use. */
   async growTo(size: number): Promise<void> {
+    // Triggers of foreign keys would look up the rows that each copy names.
     await this.#client.query('SET session_replication_role = replica')
+    await suspendIndexes(this.#client)
     for (const [index, family] of FAMILIES.entries()) {
       const shared = sharedValues(this.#tables, family)
       const ids = idValues(this.#tables)
       for (const table of this.#tables) {
         if (table.rows.length === 0) continue
+        if (family.shared.includes(table.name) && !family.growsShared) continue
         const name = `${index} ${table.name}`
         const from = (this.#copies.get(name) ?? 0) + 1
         const to = Math.ceil(family.rows(size) / ROWS_OF_TABLE)
@@ -129,12 +140,13 @@ export class TableGrowth {
         }
       }
     }
+    await rebuildIndexes(this.#client)
   }
 }
 
 /** Some rows of each table, and those that they name, so that copies belong together. */
 function withParents(tables: ReadonlyArray<Table & { rows: Row[] }>): Array<Table & { rows: Row[] }> {
-  const chosen = new Set(tables.flatMap(({ rows }) => rows.slice(-ROWS_OF_TABLE)))
+  const chosen = new Set(tables.flatMap(({ rows }) => lastOfKinds(rows)))
   const byId = new Map(
     tables.flatMap(({ keys, rows }) => {
       const [column, ...others] = keys[0] ?? []
@@ -150,6 +162,13 @@ function withParents(tables: ReadonlyArray<Table & { rows: Row[] }>): Array<Tabl
       if (parent) chosen.add(parent)
     }
   return tables.map((table) => ({ ...table, rows: table.rows.filter((row) => chosen.has(row)) }))
+}
+
+/** The last row of each kind, and others where there are few kinds. */
+function lastOfKinds(rows: readonly Row[]): Row[] {
+  const last = rows.toReversed()
+  const ofKinds = new Map(rows.map((row) => [row.kind, row]))
+  return [...new Set([...ofKinds.values(), ...last])].slice(0, ROWS_OF_TABLE)
 }
 
 /** Values by which rows of shared tables are known. */
@@ -168,6 +187,9 @@ function idValues(tables: ReadonlyArray<Table & { rows: Row[] }>): Set<string> {
   })
   return new Set(values.filter((value) => value != null))
 }
+
+/** A name with a number that counts, as that of a transfer between shards of a ledger. */
+const NUMBERED = /^(\d+:)(\d+)(:[a-z]+)$/
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -196,23 +218,24 @@ function copyStatement(
   }
   for (const key of keys) {
     if (key.some((column) => changed.has(column))) continue
-    // A row of a shared table is not copied.
-    if (key === keys[0] && key.length > 0 && CONFIGURATION.includes(name) && family === 0) return null
     const typed = key.map((column) => columns.find((each) => each.name === column))
     const free = typed.findLast((column) => column?.type === 'text' || /int/.test(column?.type ?? ''))
     if (!free) return null
     changed.add(free.name)
     const text = literal(row[free.name] ?? null)
     const stride = free.type === 'integer' ? SMALL_STRIDE : STRIDE
+    const [, before, number, after] = NUMBERED.exec(row[free.name] ?? '') ?? []
     const copy =
-      free.type === 'text'
-        ? `${text} || '-${family}-' || k`
-        : `${text}::bigint + k * ${stride} + ${family * (stride / 10)}`
+      number !== undefined
+        ? `'${before}' || ${number} + k * ${SMALL_STRIDE} + ${family * (SMALL_STRIDE / 10)} || '${after}'`
+        : free.type === 'text'
+          ? `${text} || '-${family}-' || k`
+          : `${text}::bigint + k * ${stride} + ${family * (stride / 10)}`
     values.set(free.name, `(${copy})::${free.type}`)
   }
   const list = columns.map((column) => values.get(column.name)).join(', ')
   const names = columns.map((column) => `"${column.name}"`).join(', ')
-  return `INSERT INTO "${name}" (${names}) SELECT ${list} FROM generate_series($1::bigint, $2::bigint) AS k ON CONFLICT DO NOTHING`
+  return `INSERT INTO "${name}" (${names}) SELECT ${list} FROM generate_series($1::bigint, $2::bigint) AS k`
 }
 
 const literal = (value: string | null): string =>

@@ -141,12 +141,16 @@ const BLOCKS = [
   'Temp Written Blocks',
 ]
 
-/** A node's count includes those below it, but for parts that run by themselves, such as changes within a WITH. */
-function blocksOf(node: PlanNode): number {
-  const own = BLOCKS.reduce((sum, name) => sum + Number(node[name] ?? 0), 0)
-  const below = (node.Plans ?? []).reduce((sum, child) => sum + blocksOf(child), 0)
-  return Math.max(own, below)
-}
+const ownBlocks = (node: PlanNode): number => BLOCKS.reduce((sum, name) => sum + Number(node[name] ?? 0), 0)
+
+/** A node's count includes those below it, but for changes within a WITH, which run by themselves. */
+const blocksOf = (plan: PlanNode): number => ownBlocks(plan) + changesBelow(plan)
+
+const changesBelow = (node: PlanNode): number =>
+  (node.Plans ?? []).reduce((sum, child) => {
+    const isChange = child['Node Type'] === 'ModifyTable' && child['Parent Relationship'] === 'InitPlan'
+    return sum + (isChange ? ownBlocks(child) : 0) + changesBelow(child)
+  }, 0)
 
 /** One text for every length of a list, and for every filter of a list that has as many conditions. */
 const textOf = (text: string): string =>

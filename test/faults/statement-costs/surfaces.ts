@@ -5,6 +5,10 @@ import { registeredRoutes } from '../../matrices/routes.ts'
 
 export type Json = Record<string, unknown>
 
+export interface Created extends Json {
+  id: string
+}
+
 /** Requests to a gateway by every route, which remembers the routes that were used. */
 export class Surfaces {
   readonly address: StartedGateway
@@ -65,6 +69,13 @@ export class Surfaces {
     return bodyOf<Body>(answer, `${method} ${path}`)
   }
 }
+
+export type Manage = <Body = Json>(method: string, path: string, body?: unknown) => Promise<Body>
+
+/** `manage` of surfaces as a function. */
+export const managing = (surfaces: Surfaces): { manage: Manage } => ({
+  manage: (method, path, body) => surfaces.manage(method, path, body),
+})
 
 function bodyOf<Body>(answer: Answer, name: string): Body {
   if (answer.status >= 300) throw new Error(`${name}: ${answer.status} ${answer.text.slice(0, 500)}`)

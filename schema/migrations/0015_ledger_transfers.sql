@@ -1,0 +1,1 @@
+CREATE INDEX "credit_entries_transfers" ON "credit_entries" USING btree ("organization_id",(split_part("id", ':', 1)::int),split_part("id", ':', 3),(split_part("id", ':', 2)::int)) WHERE "credit_entries"."kind" = 'transfer';
