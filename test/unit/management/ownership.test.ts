@@ -39,7 +39,7 @@ const identifiers: Record<string, (tenant: Tenant) => string> = {
   runId: (tenant) => tenant.run.id,
   trigger: () => 'hook',
   version: () => '1',
-  name: () => 'personal_api_key_access',
+  entitlement: () => 'personal_api_key_access',
 }
 
 /** Bodies that pass validation, so that only ownership is left to refuse. */
@@ -104,7 +104,7 @@ function fill(path: string, own: Tenant, swapped: string, value: string): string
 const ofOrganizations = routes.filter(({ path }) => path.includes(':organizationId'))
 const swaps = ofOrganizations.flatMap((route) =>
   parametersOf(route.path)
-    .filter((parameter) => !['name', 'version', 'trigger'].includes(parameter))
+    .filter((parameter) => !['entitlement', 'version', 'trigger'].includes(parameter))
     .map((parameter) => ({ ...route, parameter })),
 )
 
@@ -120,7 +120,7 @@ it('has a body for every route that reads one', () => {
   const withBody = ofOrganizations.filter(
     ({ method, path }) =>
       ['POST', 'PUT'].includes(method) &&
-      !/(flush|members\/:userId|entitlements\/:name|secret|cancel|rerun)$/.test(path),
+      !/(flush|members\/:userId|entitlements\/:entitlement|secret|cancel|rerun)$/.test(path),
   )
   expect(withBody.map(name).sort()).toEqual(Object.keys(bodies).sort())
 })
