@@ -31,10 +31,8 @@ const counting = (storage: DurableObjectStorage): DurableObjectStorage =>
   })
 
 /** The members of an object with some of them replaced. Those of the platform need their own `this`. */
-const memberOf =
-  (replaced: Record<string, unknown>) =>
-  (target: object, name: string | symbol) => {
-    if (typeof name === 'string' && name in replaced) return replaced[name]
-    const member = Reflect.get(target, name, target)
-    return typeof member === 'function' ? member.bind(target) : member
-  }
+const memberOf = (replaced: Record<string, unknown>) => (target: object, name: string | symbol) => {
+  if (typeof name === 'string' && name in replaced) return replaced[name]
+  const member = Reflect.get(target, name, target)
+  return typeof member === 'function' ? member.bind(target) : member
+}
