@@ -38,7 +38,7 @@ async function rowsPerResponse(deltas: number, members: object): Promise<number>
 
 it.each([
   ['that is not stored', 1, { store: false }, 15],
-  ['that is stored', 1, { store: true }, 17],
+  ['that is stored', 1, { store: true }, 20],
   ['of 100 deltas, that is not stored', 100, { store: false }, 22],
 ])(
   'a response %s writes so many rows beside others',

@@ -82,7 +82,10 @@ async function killOnce(tenant: Tenant, random: Random) {
   })
   // Some end meanwhile, so that the kill finds commits and writes of all kinds.
   const ending = Array.from({ length: 8 }, () => begin(tenant, 'ending', signal))
-  await new Promise((resolve) => setTimeout(resolve, random.integer(0, 500)))
+  let ended = 0
+  for (const { reading } of ending) void reading.result.then(() => ended++)
+  const wanted = random.integer(0, ending.length - 1)
+  await vi.waitFor(() => expect(ended).toBeGreaterThanOrEqual(wanted), { timeout: 20_000, interval: 2 })
   await gateway.workerd.kill('SIGKILL')
   const all = [...trials, ...ending]
   const results = await Promise.all(all.map(({ reading }) => reading.result))
