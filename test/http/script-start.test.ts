@@ -4,7 +4,7 @@ import { expect, inject, it } from 'vitest'
 
 // What the script has is read and run by every isolate that starts, whether or not a call needs it.
 
-const MOST_BYTES = 2_300_000
+const MOST_BYTES = 2_350_000
 
 it('has no more than the gateway needs when it starts', () => {
   const script = join(inject('bundleDirectory'), 'gateway.js')

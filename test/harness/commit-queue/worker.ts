@@ -37,6 +37,7 @@ export class Ledger extends DurableObject {
 
 /** Named in wrangler.toml, and not used here. */
 export class ResponseStream extends DurableObject {}
+export class ResponsePool extends DurableObject {}
 export class ResponseSockets extends DurableObject {}
 export class ConnectionCredentials extends DurableObject {}
 

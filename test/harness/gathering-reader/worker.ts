@@ -48,6 +48,7 @@ async function readAnswer(
 // wrangler.toml names these classes; no object of them is made.
 export class Ledger extends DurableObject {}
 export class ResponseStream extends DurableObject {}
+export class ResponsePool extends DurableObject {}
 export class ResponseSockets extends DurableObject {}
 export class ConnectionCredentials extends DurableObject {}
 

@@ -91,6 +91,7 @@ async function reached(address: string, network: Fetcher | null): Promise<string
 /** Named in wrangler.toml, and not used here. */
 export class Ledger extends DurableObject {}
 export class ResponseStream extends DurableObject {}
+export class ResponsePool extends DurableObject {}
 export class ResponseSockets extends DurableObject {}
 export class ConnectionCredentials extends DurableObject {}
 
