@@ -55,13 +55,23 @@ async function calling(caller: Caller, settings: Record<string, unknown>, ...nam
 const resultsIn = (request: ModelRequest) =>
   bodyOf(request).messages.flatMap(({ role, content }) => (role === 'tool' ? [content] : []))
 
+/** Waits for the first of them: the closing of a call reaches the ledger with a commit that no answer waits for. */
 async function toolRecords({ organization, owner }: Caller) {
-  await organization.ledger.flush()
-  const rows = await query(
-    'SELECT body FROM audit_records WHERE organization_id = $1 ORDER BY sequence',
-    owner.organizationId,
+  return vi.waitFor(
+    async () => {
+      await organization.ledger.flush()
+      const rows = await query(
+        'SELECT body FROM audit_records WHERE organization_id = $1 ORDER BY sequence',
+        owner.organizationId,
+      )
+      const records = rows
+        .map(({ body }) => JSON.parse(String(body)))
+        .filter(({ tool }) => tool !== undefined)
+      expect(records.length).toBeGreaterThan(0)
+      return records
+    },
+    { timeout: 10_000 },
   )
-  return rows.map(({ body }) => JSON.parse(String(body))).filter(({ tool }) => tool !== undefined)
 }
 
 describe('a tool of this service', () => {

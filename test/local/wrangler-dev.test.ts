@@ -68,7 +68,15 @@ describe.skipIf(process.platform === 'win32')('npx wrangler dev beside npm run s
   let dev: DevFile
 
   beforeAll(async () => {
-    for (const name of ['workers', 'src', 'schema', 'public', 'node_modules', 'tsconfig.json', 'package.json']) {
+    for (const name of [
+      'workers',
+      'src',
+      'schema',
+      'public',
+      'node_modules',
+      'tsconfig.json',
+      'package.json',
+    ]) {
       symlinkSync(join(ROOT, name), join(folder, name))
     }
     copyFileSync(join(ROOT, 'wrangler.toml'), join(folder, 'wrangler.toml'))
