@@ -396,6 +396,10 @@ describe('an object whose slot is over', () => {
     // The window of the first is closed, and its rows stay until the object ends.
     const left = await Promise.all([first.snapshot(), last.snapshot()])
     expect(left.filter(Boolean)).toHaveLength(1)
+    // A restart of the object does not show it again.
+    await abortAllDurableObjects()
+    const restarted = await Promise.all([first.snapshot(), last.snapshot()])
+    expect(restarted.map(Boolean)).toEqual(left.map(Boolean))
     passTime(SLOT_MS)
     await first.runAlarm()
     expect(await Promise.all([first.snapshot(), last.snapshot()])).toEqual([null, null])

@@ -26,7 +26,13 @@ export class PoolAlarm {
   /** Sets the alarm in place of the earlier one. */
   async set(time: number): Promise<void> {
     this.#time = time
-    await this.#storage.setAlarm(time)
+    try {
+      await this.#storage.setAlarm(time)
+    } catch (error) {
+      // The next one that is requested must be set, whatever its time.
+      if (this.#time === time) this.#time = null
+      throw error
+    }
   }
 
   /** To be called when the alarm has fired, or was deleted with all storage. */

@@ -10,6 +10,8 @@ export interface PoolRow {
   open: boolean
   /** Time of its alarm, in milliseconds since the epoch; null while it is open. */
   due: number | null
+  /** Whether its window is closed: it does not exist for its owner any more. */
+  closed: boolean
 }
 
 /** The responses of an object and their organization. The tables are created with the first response. */
@@ -38,23 +40,23 @@ export class PoolTable {
 
   rows(): PoolRow[] {
     if (!this.#exists) return []
-    const select = 'SELECT number, id, open, due FROM responses ORDER BY number'
+    const select = 'SELECT number, id, open, due, closed FROM responses ORDER BY number'
     return this.#storage.sql
-      .exec<{ number: number; id: string; open: number; due: number | null }>(select)
+      .exec<{ number: number; id: string; open: number; due: number | null; closed: number }>(select)
       .toArray()
-      .map((row) => ({ ...row, open: row.open === 1 }))
+      .map((row) => ({ ...row, open: row.open === 1, closed: row.closed === 1 }))
   }
 
   /** @param organizationId that of the object, stored with its first response. */
-  insert({ number, id, open, due }: PoolRow, organizationId: string): void {
+  insert({ number, id, open, due, closed }: PoolRow, organizationId: string): void {
     this.#create(organizationId)
-    const insert = 'INSERT INTO responses VALUES (?, ?, ?, ?)'
-    this.#storage.sql.exec(insert, number, id, open ? 1 : 0, due)
+    const insert = 'INSERT INTO responses VALUES (?, ?, ?, ?, ?)'
+    this.#storage.sql.exec(insert, number, id, open ? 1 : 0, due, closed ? 1 : 0)
   }
 
-  update({ number, open, due }: Omit<PoolRow, 'id'>): void {
-    const update = 'UPDATE responses SET open = ?, due = ? WHERE number = ?'
-    this.#storage.sql.exec(update, open ? 1 : 0, due, number)
+  update({ number, open, due, closed }: Omit<PoolRow, 'id'>): void {
+    const update = 'UPDATE responses SET open = ?, due = ?, closed = ? WHERE number = ?'
+    this.#storage.sql.exec(update, open ? 1 : 0, due, closed ? 1 : 0, number)
   }
 
   /** Deletes everything that a response has stored. @param firstKey, prefix of its slice. */
@@ -86,7 +88,7 @@ export class PoolTable {
     this.#storage.transactionSync(() => {
       sql.exec('CREATE TABLE pool (organization TEXT NOT NULL)')
       sql.exec(
-        'CREATE TABLE responses (number INTEGER PRIMARY KEY, id TEXT NOT NULL, open INTEGER NOT NULL, due INTEGER)',
+        'CREATE TABLE responses (number INTEGER PRIMARY KEY, id TEXT NOT NULL, open INTEGER NOT NULL, due INTEGER, closed INTEGER NOT NULL)',
       )
       sql.exec('INSERT INTO pool VALUES (?)', organizationId)
     })

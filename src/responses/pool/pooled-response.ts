@@ -38,7 +38,7 @@ export class PooledResponse implements Slice {
   readonly #parts: PoolParts
   #isOpen: boolean
   #isStored: boolean
-  #isClosed = false
+  #isClosed: boolean
 
   /** @param isStored whether `row` is in the table. */
   constructor(parts: PoolParts, row: PoolRow, isStored: boolean) {
@@ -52,6 +52,7 @@ export class PooledResponse implements Slice {
     this.prefix = `${row.number}/`
     this.#isOpen = row.open
     this.#isStored = isStored
+    this.#isClosed = row.closed
   }
 
   /** Whether it is being started, or generates. */
@@ -80,7 +81,7 @@ export class PooledResponse implements Slice {
   open(): void {
     if (this.#isStored) return
     const { table, organizationId } = this.#parts
-    table.insert({ number: this.number, id: this.id, open: true, due: null }, organizationId())
+    table.insert({ number: this.number, id: this.id, open: true, due: null, closed: false }, organizationId())
     this.#isStored = true
     this.#isOpen = true
   }
@@ -91,7 +92,9 @@ export class PooledResponse implements Slice {
     const isChanged = isActive !== this.#isOpen || (!isActive && time !== this.due)
     this.#isOpen = isActive
     this.due = time
-    if (this.#isStored && isChanged) this.#parts.table.update({ number: this.number, open: isActive, due })
+    if (this.#isStored && isChanged) {
+      this.#parts.table.update({ number: this.number, open: isActive, due, closed: false })
+    }
     await this.#parts.alarmBy(time)
   }
 
@@ -103,11 +106,17 @@ export class PooledResponse implements Slice {
     await this.#parts.left()
   }
 
-  /** Rows are not deleted one by one: deleting costs as much as writing, and all are deleted with the object. */
+  /**
+   * Stores that the window is closed, so that a restart of the object does not show the response again. Its rows are not deleted one by
+   * one: deleting costs as much as writing, and all are deleted with the object.
+   */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#isOpen = false
     this.due = this.#parts.clock() + CLOSED_MS
+    if (this.#isStored) {
+      this.#parts.table.update({ number: this.number, open: false, due: this.due, closed: true })
+    }
     await this.#parts.left()
   }
 }

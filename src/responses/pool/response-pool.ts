@@ -191,7 +191,7 @@ export class ResponsePool {
     const now = this.#deps.clock()
     const slot = placeOf(responseId)?.slot
     if (slot !== undefined) this.#slotEnd = slotEnd(slot, now)
-    const row = { number: this.#nextNumber++, id: responseId, open: true, due: null }
+    const row = { number: this.#nextNumber++, id: responseId, open: true, due: null, closed: false }
     const response = new PooledResponse(this.#parts, row, false)
     this.#responses.set(responseId, response)
     return response
@@ -257,6 +257,8 @@ export class ResponsePool {
         if (!response.instance) this.#responses.delete(response.id)
       } else await this.#use(response, (instance) => instance.alarm())
     } catch (error) {
+      // In place of the time that has passed, at which the alarm would run again without a pause.
+      response.due = this.#deps.clock() + CHECK_INTERVAL_MS
       logResponseFailure(response, error)
     }
   }
