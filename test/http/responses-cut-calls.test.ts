@@ -96,7 +96,7 @@ describe.each(STREAMED_WAYS)('a response that is cancelled (%s)', (_, { upstream
     ])
     const body = JSON.stringify({ model, stream: true, tools: [TOOL], input })
     const open = await openStream(`${gateway().baseUrl}/v1/responses`, bearer(tenant.key), body)
-    const begun = await open.until((text) => text.includes('"delta":"y\\":\\"Pa') || text.includes('Par'))
+    const begun = await open.until((text) => text.includes('"delta":"y\\":\\"Pa') || text.includes('"Par'))
     const [id] = /resp_\w+/.exec(begun) ?? []
     const cancelled = expectJson<ToldResponse>(await ask(tenant.key, 'POST', `/v1/responses/${id}/cancel`))
     expect(cancelled).toMatchObject({
