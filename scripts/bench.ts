@@ -3,13 +3,14 @@ import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { AGENTS_SECTION, measureDispatch } from './bench/agents/dispatch.ts'
+import { measureRecordCpu, RECORDS_SECTION } from './bench/costs/record-cpu.ts'
+import { COSTS_SECTION, countCosts } from './bench/costs/section.ts'
 import { checkLedger } from './bench/ledger-check.ts'
 import { MCP_SECTION, measureMcp } from './bench/mcp/section.ts'
 import { BenchFailure, type MeasurePlan, measure } from './bench/measure.ts'
 import { findPortkey } from './bench/portkey.ts'
 import { profileScenario } from './bench/profile-run.ts'
 import { type BenchReport, renderReport } from './bench/report.ts'
-import { countRoundTrips } from './bench/round-trip-count.ts'
 import { AIMED_NAMES, SCENARIO_NAMES } from './bench/scenarios.ts'
 import { measureStarts, STARTS_SECTION } from './bench/starts/cold-start.ts'
 import { type BenchSystem, STORAGE, startSystem } from './bench/system.ts'
@@ -18,14 +19,14 @@ import { freePorts } from './local/ports.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 /** What is measured besides the scenarios. */
-const SECTIONS = [STARTS_SECTION, MCP_SECTION, AGENTS_SECTION]
+const SECTIONS = [STARTS_SECTION, MCP_SECTION, AGENTS_SECTION, COSTS_SECTION, RECORDS_SECTION]
 /** Everything that is measured. */
 const NAMES = [...SCENARIO_NAMES, ...SECTIONS]
 /** For `--only`, the scenarios that have aims. */
 const AIMED = 'aims'
 const USAGE = `npm run bench -- [options]
   --seconds N       about how long to measure, default 600; each scenario takes 20 s at the least, 10 s with --rounds 1;
-                    starts and mcp take about half a minute each, agents two minutes
+                    starts and mcp take about half a minute each, agents two minutes, costs four, records one
   --connections N   connections of the throughput rounds, default 16; streams have twice as many, large bodies at most 4
   --rounds N        rounds of each scenario, default 3
   --only NAMES      what to measure, separated by commas, ${AIMED} for all that has aims:${nameLines()}
@@ -109,19 +110,19 @@ async function bench(options: Options): Promise<void> {
   try {
     const scenarios = system.scenarios.filter(({ name }) => options.only.includes(name))
     const plan: MeasurePlan = { ...options, slot: slotOf(options) }
-    const { scenarios: figures, gatewayCalls } = await measure(system, scenarios, plan, log)
+    const { scenarios: figures, skipped, gatewayCalls } = await measure(system, scenarios, plan, log)
     const wants = (section: string): boolean => options.only.includes(section)
     const starts = wants(STARTS_SECTION) ? await measureStarts(system, log) : null
     const mcp = wants(MCP_SECTION) ? await measureMcp(system, log) : null
     const agents = wants(AGENTS_SECTION) ? await measureDispatch(system, options.rounds, log) : null
     log('checking the ledger')
     const ledger = await checkLedger(system, gatewayCalls)
-    const ordinary = scenarios.find(({ aims }) => aims === 'whole')
-    if (ordinary) log('counting round trips')
     const report: BenchReport = {
       conditions: conditionsOf(plan),
       scenarios: figures,
-      roundTrips: ordinary ? await countRoundTrips(system, ordinary, options.connections) : null,
+      skipped,
+      costs: wants(COSTS_SECTION) ? await countCosts(system, log) : null,
+      records: wants(RECORDS_SECTION) ? await measureRecordCpu(system, log) : null,
       starts,
       mcp,
       agents,

@@ -8,6 +8,8 @@ const OPENING: readonly Turn[] = [
   { role: 'assistant', content: 'Two of them do: the bakery before seven, and the printer until noon.' },
 ]
 
+const SHORTEST_WITH_OPENING = 512
+
 const SENTENCE = 'Summarise the minutes of the meeting, name who agreed to do what, and keep every date. '
 const LINE = '  const total = items.reduce((sum, { price, count }) => sum + price * count, 0) // in "cents"\n'
 
@@ -18,7 +20,7 @@ const LONG_TURNS: readonly Turn[] = [
 ]
 
 /**
- * A request body of about `bytes`: a short exchange, as many long turns as fit, and a last question that fills it up.
+ * A request body of about `bytes`: a short exchange if there is room for one, as many long turns as fit, and a last question that fills it up.
  *
  * @param members of the body besides its messages
  * @param question how the last message begins; what fills it up follows
@@ -30,12 +32,13 @@ export function conversation(
 ): Record<string, unknown> {
   const last: Turn = { role: 'user', content: question }
   const lengthOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
-  const space = bytes - lengthOf({ ...members, messages: [...OPENING, last] })
+  const opening = bytes < SHORTEST_WITH_OPENING ? [] : OPENING
+  const space = bytes - lengthOf({ ...members, messages: [...opening, last] })
   // A list has a bracket more around two turns than they have commas among others.
   const pairLength = lengthOf(LONG_TURNS) - 1
   const pairs = Math.max(0, Math.floor(space / pairLength))
   const turns = Array.from({ length: pairs }, () => LONG_TURNS).flat()
   const missing = Math.max(0, space - pairs * pairLength)
   const filling = SENTENCE.repeat(Math.ceil(missing / SENTENCE.length)).slice(0, missing)
-  return { ...members, messages: [...OPENING, ...turns, { ...last, content: question + filling }] }
+  return { ...members, messages: [...opening, ...turns, { ...last, content: question + filling }] }
 }

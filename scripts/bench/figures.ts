@@ -14,9 +14,23 @@ export interface Sample {
 export interface BusySample {
   callsPerSecond: number
   cpuPerCall: number | null
-  /** Milliseconds to the first byte of a body at the median. */
-  firstByteP50: number
+  /** Milliseconds to the end of a body, and to its first byte: at the median, for one of a hundred, at the most. */
+  total: Spread
+  firstByte: Spread
 }
+
+/** Milliseconds of the calls of one round. */
+export interface Spread {
+  p50: number
+  p99: number
+  longest: number
+}
+
+export const spreadOf = (values: readonly number[]): Spread => ({
+  p50: median(values),
+  p99: quantile(values, 0.99),
+  longest: quantile(values, 1),
+})
 
 /** What one target did in one scenario: medians over the rounds. */
 export interface TargetFigures {
@@ -28,8 +42,9 @@ export interface TargetFigures {
   /** Null where the calls are too few for it. */
   p99: number | null
   firstByteP50: number
-  /** First byte with many connections. */
-  busyFirstByteP50: number
+  /** With many connections; the longest over all rounds. */
+  busyTotal: Spread
+  busyFirstByte: Spread
   /** Calls with one connection. */
   samples: number
 }
@@ -46,8 +61,11 @@ export interface Comparison {
   /** Null where either target has no p99. */
   addedP99: number | null
   addedFirstByte: number
-  /** Added to the first byte with many connections. */
+  /** Added to the first byte with many connections, at the median. */
   addedBusyFirstByte: number
+  /** With many connections, at the 99th percentile. */
+  totalP99Ratio: number
+  firstByteP99Ratio: number
 }
 
 export interface ScenarioFigures {
@@ -56,7 +74,7 @@ export interface ScenarioFigures {
   events: number
   bodyBytes: number
   translated: boolean
-  aims: AimKind
+  aims: AimKind | null
   /** Connections of its throughput rounds. */
   connections: number
   targets: Partial<Record<TargetName, TargetFigures>>
@@ -104,10 +122,17 @@ function medians(samples: Sample[]): TargetFigures {
     p50: median(calm.map(({ totals }) => median(totals))),
     p99: all.length < LEAST_FOR_P99 ? null : median(calm.map(({ totals }) => quantile(totals, 0.99))),
     firstByteP50: median(calm.map(({ firstBytes }) => median(firstBytes))),
-    busyFirstByteP50: median(busy.map(({ firstByteP50 }) => firstByteP50)),
+    busyTotal: spreadOver(busy.map(({ total }) => total)),
+    busyFirstByte: spreadOver(busy.map(({ firstByte }) => firstByte)),
     samples: all.length,
   }
 }
+
+const spreadOver = (rounds: Spread[]): Spread => ({
+  p50: median(rounds.map(({ p50 }) => p50)),
+  p99: median(rounds.map(({ p99 }) => p99)),
+  longest: Math.max(...rounds.map(({ longest }) => longest)),
+})
 
 function compare(ours: Sample[], theirs: Sample[]): Comparison {
   const busy = (of: (one: BusySample, other: BusySample) => number): number =>
@@ -122,7 +147,9 @@ function compare(ours: Sample[], theirs: Sample[]): Comparison {
     addedP50: calm(({ totals }) => median(totals)),
     addedP99: enough ? calm(({ totals }) => quantile(totals, 0.99)) : null,
     addedFirstByte: calm(({ firstBytes }) => median(firstBytes)),
-    addedBusyFirstByte: busy((one, other) => one.firstByteP50 - other.firstByteP50),
+    addedBusyFirstByte: busy((one, other) => one.firstByte.p50 - other.firstByte.p50),
+    totalP99Ratio: busy((one, other) => one.total.p99 / other.total.p99),
+    firstByteP99Ratio: busy((one, other) => one.firstByte.p99 / other.firstByte.p99),
   }
 }
 

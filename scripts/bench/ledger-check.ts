@@ -20,7 +20,10 @@ const FLUSH_LIMIT_MS = 20_000
  *
  * @throws BenchFailure when records are missing after twenty seconds
  */
-export async function checkLedger(system: BenchSystem, calls: number): Promise<LedgerFigures> {
+export async function checkLedger(
+  system: Pick<BenchSystem, 'variables'>,
+  calls: number,
+): Promise<LedgerFigures> {
   const { DATABASE_URL = '', DATABASE_FETCH_ENDPOINT } = system.variables
   const { database, close } = await openDatabase({ DATABASE_URL, DATABASE_FETCH_ENDPOINT })
   const end = performance.now() + FLUSH_LIMIT_MS

@@ -40,7 +40,7 @@ export function requestsOf({ path, headers, body, keys }: Call, port: number): B
   })
 }
 
-const methodOf = (body: string | undefined): string => (body === undefined ? 'GET' : 'POST')
+export const methodOf = (body: string | undefined): string => (body === undefined ? 'GET' : 'POST')
 
 /** Runs a load in a thread of its own, so that nothing else of the bench delays what it measures. */
 export function runLoad(plan: LoadPlan): Promise<LoadResult> {

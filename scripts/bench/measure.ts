@@ -1,11 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
-import { figuresOf, type Sample, type ScenarioFigures, type TargetName } from './figures.ts'
+import { figuresOf, type Sample, type ScenarioFigures, spreadOf, type TargetName } from './figures.ts'
 import { type LoadPlan, type LoadResult, runLoad } from './load.ts'
 import { portkeyCall } from './portkey.ts'
 import { cpuMicroseconds, untilIdle } from './process-usage.ts'
 import { type Call, connectionsOf, isLarge, type Scenario } from './scenarios.ts'
-import { median } from './statistics.ts'
 import type { BenchSystem } from './system.ts'
+import { hasWrk, runWrk } from './wrk.ts'
 
 /** One of the servers that are compared. */
 export interface Target {
@@ -28,6 +28,8 @@ export interface MeasurePlan {
 
 export interface Measurement {
   scenarios: ScenarioFigures[]
+  /** Titles of the scenarios that were left out, because the program that makes their load is not installed. */
+  skipped: string[]
   /** Calls that the gateway answered in throughput and latency rounds. */
   gatewayCalls: number
 }
@@ -84,7 +86,8 @@ export async function measure(
   const all = targetsOf(system)
   const meter = new Meter(plan)
   const measured: ScenarioFigures[] = []
-  for (const scenario of scenarios) {
+  const possible = scenarios.filter(({ byWrk }) => !byWrk || hasWrk())
+  for (const scenario of possible) {
     const targets: Target[] = []
     for (const target of all) if (await takesPart(target, scenario)) targets.push(target)
     const samples = new Map<TargetName, Sample[]>(targets.map(({ name }) => [name, []]))
@@ -97,7 +100,8 @@ export async function measure(
     }
     measured.push(figuresOf(scenario, samples, connectionsOf(scenario, plan.connections)))
   }
-  return { scenarios: measured, gatewayCalls: meter.gatewayCalls }
+  const skipped = scenarios.filter((scenario) => !possible.includes(scenario)).map(({ title }) => title)
+  return { scenarios: measured, skipped, gatewayCalls: meter.gatewayCalls }
 }
 
 /** Portkey does not take every call, and its answer to one shows whether it does. Everything else has to. */
@@ -137,13 +141,14 @@ class Meter {
     const connections = connectionsOf(scenario, this.#plan.connections)
     const before = this.#cpu(target)
     const load = { connections, milliseconds: this.#plan.slot }
-    const result = await this.#load(target, scenario, load)
+    const result = await this.#load(target, scenario, load, scenario.byWrk ? runWrk : runLoad)
     await this.#settle(target)
     const used = this.#cpu(target) - before
     return {
       callsPerSecond: (result.calls / result.milliseconds) * 1_000,
       cpuPerCall: target.pid === null ? null : used / result.calls,
-      firstByteP50: median(result.firstBytes),
+      total: spreadOf(result.totals),
+      firstByte: spreadOf(result.firstBytes),
     }
   }
 
@@ -159,8 +164,9 @@ class Meter {
     target: Target,
     scenario: Scenario,
     load: Omit<LoadPlan, 'port' | 'call'>,
+    run = runLoad,
   ): Promise<LoadResult> {
-    const result = await runLoad({ ...load, port: target.port, call: target.callOf(scenario) })
+    const result = await run({ ...load, port: target.port, call: target.callOf(scenario) })
     if (result.failures > 0 || result.calls === 0) {
       const reason = result.firstFailure ?? 'no call was answered in time'
       throw new BenchFailure(`${scenario.title}, ${target.name}: ${result.failures} failed: ${reason}`)

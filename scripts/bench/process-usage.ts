@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { StartError } from '../local/children.ts'
 
@@ -11,10 +11,40 @@ const MICROSECONDS_PER_TICK = 10_000
  * @throws StartError without /proc, the only source of another process's times
  */
 export function cpuMicroseconds(pid: number): number {
-  const text = read(`/proc/${pid}/stat`)
-  // The second field is the name in parentheses, and may hold blanks; utime and stime are fields 14 and 15 (proc(5)).
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) * MICROSECONDS_PER_TICK
+  const { own } = ticksOf(read(`/proc/${pid}/stat`))
+  return own * MICROSECONDS_PER_TICK
+}
+
+/**
+ * The same of a process and its children, those that have ended among them.
+ *
+ * @throws StartError without /proc
+ */
+export function treeMicroseconds(pid: number): number {
+  const { own, ended } = ticksOf(read(`/proc/${pid}/stat`))
+  const children = readdirSync('/proc').flatMap((name) => {
+    if (!/^[0-9]+$/.test(name)) return []
+    try {
+      const { parent, own } = ticksOf(readFileSync(`/proc/${name}/stat`, 'utf8'))
+      return parent === pid ? [own] : []
+    } catch {
+      // It has ended meanwhile.
+      return []
+    }
+  })
+  return children.reduce((sum, ticks) => sum + ticks, own + ended) * MICROSECONDS_PER_TICK
+}
+
+/** Parent and ticks of a process and of its children that have ended, from its `stat` (proc(5)). */
+function ticksOf(stat: string): { parent: number; own: number; ended: number } {
+  // The second field is the name in parentheses, and may hold blanks.
+  const fields = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number)
+  const [, parent = 0] = fields
+  const [user = 0, system = 0, endedUser = 0, endedSystem = 0] = fields.slice(11, 15)
+  return { parent, own: user + system, ended: endedUser + endedSystem }
 }
 
 /**

@@ -5,7 +5,7 @@ import { ms, section, table, times } from './markdown.ts'
 const TRANSLATED_MARK = ' ¹'
 const LONG_BODY_MARK = ' ²'
 /** Calls with bodies from this size on measure the cost of a body rather than that of a call. */
-const LONG_BODY_BYTES = 10_000
+const LONG_BODY_BYTES = 50_000
 
 const isLongBody = ({ bodyBytes }: ScenarioFigures): boolean => bodyBytes >= LONG_BODY_BYTES
 
@@ -13,8 +13,12 @@ const isLongBody = ({ bodyBytes }: ScenarioFigures): boolean => bodyBytes >= LON
 export const titleOf = (figures: ScenarioFigures): string =>
   figures.title + (figures.translated ? TRANSLATED_MARK : '') + (isLongBody(figures) ? LONG_BODY_MARK : '')
 
-/** The gateway over the bare proxy, one row for each scenario. */
-export function renderRatios(scenarios: ScenarioFigures[]): string {
+/**
+ * The gateway over the bare proxy, one row for each scenario.
+ * @param skipped titles of those that were left out
+ */
+export function renderRatios(scenarios: ScenarioFigures[], skipped: string[]): string {
+  const left = skipped.map((title) => [title, 'skipped: there is no wrk on the PATH'])
   return section(
     'Headgate over a bare proxy in the same runtime',
     table(
@@ -23,29 +27,36 @@ export function renderRatios(scenarios: ScenarioFigures[]): string {
         'connections',
         'CPU per call',
         'calls, events per second',
+        'p99 over bare',
         'first event',
+        'first event, p99 over bare',
         'added p50',
         'added p99',
         'p50 over direct',
         'aims',
       ],
-      scenarios.map((figures) => {
-        const { connections, overBare, addedOverDirect } = figures
-        return [
-          titleOf(figures),
-          String(connections),
-          times(overBare.cpuRatio),
-          overBare.throughputRatio.toFixed(2),
-          firstEvent(figures, overBare),
-          ms(overBare.addedP50),
-          ms(overBare.addedP99),
-          ms(addedOverDirect.addedP50),
-          aimsOf(figures),
-        ]
-      }),
+      [
+        ...scenarios.map((figures) => {
+          const { connections, overBare, addedOverDirect } = figures
+          return [
+            titleOf(figures),
+            String(connections),
+            times(overBare.cpuRatio),
+            overBare.throughputRatio.toFixed(2),
+            times(overBare.totalP99Ratio),
+            firstEvent(figures, overBare),
+            figures.events > 0 ? times(overBare.firstByteP99Ratio) : '',
+            ms(overBare.addedP50),
+            ms(overBare.addedP99),
+            ms(addedOverDirect.addedP50),
+            aimsOf(figures),
+          ]
+        }),
+        ...left,
+      ],
     ),
-    'CPU: user and system time of the runtime, work put off included, over the bare proxy’s. First event: milliseconds ' +
-      'after the bare proxy’s with these connections; in a burst all servers are as busy as they can be, and it is what ' +
+    'CPU: user and system time of the runtime, work put off included, over the bare proxy’s. p99 over bare: of whole calls with these ' +
+      'connections. First event: milliseconds after the bare proxy’s with these connections; in a burst all servers are as busy as they can be, and it is what ' +
       'calls wait for each other. Added: milliseconds with one connection, to the last byte; no p99 of fewer than 100 ' +
       'calls. Paced: 2 ms from one event to the next.',
     ...notesOf(scenarios),

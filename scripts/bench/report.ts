@@ -1,14 +1,16 @@
 import type { DispatchFigures } from './agents/dispatch.ts'
 import { renderDispatch } from './agents/report.ts'
 import { renderAims } from './aims.ts'
-import type { ScenarioFigures, TargetName } from './figures.ts'
+import { type RecordCpu, renderRecordCpu } from './costs/record-cpu.ts'
+import { renderCosts } from './costs/report.ts'
+import type { CostFigures } from './costs/section.ts'
+import type { ScenarioFigures, Spread, TargetName } from './figures.ts'
 import type { LedgerFigures } from './ledger-check.ts'
 import { ms, section, table, us } from './markdown.ts'
 import { renderMcp } from './mcp/report.ts'
 import type { McpFigures } from './mcp/section.ts'
 import type { ProfileSummary } from './profile.ts'
 import { renderPortkey, renderRatios, titleOf } from './ratio-report.ts'
-import type { RoundTripFigures, RoundTrips } from './round-trip-count.ts'
 import type { StartFigures } from './starts/cold-start.ts'
 import { renderStarts } from './starts/report.ts'
 
@@ -16,7 +18,10 @@ import { renderStarts } from './starts/report.ts'
 export interface BenchReport {
   conditions: Record<string, string | number>
   scenarios: ScenarioFigures[]
-  roundTrips: RoundTripFigures | null
+  /** Titles of the scenarios that were left out. */
+  skipped: string[]
+  costs: CostFigures | null
+  records: RecordCpu | null
   starts: StartFigures | null
   mcp: McpFigures | null
   agents: DispatchFigures | null
@@ -28,10 +33,11 @@ export function renderReport(report: BenchReport): string {
   return [
     '# Headgate bench',
     renderConditions(report),
-    report.scenarios.length > 0 ? renderRatios(report.scenarios) : '',
+    report.scenarios.length + report.skipped.length > 0 ? renderRatios(report.scenarios, report.skipped) : '',
     renderAims(report.scenarios),
     renderPortkey(report.scenarios),
-    report.roundTrips ? renderRoundTrips(report.roundTrips) : '',
+    report.costs ? renderCosts(report.costs) : '',
+    report.records ? renderRecordCpu(report.records) : '',
     report.starts ? renderStarts(report.starts) : '',
     report.mcp ? renderMcp(report.mcp) : '',
     report.agents ? renderDispatch(report.agents) : '',
@@ -51,21 +57,6 @@ function renderConditions({ conditions, ledger }: BenchReport): string {
   ].join('\n')
 }
 
-function renderRoundTrips({ first, steady, calls }: RoundTripFigures): string {
-  const row = (name: string, trips: RoundTrips): string[] => [
-    name,
-    ...[trips.redis, trips.postgres, trips.upstream].map((number) => String(Number(number.toFixed(3)))),
-  ]
-  return section(
-    'Network round trips per call',
-    table(
-      ['', 'Redis', 'Postgres', 'upstream'],
-      [row('first call of a process', first), row(`among ${calls} calls`, steady)],
-    ),
-    'On Cloudflare the ledger’s object is a round trip too, which calls of one isolate share.',
-  )
-}
-
 function renderAbsolute(scenarios: ScenarioFigures[]): string {
   const names: Record<TargetName, string> = {
     direct: 'direct',
@@ -82,7 +73,8 @@ function renderAbsolute(scenarios: ScenarioFigures[]): string {
       ms(figures.p50),
       ms(figures.p99),
       String(figures.samples),
-      ...(scenario.events > 0 ? [ms(figures.firstByteP50), ms(figures.busyFirstByteP50)] : ['', '']),
+      spreadText(figures.busyTotal),
+      ...(scenario.events > 0 ? [ms(figures.firstByteP50), spreadText(figures.busyFirstByte)] : ['', '']),
     ]),
   )
   return section(
@@ -96,13 +88,16 @@ function renderAbsolute(scenarios: ScenarioFigures[]): string {
         'p50',
         'p99',
         'calls timed',
+        'busy: p50, p99, longest',
         'first event',
-        'the same, busy',
+        'busy: p50, p99, longest',
       ],
       rows,
     ),
   )
 }
+
+const spreadText = ({ p50, p99, longest }: Spread): string => [p50, p99, longest].map(ms).join(', ')
 
 /** The profile as Markdown. @param calls how many calls it covers @param most rows of each table */
 export function renderProfile(title: string, summary: ProfileSummary, calls: number, most = 30): string {

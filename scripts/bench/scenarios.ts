@@ -13,8 +13,8 @@ export interface Call {
   ending: string
 }
 
-/** Which aims a scenario has; null for none. */
-export type AimKind = 'whole' | 'stream' | null
+/** Which aims a scenario has. */
+export type AimKind = 'whole' | 'paced' | 'burst' | 'responses-whole' | 'responses-paced' | 'responses-burst'
 
 /** One kind of call that is measured. */
 export interface Scenario {
@@ -29,7 +29,12 @@ export interface Scenario {
   bodyBytes: number
   /** Whether the gateway is called in another protocol than the upstream speaks. */
   translated: boolean
-  aims: AimKind
+  /** Null for none. */
+  aims: AimKind | null
+  /** Connections of its throughput rounds, whatever was requested. */
+  connections: number | null
+  /** Whether `wrk` makes the load of its throughput rounds. */
+  byWrk: boolean
   /** Protocol of the upstream. */
   upstream: UpstreamProtocol
   /** The request to the gateway. */
@@ -53,6 +58,8 @@ interface Plan {
   /** Whether a streamed chat requests its usage. */
   usage?: boolean
   bodyBytes?: number
+  connections?: number
+  byWrk?: boolean
   /** Made by many users of an organization with so many ledger shards. */
   shards?: number
 }
@@ -62,6 +69,7 @@ export const DELTAS = 46
 /** Milliseconds between two events of a quick model. */
 const PACE_MS = 2
 const SMALL_BYTES = 1024
+const TEN_KB = 10 * 1024
 const MEDIUM_BYTES = 100 * 1024
 const LARGE_BYTES = 5 * 1024 * 1024
 /** Twenty megabytes at once are well within what an isolate holds of bodies; it answers 429 beyond that. */
@@ -74,11 +82,17 @@ const MESSAGES = { caller: 'messages', upstream: 'messages' } as const
 const RESPONSES = { caller: 'responses', upstream: 'chat' } as const
 const TO_MESSAGES = { caller: 'chat', upstream: 'messages' } as const
 const TO_CHAT = { caller: 'messages', upstream: 'chat' } as const
+/** As issues measure from outside: by another generator of load, with few connections. */
+const OUTSIDE = { ...CHAT, connections: 8 }
 const PACED = { stream: true, pace: PACE_MS } as const
 
 /** The largest bodies come last: what memory they take stays with the process. */
 const PLANS: readonly Plan[] = [
   { name: 'chat', title: 'chat, whole', ...CHAT },
+  { name: 'chat-300b', title: 'chat, 300 B', ...OUTSIDE, bodyBytes: 300 },
+  { name: 'chat-300b-wrk', title: 'chat, 300 B, by wrk', ...OUTSIDE, bodyBytes: 300, byWrk: true },
+  { name: 'chat-10kb', title: 'chat, 10 KB', ...OUTSIDE, bodyBytes: TEN_KB },
+  { name: 'chat-10kb-wrk', title: 'chat, 10 KB, by wrk', ...OUTSIDE, bodyBytes: TEN_KB, byWrk: true },
   { name: 'messages', title: 'messages, whole', ...MESSAGES },
   { name: 'responses-whole', title: 'responses, whole', ...RESPONSES },
   { name: 'models', title: 'list of models', ...CHAT, list: true },
@@ -104,9 +118,15 @@ const PLANS: readonly Plan[] = [
 
 export const SCENARIO_NAMES: readonly string[] = PLANS.map(({ name }) => name)
 
-/** Calls of 1 KB, and not between the two model protocols. */
-const hasAims = ({ caller, upstream, bodyBytes, shards }: Plan): boolean =>
-  (caller === upstream || caller === 'responses') && bodyBytes === undefined && shards === undefined
+/** Generations with short bodies, and not between the two model protocols. */
+const hasAims = ({ caller, upstream, bodyBytes = 0, shards, list }: Plan): boolean =>
+  (caller === upstream || caller === 'responses') && bodyBytes <= TEN_KB && shards === undefined && !list
+
+function aimsOf(plan: Plan): AimKind | null {
+  if (!hasAims(plan)) return null
+  const form = !plan.stream ? 'whole' : plan.pace === undefined ? 'burst' : 'paced'
+  return plan.caller === 'responses' ? `responses-${form}` : form
+}
 
 /** The scenarios that the aims are about. */
 export const AIMED_NAMES: readonly string[] = PLANS.filter(hasAims).map(({ name }) => name)
@@ -118,7 +138,11 @@ export const scriptName = (scenario: Pick<Scenario, 'name'>) => `bench-${scenari
 export const isLarge = ({ bodyBytes }: Pick<Scenario, 'bodyBytes'>): boolean => bodyBytes === LARGE_BYTES
 
 /** Connections of a scenario's throughput rounds. @param wanted as requested */
-export function connectionsOf(scenario: Pick<Scenario, 'bodyBytes' | 'stream'>, wanted: number): number {
+export function connectionsOf(
+  scenario: Pick<Scenario, 'bodyBytes' | 'stream' | 'connections'>,
+  wanted: number,
+): number {
+  if (scenario.connections !== null) return scenario.connections
   if (isLarge(scenario)) return Math.min(wanted, LARGE_CONNECTIONS)
   return scenario.stream ? wanted * STREAM_FACTOR : wanted
 }
@@ -131,12 +155,13 @@ export function connectionsOf(scenario: Pick<Scenario, 'bodyBytes' | 'stream'>, 
 export function allScenarios(keys: DemoKeys, shardKeys: ReadonlyMap<number, string[]>): Scenario[] {
   return PLANS.map((plan) => {
     const { name, title, caller, upstream, stream = false, pace = null, shards } = plan
+    const { connections = null, byWrk = false } = plan
     const { bodyBytes = plan.list ? 0 : SMALL_BYTES } = plan
     const manyKeys = shards === undefined ? undefined : shardKeys.get(shards)
     const call = callOf(caller, plan, keys.owner)
     return {
       ...{ name, title, stream, pace, events: 0, bodyBytes, translated: caller !== upstream, upstream },
-      aims: hasAims(plan) ? (stream ? 'stream' : 'whole') : null,
+      ...{ aims: aimsOf(plan), connections, byWrk },
       call: manyKeys === undefined ? call : { ...call, keys: manyKeys },
       baseline: caller === upstream ? call : callOf(upstream, plan, keys.owner),
     }

@@ -19,7 +19,7 @@ import { prepareShards } from './shards.ts'
 /** No call of a bench may be refused: the limits are checked as always, only their numbers are out of reach. */
 const RATE_LIMIT = String(1_000_000_000)
 const CREDITS = 1_000_000_000_000
-const VARIABLES = {
+export const VARIABLES = {
   ORGANIZATION_RATE_LIMIT: RATE_LIMIT,
   USER_RATE_LIMIT: RATE_LIMIT,
   // A busy machine must not make the gateway go on without Redis, which would refuse calls and cost nothing.
@@ -161,7 +161,10 @@ async function addShards(variables: Record<string, string>): Promise<ReadonlyMap
   return prepareShards(database, KEY_PEPPERS).finally(close)
 }
 
-async function grantCredits({ baseUrl, adminToken }: StartedGateway, slug: 'acme' | 'other'): Promise<void> {
+export async function grantCredits(
+  { baseUrl, adminToken }: Pick<StartedGateway, 'baseUrl' | 'adminToken'>,
+  slug: 'acme' | 'other',
+): Promise<void> {
   const response = await fetch(`${baseUrl}/api/organizations/${organizationId(slug)}/credits`, {
     method: 'POST',
     headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },

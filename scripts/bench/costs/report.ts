@@ -1,0 +1,48 @@
+import { LIST_PRICES, PRICES_READ } from '../list-prices.ts'
+import { section, table, verdict } from '../markdown.ts'
+import type { Operations } from './counting-system.ts'
+import { type CallCost, type CostFigures, dollarsOfCall } from './section.ts'
+
+const OPERATIONS: ReadonlyArray<[head: string, name: keyof Operations]> = [
+  ['Worker requests', 'workerRequests'],
+  ['CPU, ms', 'workerCpu'],
+  ['object requests', 'objectRequests'],
+  ['alarms', 'objectAlarms'],
+  ['object seconds', 'objectSeconds'],
+  ['rows written', 'objectRowsWritten'],
+  ['queue messages', 'queueMessages'],
+  ['Redis', 'redisRequests'],
+  ['Postgres', 'postgresRequests'],
+  ['model', 'modelRequests'],
+]
+const PARTS = ['worker', 'requests', 'duration', 'rows', 'queue', 'all'] as const
+const MILLION = 1_000_000
+
+/** The operations of a call of each kind, and what a million calls cost, as Markdown. */
+export function renderCosts(costs: CostFigures): string {
+  const sources = [...new Set(Object.values(LIST_PRICES).map(({ source }) => source))].join(', ')
+  return section(
+    'What a call takes and costs',
+    table(
+      ['call', 'at a time', ...OPERATIONS.map(([head]) => head)],
+      costs.map(({ kind, atOnce, operations }) => [
+        kind,
+        String(atOnce),
+        ...OPERATIONS.map(([, name]) => figure(operations[name])),
+      ]),
+    ),
+    table(['$ per million calls', 'at a time', ...PARTS, 'aim'], costs.map(pricedRow)),
+    `List prices beyond what plans include, read on ${PRICES_READ}: ${sources}. Without Postgres and the model. CPU is that of the ` +
+      'whole process, of which objects are billed by the seconds in which they have work, and not by their CPU. Calls of objects ' +
+      'and alarms are requests. Queue: with Redis.',
+  )
+}
+
+function pricedRow({ kind, atOnce, operations, mostDollars }: CallCost): string[] {
+  const dollars = dollarsOfCall(operations)
+  const all = dollars.all * MILLION
+  const aim = mostDollars === null ? '' : `at most ${mostDollars}: ${verdict(all <= mostDollars)}`
+  return [kind, String(atOnce), ...PARTS.map((part) => figure(dollars[part] * MILLION)), aim]
+}
+
+const figure = (value: number): string => String(Number(value.toPrecision(3)))

@@ -1,0 +1,86 @@
+// The gateway with counters around its Worker and its Durable Objects: requests, alarms, rows written, and seconds with work.
+import * as gateway from './gateway.js'
+
+const counts = {
+  workerRequests: 0,
+  objectRequests: 0,
+  objectAlarms: 0,
+  objectRowsWritten: 0,
+  objectSeconds: 0,
+}
+
+/** What a call of storage writes: the rows of a statement, one for each other call. */
+const WRITES = { put: () => 1, setAlarm: () => 1 }
+let countsRows = false
+
+function countRows(storage) {
+  if (countsRows) return
+  countsRows = true
+  const wrap = (prototype, name, rowsOf) => {
+    const original = prototype[name]
+    prototype[name] = function (...values) {
+      const result = original.apply(this, values)
+      counts.objectRowsWritten += rowsOf(result)
+      return result
+    }
+  }
+  wrap(Object.getPrototypeOf(storage.sql), 'exec', (cursor) => cursor.rowsWritten)
+  for (const [name, rowsOf] of Object.entries(WRITES)) wrap(Object.getPrototypeOf(storage), name, rowsOf)
+}
+
+/** The time in which an object has work that began and has not ended: calls, alarms, and what `waitUntil` waits for. */
+class ActiveTime {
+  #works = 0
+  #since = 0
+
+  async during(work) {
+    if (this.#works === 0) this.#since = Date.now()
+    this.#works += 1
+    try {
+      return await work
+    } finally {
+      this.#works -= 1
+      if (this.#works === 0) counts.objectSeconds += (Date.now() - this.#since) / 1_000
+    }
+  }
+}
+
+function countedObject(Base) {
+  class Counted extends Base {
+    constructor(context, environment) {
+      countRows(context.storage)
+      const time = new ActiveTime()
+      const waitUntil = context.waitUntil.bind(context)
+      const value = (work) => waitUntil(time.during(work))
+      Object.defineProperty(context, 'waitUntil', { value })
+      super(context, environment)
+      Object.defineProperty(this, 'activeTime', { value: time })
+    }
+  }
+  for (const name of Object.getOwnPropertyNames(Base.prototype)) {
+    const method = Object.getOwnPropertyDescriptor(Base.prototype, name)?.value
+    if (name === 'constructor' || typeof method !== 'function') continue
+    Counted.prototype[name] = function (...values) {
+      counts[name === 'alarm' ? 'objectAlarms' : 'objectRequests'] += 1
+      return this.activeTime.during(method.apply(this, values))
+    }
+  }
+  return Counted
+}
+
+export const Ledger = countedObject(gateway.Ledger)
+export const ResponseStream = countedObject(gateway.ResponseStream)
+export const ResponsePool = countedObject(gateway.ResponsePool)
+export const ResponseSockets = countedObject(gateway.ResponseSockets)
+export const ConnectionCredentials = countedObject(gateway.ConnectionCredentials)
+
+const worker = {
+  fetch(request, environment, context) {
+    if (new URL(request.url).pathname === '/bench/counts') return Response.json(counts)
+    counts.workerRequests += 1
+    return gateway.default.fetch(request, environment, context)
+  },
+}
+
+// biome-ignore lint/style/noDefaultExport: the runtime takes a Worker's handlers from its default export
+export default worker
