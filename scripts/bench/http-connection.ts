@@ -13,7 +13,7 @@ export interface WireAnswer {
 }
 
 /** The last event of a response is the response, and its name is at its beginning. */
-const TAIL_BYTES = 8192
+const TAIL_BYTES = 32 * 1024
 
 /**
  * A kept-alive HTTP/1.1 connection that sends prepared bytes and reads answers, one at a time. It knows just as much

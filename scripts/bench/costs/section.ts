@@ -112,8 +112,8 @@ async function costOfKind(
 /** A further step of a run: what a run of many steps takes more than one of a single step, one run at a time. */
 async function costOfStep(world: AgentWorld, counting: CountingSystem): Promise<CallCost> {
   const instructions = await world.answer('costs')
-  const runsOf = async (steps: number) => {
-    const agent = await world.createAgent(`costs, ${steps} steps`, instructions, steps)
+  const runsOf = async (name: string, steps: number) => {
+    const agent = await world.createAgent(name, instructions, steps)
     return countedFor(counting, RUNS, async () => {
       for (let index = 0; index < RUNS; index += 1) {
         await world.trigger(agent)
@@ -121,8 +121,9 @@ async function costOfStep(world: AgentWorld, counting: CountingSystem): Promise<
       }
     })
   }
-  await runsOf(1)
-  const [short, long] = [await runsOf(1), await runsOf(STEPS)]
+  // What an isolate reads once is no part of a step.
+  await runsOf('costs, first runs', 1)
+  const [short, long] = [await runsOf('costs, short runs', 1), await runsOf('costs, long runs', STEPS)]
   const operations = difference(short, long, STEPS - 1)
   return { kind: 'step of a run', atOnce: 1, operations, mostDollars: null }
 }
