@@ -224,17 +224,31 @@ describe.each(SEEDS)('streams that the runtime carries (seed %i)', (seed) => {
   })
 })
 
+const floodRequest = (megabytes: number): string =>
+  JSON.stringify(MESSAGES.route.request(`script:flood bytes=${megabytes * MEGABYTE}`, { stream: true }))
+
+/**
+ * One caller that reads everything. A process that has carried nothing yet grows by 100 MB, its heap's working size, however
+ * its callers read; what is held for callers that do not read comes on top.
+ */
+async function warmUp(): Promise<void> {
+  for (let stream = 0; stream < 4; stream++) {
+    const request = { method: 'POST', headers: bearer(tenant.key), body: floodRequest(32) }
+    const answer = await fetch(gateway.baseUrl + MESSAGES.route.path, request)
+    expect((await answer.arrayBuffer()).byteLength).toBeGreaterThan(32 * MEGABYTE)
+  }
+}
+
 describe.skipIf(!TELLS_MEMORY)('fifty callers that do not read', () => {
-  it('leave what their upstreams send where it is', { timeout: 60_000 }, async () => {
+  it('leave what their upstreams send where it is', { timeout: 120_000 }, async () => {
     const memory = new ResidentMemory(gateway.pids.workerd)
+    await warmUp()
     const before = memory.now()
     const { peak } = await memory.peakOf(async () => {
       const streams = await Promise.all(
         Array.from({ length: 50 }, async () => {
-          const body = JSON.stringify(
-            MESSAGES.route.request(`script:flood bytes=${64 * MEGABYTE}`, { stream: true }),
-          )
-          const stream = await openStream(gateway.baseUrl + MESSAGES.route.path, bearer(tenant.key), body)
+          const url = gateway.baseUrl + MESSAGES.route.path
+          const stream = await openStream(url, bearer(tenant.key), floodRequest(64))
           stream.pause()
           return stream
         }),
@@ -242,6 +256,6 @@ describe.skipIf(!TELLS_MEMORY)('fifty callers that do not read', () => {
       await new Promise((resolve) => setTimeout(resolve, 6_000))
       for (const stream of streams) stream.leave()
     })
-    expect(Math.round((peak - before) / MEGABYTE)).toBeLessThan(128)
+    expect(Math.round((peak - before) / MEGABYTE)).toBeLessThan(96)
   })
 })
