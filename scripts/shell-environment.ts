@@ -1,5 +1,5 @@
 /**
- * A file for `source` that tells curl and the official SDKs where the local system is.
+ * Text of a file for `source`: variables with which curl and the official SDKs call the local system.
  *
  * @param baseUrl of the gateway, without a path
  * @param key of a caller

@@ -14,7 +14,7 @@ import {
 } from '../../test/dlp/stream-measures.ts'
 import { table } from './table.ts'
 
-/** What streams hold back, and whether anything slips through them, over pieces of every length. */
+/** Measures how much streams hold back and whether a finding passes undetected, for pieces of every length. */
 
 const LONGEST_PIECE = 64
 const ORDINARY_UNITS = 6_000

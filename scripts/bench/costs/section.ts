@@ -103,7 +103,7 @@ async function costOfKind(
       throw new BenchFailure(`costs, ${kind}: ${result.firstFailure ?? 'the calls took too long'}`)
     }
   }
-  // What an isolate reads once is no part of a call.
+  // A first call warms the isolate: what it reads once is not a cost of each call.
   if (calls > AT_ONCE) await load(AT_ONCE)
   const operations = await countedFor(counting, calls, () => load(calls))
   return { kind, atOnce, operations, mostDollars: mostDollars ?? null }
@@ -121,7 +121,7 @@ async function costOfStep(world: AgentWorld, counting: CountingSystem): Promise<
       }
     })
   }
-  // What an isolate reads once is no part of a step.
+  // A first run warms the isolate: what it reads once is not a cost of each step.
   await runsOf('costs, first runs', 1)
   const [short, long] = [await runsOf('costs, short runs', 1), await runsOf('costs, long runs', STEPS)]
   const operations = difference(short, long, STEPS - 1)
@@ -140,7 +140,7 @@ async function countedFor(
   return difference(before, await counting.counts(), calls)
 }
 
-/** What has been added, divided by a number. */
+/** The sum of all additions, divided by a number. */
 function difference(before: Operations, after: Operations, by: number): Operations {
   const names = Object.keys(after) as Array<keyof Operations>
   return Object.fromEntries(

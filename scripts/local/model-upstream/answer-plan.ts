@@ -12,7 +12,7 @@ export interface OfferedTool {
 
 export type ToolChoice = { mode: 'auto' | 'none' | 'required' } | { mode: 'named'; name: string }
 
-/** What the answer depends on, in neither vendor's words. */
+/** Parts of a request on which the answer depends, independent of the protocol. */
 export interface PlanRequest {
   /** Text of the last message when a user wrote it, else empty. */
   userText: string
@@ -23,7 +23,7 @@ export interface PlanRequest {
   tools: OfferedTool[]
   choice: ToolChoice
   parallelToolCalls: boolean
-  /** What the answer must be: prose, any JSON object, or JSON that satisfies `schema`. */
+  /** The format of the answer: prose, any JSON object, or JSON that satisfies `schema`. */
   format: { type: 'text' | 'json_object' } | { type: 'json_schema'; schema: unknown }
 }
 
@@ -76,13 +76,13 @@ function planCalls(turn: PlanRequest): PlannedCall[] {
   return choice.mode === 'required' || invited ? [callOf(first)] : []
 }
 
-/** Words of tool names that say what is done and not what with, or are too common in what people write. */
+/** Words of tool names that are verbs, or too common in prose. */
 const commonWords =
   /^(tools?|call|make|with|from|find|list|read|write|send|show|take|look|lookup|fetch|search|query|create|update|delete|remove|check|compute|retrieve|current|user|text|name)$/
 
 /**
- * Whether a text has a word that a tool is named for, as `weather` in `get_weather` and `getWeather`. Names of one word
- * and those that begin with a capital are left alone: so are the tools of coding agents named.
+ * Whether a text has a word of a tool's name, such as `weather` of `get_weather` and `getWeather`. Names of one word
+ * and names that begin with a capital do not count: tools of coding agents have such names.
  */
 function speaksOf(text: string, tool: string): boolean {
   if (!/^[a-z]/.test(tool)) return false

@@ -64,7 +64,7 @@ function readTurn(body: JsonRecord): PlanRequest {
   }
 }
 
-/** Coding agents put reminders for the model, which speak of tools, in front of what the user said. */
+/** Coding agents put reminders that mention tools before the user's text. */
 function lastText(content: unknown): string {
   if (typeof content === 'string') return content
   return toText(toRecord(toList(content).findLast((block) => toRecord(block).type === 'text')).text)

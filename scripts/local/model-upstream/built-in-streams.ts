@@ -149,7 +149,7 @@ function* crlf(frames: StreamFrames): Iterable<Step> {
   yield { sse: rest }
 }
 
-/** What is legal but unusual: unknown members, odd number and string forms, comments, unknown events. */
+/** Legal but unusual forms: unknown members, odd number and string forms, comments, unknown events. */
 function* unknownFields(frames: StreamFrames, request: ScriptRequest): Iterable<Step> {
   const extra =
     '"x_big":12345678901234567890,"x_float":1.0,"x_escaped":"\\u00e9\\/","x_nested":{"a":[1,null]}'

@@ -5,7 +5,7 @@ export type Reply =
   | { status: number; headers: Record<string, string>; body: string }
   | { status: 200; headers: Record<string, string>; frames: string[] }
 
-/** The three shapes of generation this server speaks. */
+/** The three protocols of generation that this server serves. */
 export type Dialect = 'chat' | 'completions' | 'messages'
 
 const openaiLimits = {

@@ -2,7 +2,7 @@ import { jsonReply, streamHeaders } from '../reply.ts'
 import type { ScriptRequest } from '../script-request.ts'
 import type { Step } from '../script-steps.ts'
 
-/** One answer in both forms. */
+/** An answer in the forms of both protocols. */
 export interface AnswerForms {
   /** The frames of the stream; the last one is its end. */
   frames: string[]
