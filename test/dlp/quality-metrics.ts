@@ -43,7 +43,7 @@ export interface TypeQuality {
 export interface Miss {
   sample: Sample
   label: Label
-  /** What lay there instead, if anything. */
+  /** The label at that place, if there is one. */
   instead: string[]
 }
 

@@ -19,8 +19,8 @@ export interface LedgerReport {
 const SETTLED_WITHIN_MS = 30_000
 
 /**
- * What has to hold for an organization once everything is over, whatever happened before: that of `expectSettledLedger`, a
- * record for each request, and a balance that is not negative.
+ * Expects the invariants of an organization after all calls: those of `expectSettledLedger`, a record for each request,
+ * and a balance that is not negative.
  *
  * @param results what clients saw: each request id among them has exactly one record, unless nobody was identified
  */

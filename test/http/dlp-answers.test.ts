@@ -45,7 +45,7 @@ beforeAll(async () => {
 
 const hasParts = ({ route, upstream }: Way) => route.name !== 'completions' && upstream !== 'completions'
 
-/** What a model says with the value in every part. */
+/** An answer of a model with the value in every part. */
 function spoken(way: Way, code: string): { parts: Part[]; expected: ReturnType<typeof toldBy> } {
   const text = (hidden: string) => `Über "${hidden}"\n😀 and KX-1234, ${hidden}`
   const input = (hidden: string) => ({

@@ -28,7 +28,7 @@ beforeAll(async () => {
   blocking = await governedTenant(codePolicy('block'))
 })
 
-/** What the upstream is sent of a request under a policy, and what is recorded of it. */
+/** The upstream's request and the record of a call under a policy. */
 async function sent(way: Way, tenant: Tenant, request: (mark: string) => Json) {
   const mark = marker()
   const answer = await callWay(way, tenant, mark, request(mark))

@@ -81,7 +81,7 @@ describe.each(namedWays(WAYS))('an answer of %s', (_, way) => {
       expect(told.text).toBe(text(code))
       expect(told.calls.map(({ json }) => JSON.parse(json))).toEqual(withCalls(way) ? [input(code)] : [])
       const recorded = await recordOf(tenant, answer)
-      // What comes back to its own user is no finding.
+      // A value that returns to its own user is no finding.
       expect(recorded.dlp?.findings).toEqual({ code: 1 })
       expectBalance(recorded)
     }

@@ -43,7 +43,7 @@ const rowsWith = (text: string) =>
   )
 
 describe.each(RESPONSE_WAYS)('an answer (%s)', (name, { upstream, model, stream }) => {
-  // What a policy finds in a turn does not depend on how the response is told.
+  // The findings of a policy in a turn do not depend on the form of the response.
   const isCorner = CORNER_WAYS.some(([corner]) => corner === name)
   const call = (tenant: Tenant, body: Json) =>
     respond(tenant.key, { model, stream, tools: TOOLS, include: ['reasoning.encrypted_content'], ...body })

@@ -4,7 +4,7 @@ import type { Surface } from './routes.ts'
 /** A refusal in the interface's words for it; each surface has its own envelope. */
 export interface Refusal {
   status: 400 | 401 | 403 | 404 | 406 | 413 | 415 | 422 | 429 | 500 | 502
-  /** Told on chat completions and responses only; absent where the interface's table has none. */
+  /** Only in envelopes of chat completions and responses; absent if the interface's table has none. */
   code?: string
   message?: string | RegExp
 }

@@ -28,7 +28,7 @@ export interface RouteExample {
   body?: unknown
   /** Headers that it needs beside `content-type`. */
   headers?: Record<string, string>
-  /** What it answers to whoever is let in, where the example names what does not exist; 200 otherwise. */
+  /** Statuses for an admitted caller if the example names a missing resource; 200 by default. */
   letIn?: readonly number[]
 }
 
@@ -166,7 +166,7 @@ const PARAMETERS: Record<string, string> = {
   modelId: 'no-such-model',
   name: 'personal_api_key_access',
   entitlement: 'personal_api_key_access',
-  // Of the right form, and not made here: no object is woken for it.
+  // Well-formed, but with a wrong MAC, so that it wakes no object.
   responseId: 'resp_0000000000000000000000aaaaaaaaaa',
   conversationId: 'conv_0000000000000000000000',
   itemId: 'msg_0000000000000000000000',
@@ -235,7 +235,7 @@ export function routeExamples(): RouteExample[] {
     }
     if (pattern.startsWith('/api/')) {
       const body = method === 'POST' || method === 'PUT' ? { body: {} } : {}
-      // Whoever is let in finds nothing.
+      // The resource of the example does not exist.
       const letIn = [200, 201, 400, 404]
       return { method, pattern, path, surface: 'management', hosts: ['base'], letIn, ...body }
     }

@@ -25,7 +25,7 @@ export interface CodexTask {
   model: string
   /** Whether it asks for the mode of Open Responses, in which a call ends a response as completed. */
   openResponses?: boolean
-  /** Of reasoning. */
+  /** Effort of reasoning. */
   effort?: string | undefined
 }
 

@@ -63,7 +63,7 @@ export async function expectNotesRead(bench: Bench, task: NoteTask, outcome: Lib
   expect(bench.proxy.strays).toEqual([])
 }
 
-/** What the upstream is told of a task, before the last answer. */
+/** Messages of a task in the last request to the upstream. */
 export function noteConversation({ prompt, thinks }: NoteTask): Told[] {
   const thought = (index: number): Told[] => (thinks ? [['thinking', THOUGHTS[index] ?? '']] : [])
   const read = (number: number, name: string): Told => ['call', number, 'read_note', { name }]

@@ -9,7 +9,7 @@ import {
 import type { AddressInfo } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
 
-/** One request as a client sent it, and what it got. */
+/** A request of a client with its answer. */
 export interface Exchange {
   method: string
   /** Path with query. */
@@ -25,7 +25,7 @@ export interface Exchange {
 export interface RecordingProxy {
   /** In place of the gateway's base URL. */
   url: string
-  /** What went to the gateway, oldest first. */
+  /** Requests to the gateway, oldest first. */
   exchanges: Exchange[]
   /** Hosts that the client wanted to reach through this proxy; none of them was. */
   strays: string[]

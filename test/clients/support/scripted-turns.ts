@@ -12,9 +12,9 @@ import { MESSAGES_MODEL } from '../../harness/sdk-clients.ts'
 import { uniqueName } from '../../harness/tenant.ts'
 import { chatTurn, TOOL_TURN_USAGE } from './tool-task.ts'
 
-/** What the upstream, as the model, says in one answer. */
+/** One answer of the upstream, as the model. */
 export interface ScriptedTurn {
-  /** Of a messages upstream only: before everything else, with a signature. */
+  /** First block of the answer, with a signature; only for a messages upstream. */
   thinking?: string
   text?: string
   calls?: Array<{ name: string; input: object }>

@@ -16,7 +16,7 @@ import { CHAT_MODEL, MESSAGES_MODEL } from '../../harness/sdk-clients.ts'
 import type { GatewayAddress } from '../../harness/start-gateway.ts'
 import { uniqueName } from '../../harness/tenant.ts'
 
-/** What the upstream reports for the turn that calls the tool. */
+/** Usage that the upstream reports for the turn that calls the tool. */
 export const TOOL_TURN_USAGE = { input: 1_234, output: 56 }
 
 export interface ToolTask {
@@ -96,7 +96,7 @@ function messagesToolCall(name: string, input: string): string[] {
 
 const chatToolCall = (name: string, input: string): string[] => chatTurn([{ name, input }])
 
-/** One streamed turn of a chat completions upstream. @param calls their input as JSON text */
+/** A streamed turn of a chat completions upstream. @param calls their input as JSON text */
 export function chatTurn(calls: Array<{ name: string; input: string }>, text = ''): string[] {
   const frames = createChatFrames(CHAT_MODEL, true)
   const { input: prompt, output: completion } = TOOL_TURN_USAGE

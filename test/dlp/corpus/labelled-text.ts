@@ -4,7 +4,7 @@ import type { LabelType, SensitiveValue } from './values.ts'
 export interface Label {
   type: LabelType
   kind: string
-  /** What has to be covered. */
+  /** Places that findings must cover. */
   start: number
   end: number
   /** How far a finding may reach without being too wide. */
@@ -15,7 +15,7 @@ export interface Label {
 export interface Sample {
   text: string
   labels: Label[]
-  /** Where it is from: a mail, a row, a variant of spelling ... */
+  /** Origin of the text: a mail, a row, a variant of spelling ... */
   setting: string
 }
 

@@ -19,7 +19,7 @@ const MODELS = ['scripted-chat', 'scripted-messages']
 export interface Scripted {
   model: string
   input: string
-  /** What the model says in all. */
+  /** The complete text of the model. */
   text: string
 }
 

@@ -35,7 +35,7 @@ const COMMIT_FAULTS: CommitFault[] = [
 /** Two waits of a call, for its admission and for its end or its record, each of ten seconds at most. */
 const LONGEST_CALL_MS = 22_000
 
-/** Who makes a call, and what becomes of it: its client leaves, its request ends with that, its object is reset. */
+/** A call with its caller and its fate: its client leaves, its request ends with that, its object is reset. */
 const MAKERS = ['left', 'ended', 'reset', 'request', 'request', 'object'] as const
 type Maker = (typeof MAKERS)[number]
 
