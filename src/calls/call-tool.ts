@@ -1,6 +1,6 @@
 /**
- * The only path to a tool: access, policies on arguments and result, limits, credits and audit of one tool call. Of the tool
- * itself it receives the name, the price and the time.
+ * The only path to a tool: access, policies on arguments and result, limits, credits and audit of one tool call. It
+ * knows only name, price and time-out of the tool.
  */
 
 import { inspectJson } from '../dlp/json-inspection.ts'

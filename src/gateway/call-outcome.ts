@@ -9,7 +9,7 @@ import type { PlannedCall } from './calls/model-call.ts'
 import { CLIENT_LEFT, type StartedStream } from './relay/stream-answer.ts'
 import type { FailoverResult } from './upstreams/failover.ts'
 
-/** The outcome of a sent call. Of a stream it resolves at its end. Never rejects. */
+/** The outcome of a sent call. Resolves at the end of a stream. Never rejects. */
 export function outcomeOfSent(
   deps: { clock: Clock },
   { basis, policy }: PlannedCall,

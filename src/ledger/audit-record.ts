@@ -1,6 +1,6 @@
 import type { InspectionCounts } from '../wire/records.ts'
 
-/** One request to an upstream. */
+/** A request to an upstream. */
 export interface Attempt {
   provider: string
   upstreamModel: string

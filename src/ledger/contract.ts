@@ -42,7 +42,7 @@ export interface LedgerClient {
   chains(): Promise<LedgerChain[]>
   /** After a change of rights is stored in Postgres: no call admitted after this resolves runs under an older epoch. */
   learnEpoch(organizationEpoch: number): Promise<void>
-  /** The same for the catalogue, of the deployment's ledger: it sends the epoch to every registered ledger. */
+  /** Announces a new epoch of the catalogue. The deployment's ledger sends it to every registered ledger. */
   announceCatalogue(catalogueEpoch: number): Promise<void>
 }
 

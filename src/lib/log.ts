@@ -30,7 +30,7 @@ export function redact(text: string): string {
   return text.replace(SECRET_SHAPES, '$1[redacted]')
 }
 
-/** The same for paths and addresses, in which a key may be percent-encoded, any number of times. */
+/** Replaces keys and credentials in paths and addresses, in which they may be percent-encoded any number of times. */
 export function redactEncoded(text: string): string {
   const decoded = fullyDecoded(text)
   const redacted = redact(decoded)
@@ -97,7 +97,7 @@ export function logFailure(event: string, place: FailurePlace, error: unknown): 
 const innermost = (error: unknown): unknown =>
   error instanceof Error && error.cause instanceof Error ? innermost(error.cause) : error
 
-/** What follows the message in a stack. Lines of the message may look like frames: it can quote what callers send. */
+/** The part of a stack after its message. Lines of the message may look like frames: it can quote what callers send. */
 function framesOf({ message, stack = '' }: Error): string | null {
   const start = stack.indexOf(message)
   if (start < 0) return null

@@ -55,7 +55,7 @@ export class TextSearch {
     return false
   }
 
-  /** Finds the places of the texts, which do not overlap. Of texts that begin at one place, the longest one counts. */
+  /** Finds the places of the texts, which do not overlap. If several texts begin at one place, the longest counts. */
   placesIn(bytes: Uint8Array): Span[] {
     const copied = isSlow(bytes) ? bytes.slice() : bytes
     const places: Span[] = []

@@ -133,7 +133,7 @@ function refusedOutcome(
   const { cost } = due
   if (kind === 'final') return { kind: 'verdict', verdict: undetermined(code, message, cost) }
   if (kind === 'failed') return repeated(run, due, { kind: 'again', code, message, cost, fault: null })
-  // The wait grows with the age: a service that is away for long is not asked all the time.
+  // The wait grows with the age: a service that is away for long gets few requests.
   const wait = Math.max(SHORTEST_WAIT_MS, retryAfterSeconds * 1_000, (now - due.createdAt) / 4)
   return { kind: 'later', code, cost, delay: Math.min(LONGEST_WAIT_MS, wait) }
 }

@@ -1,8 +1,9 @@
 import { digitIn, isAlphanumericAt, isDigitAt, isWordAt } from '../detectors/characters.ts'
 
 /**
- * What adjoins a number on one side. `joined`: a sign ties it to another token, as in the name of a file. `doubtful`: a
- * sign makes it another kind of number. `glued`: a letter. `inside`: it is part of a decimal number or of a code.
+ * Kind of the text next to a number, on one side. `joined`: a sign ties it to another token, as in the name of a file.
+ * `doubtful`: a sign makes it another kind of number. `glued`: a letter. `inside`: it is part of a decimal number or of
+ * a code.
  */
 export type Edge = 'free' | 'joined' | 'doubtful' | 'glued' | 'inside'
 
@@ -24,7 +25,7 @@ export function edgeBefore(text: string, start: number): Edge {
 const LONGEST_AMOUNT = 11
 
 /**
- * What stands after the number that ends at `end`.
+ * Classifies the text after the number that ends at `end`.
  * @param length its digits if it is one group, else 0
  */
 export function edgeAfter(text: string, end: number, length: number): Edge {

@@ -41,7 +41,7 @@ const END_UNITS = 1024
 /** Findings that are replaced in one slice. */
 const FINDINGS_AT_ONCE = 1024
 
-/** One text that arrives in pieces. The part that could still become a finding is held back. */
+/** A text that arrives in pieces. The part that could still become a finding is held back. */
 export class TextStream {
   readonly #detector: TextDetector
   readonly #replace: ReplaceFinding

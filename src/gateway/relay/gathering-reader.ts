@@ -41,7 +41,10 @@ export class GatheringReader {
     return this.#branches !== null
   }
 
-  /** The next bytes, or the end. One read at a time. @throws what the stream failed with, after all bytes that arrived before. */
+  /**
+   * The next bytes, or the end. Reads must not overlap. @throws what the stream failed with, after all bytes that
+   * arrived before.
+   */
   read(): Promise<Read> {
     if (this.#branches) return this.#branches.read()
     if (!this.#canBranch || !this.#isQuick()) {

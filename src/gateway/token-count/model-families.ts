@@ -21,8 +21,9 @@ export interface ModelFamily {
 /** https://cookbook.openai.com/examples/how_to_count_tokens_with_tiktoken */
 const OPENAI: ModelFamily = { ascii: 1, other: 1, bytesPerToken: 3, message: 4, frame: 3, tools: 16 }
 /**
- * The factors are the smallest that leave none of 19 texts in ASCII more than 6 % below its true count. Of other scripts they
- * are those of the median, since vocabularies differ by half there. Templates of Llama and Qwen are the longest of their kind.
+ * The factors are the smallest that leave none of 19 texts in ASCII more than 6 % below its true count. For other
+ * scripts they are those of the median, because vocabularies differ by half there. Templates of Llama and Qwen are the
+ * longest of their kind.
  */
 const OPEN: ModelFamily = { ascii: 1.1, other: 1.1, bytesPerToken: 3, message: 6, frame: 36, tools: 160 }
 const OLD_OPEN: ModelFamily = { ...OPEN, ascii: 1.25, other: 2, bytesPerToken: 2.5 }

@@ -50,7 +50,7 @@ export function settleRead(context: AppContext, call: GovernedCall, status: numb
   deps.waitUntil(settle(deps, call, outcome))
 }
 
-/** The same for a call whose work has thrown. */
+/** Closes a call whose handler has thrown. */
 export function settleFailedRead(context: AppContext, call: GovernedCall, error: unknown): void {
   const known = error instanceof ApiError ? error : null
   context.set('errorCode', known ? errorCodeOf(known) : 'internal_error')

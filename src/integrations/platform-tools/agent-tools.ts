@@ -83,7 +83,7 @@ const listInput = z.strictObject({
   cursor: z.string().max(500).optional(),
 })
 
-/** Where a page begins. */
+/** Start of a page. */
 const cursorSchema = jsonCursor(z.tuple([z.literal('offset'), z.int().min(0).max(1_000_000)]))
 
 const listAgents = platformTool<AgentToolDeps, typeof listInput>({

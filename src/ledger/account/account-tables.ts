@@ -20,7 +20,7 @@ export interface MadeGrant {
   amount: number
 }
 
-/** One row of the log: the changes of one commit. Lists are lines of text, whose fields are separated by tabs. */
+/** A row of the log: the changes of one commit. Lists are lines of text, whose fields are separated by tabs. */
 export type CommitRow = AccountState & {
   /** Number of the commit: from 1, without gaps. */
   number: number

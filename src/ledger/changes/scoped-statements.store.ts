@@ -6,7 +6,8 @@ import { organizations } from '../../../schema/identity.ts'
 import { deploymentEpochs } from '../../../schema/models.ts'
 import type { Page, PagePosition, PageRequest } from '../../wire/page-cursor.ts'
 
-// What the stores of management changes share: raised epochs, and pages that stay put while rows are added.
+// Statements that the stores of management changes share: raised epochs, and pages that are stable while rows are
+// added.
 
 /** The database, and the organization whose rows a statement may read and change. */
 export interface OrganizationScope {

@@ -102,7 +102,7 @@ export class OtherShards {
     await this.cover()
   }
 
-  /** The same at once. */
+  /** Calls in credits now if the balance is negative. */
   async cover(): Promise<void> {
     const { available } = this.#account.balance()
     if (available >= 0) return

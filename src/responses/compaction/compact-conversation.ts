@@ -67,7 +67,7 @@ export async function compactConversation(
   }
 }
 
-/** One compaction with its calls. */
+/** A compaction with its calls. */
 class ConversationCompaction {
   trace: LedgerTrace = { recorded: false }
   readonly #deps: ResponseDeps
