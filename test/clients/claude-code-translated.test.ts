@@ -59,7 +59,7 @@ describe.skipIf(claudeCodeMissing)(
       const seen = await upstreamCalls(bench, task.prompt)
       expectTranslated(seen, 'chat', task.secretWord)
       for (const { headers, body } of seen) {
-        // What means something to its own provider alone stays here.
+        // Members that only their own provider supports are not sent.
         expect(Object.keys(headers).filter((name) => /^(anthropic|x-claude)-/.test(name))).toEqual([])
         expect(body).not.toMatch(/x-anthropic-billing-header|cache_control|context_management|"thinking"/)
         expect(JSON.parse(body).tools).toMatchObject([{ type: 'function', function: { name: 'Read' } }])

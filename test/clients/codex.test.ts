@@ -79,7 +79,7 @@ describe.skipIf(codexMissing)('Codex 0.169', { timeout: CLIENT_TEST_LIMIT_MS }, 
       for (const { headers, body, answer } of calls) {
         expect(headers.authorization === `Bearer ${bench.tenant.key}`).toBe(true)
         expect(JSON.parse(body)).toMatchObject({ store: false, include: ['reasoning.encrypted_content'] })
-        // It goes on after no other event.
+        // Codex continues after no other event.
         expect(lastEvent(answer).type).toBe('response.completed')
       }
       expect(calls.map(({ answer }) => lastEvent(answer).response.incomplete_details)).toEqual([

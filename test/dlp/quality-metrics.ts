@@ -34,7 +34,7 @@ const SAME_AS: { readonly [Type in LabelType]?: readonly LabelType[] } = {
 export interface TypeQuality {
   labels: number
   found: number
-  /** Labels that are covered by findings of any type: what would not have left. */
+  /** Labels that are covered by findings of any type, and so would not have been released. */
   covered: number
   right: number
   wrong: number

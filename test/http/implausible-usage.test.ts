@@ -15,7 +15,7 @@ import { createAgent, definitionOf, endedRun, trigger } from './support/agents.t
 import type { Json } from './support/response-calls.ts'
 import { postResponse } from './support/response-streams.ts'
 
-// What an upstream reports is charged as far as it can be true. The rest is an estimate, which the record names as such.
+// Reported usage is charged as far as it is plausible. The rest is an estimate, which the record names as such.
 
 const MAX_TOKENS = 400
 const SHORT = 'Twenty bytes of text'
@@ -91,7 +91,7 @@ function framesOf(dialect: Dialect, text: string, reported: Reported): { body: o
   return { body: message([{ type: 'text', text }], usage), sse }
 }
 
-/** The same for a script. */
+/** An answer in its streamed and in its whole form. */
 function answerOf(...answer: Parameters<typeof framesOf>): {
   streamed: ScriptStep[]
   whole: ScriptStep[]

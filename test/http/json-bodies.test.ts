@@ -21,7 +21,7 @@ import {
 
 /** Interface, Limits. */
 const LIMIT = 52_428_800
-/** Of the inputs of a run (docs/agents.md). */
+/** Limit of the inputs of a run (docs/agents.md). */
 const MOST_INPUT_BYTES = 10_000_000
 
 let tenant: Tenant

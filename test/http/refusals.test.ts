@@ -93,7 +93,7 @@ describe.each(routes)('%s', (_, route, host) => {
     expect(answer.headers['x-headgate-limit']).toBe('user')
     // A limit passes by itself: official SDKs may repeat the call.
     expect(answer.headers['x-should-retry']).toBeUndefined()
-    // Nobody else of the organization is kept out by it.
+    // It does not affect other users of the organization.
     expect((await call(route, tenant.key, {}, 'Hello', host)).status).toBe(200)
   })
 

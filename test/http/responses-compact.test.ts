@@ -108,7 +108,7 @@ describe.each(WAYS)('a compaction on %s', (upstream, model) => {
       expect(result.usage).toMatchObject({ input_tokens: charged('input'), output_tokens: charged('output') })
       const settled = calls.reduce((sum, { credits_settled }) => sum + credits_settled, 0)
       expect((await settledCredits(gateway(), owner)).balance).toBe(1_000_000_000 - settled)
-      // What is longer than the window by itself loses its middle.
+      // An item longer than the window loses its middle.
       const [opening] = await sentWith(first)
       expect(opening).toContain('characters are left out here')
       const closing = (await sentWith(last))[0] ?? ''

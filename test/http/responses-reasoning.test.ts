@@ -84,7 +84,7 @@ const thinkingScript = () =>
     { steps: [{ sse: blocksAsFrames(ANSWER, 'end_turn') }] },
   ])
 
-/** What the assistant is told to have said before, in the newest request with this text. */
+/** Earlier assistant messages in the newest request with this text. */
 async function toldBack(text: string): Promise<Json[]> {
   const seen = await seenRequests(gateway(), text)
   const last = seen.at(-1)

@@ -10,7 +10,7 @@ import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
 import { type RunningWorkerd, startWorkerd } from '../../scripts/local/workerd.ts'
 import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
 
-/** Does one operation of the binding and tells what came of it; content travels as it is. */
+/** Runs an operation of the binding and returns its result; content is unchanged. */
 const WORKER = `
 const describe = (object) => object && {
   key: object.key, size: object.size, etag: object.etag, range: object.range, md5: object.checksums.toJSON().md5,

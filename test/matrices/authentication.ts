@@ -3,7 +3,7 @@ import type { Host, RouteExample, Surface } from './routes.ts'
 /** Keys that the forms are filled with. */
 export interface MatrixKeys {
   valid: string
-  /** Well formed, and of nobody. */
+  /** A well-formed key that does not exist. */
   unknown: string
   revoked: string
   expired: string

@@ -137,10 +137,10 @@ export const MCP_ROUTE = {
   headers: { accept: 'application/json, text/event-stream' },
 } as const
 
-/** Every route that the app registers, as it says itself, so that a new one cannot be forgotten here. */
+/** Every route of the app, read from its router, so that a new route cannot be missing here. */
 export function registeredRoutes(): Array<{ method: string; pattern: string }> {
   const names = app.routes
-    // Middleware stands there too, under the method ALL or in front of its route.
+    // The router has middleware too, under the method ALL or before its route.
     .filter(({ method }) => method !== 'ALL')
     .map(({ method, path }) => `${method} ${path}`)
   return [...new Set(names)].map((name) => {
@@ -149,7 +149,7 @@ export function registeredRoutes(): Array<{ method: string; pattern: string }> {
   })
 }
 
-/** Ids that nothing has: whoever is let in gets past authentication and finds nothing. */
+/** Ids of missing resources: an admitted caller passes authentication and gets 404. */
 const PARAMETERS: Record<string, string> = {
   organizationId: '00000000-0000-4000-8000-000000000001',
   userId: '00000000-0000-4000-8000-000000000002',
@@ -186,7 +186,7 @@ const OPEN = new Map([
 
 /**
  * Every registered route with an example of its use.
- * @throws Error for a route that nobody has described: give it a surface and an example here.
+ * @throws Error for a route without a description: give it a surface and an example here.
  */
 export function routeExamples(): RouteExample[] {
   return registeredRoutes().map(({ method, pattern }) => {

@@ -13,7 +13,7 @@ export interface ViewedAttempt {
   /** Whether its response is stored, begun or ended. */
   hasResponse: boolean
   /**
-   * Whether the run's response may still begin or continue. A run may be cancelled while a delivery begins the
+   * Whether the attempt's response may still begin or continue. A run may be cancelled while a delivery begins the
    * response, and keeps its message until that response has ended, or cannot begin any more.
    */
   isOpen: boolean

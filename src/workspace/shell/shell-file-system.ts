@@ -6,7 +6,10 @@ import { resolvePath } from '../files/paths.ts'
 
 /** Operations between two turns of the event loop, so that timers fire and other requests are answered. */
 const OPERATIONS_OF_A_TURN = 32
-/** Charges steps for bytes that a command has read or is going to write: it computes on them without a pause. */
+/**
+ * Bytes between two turns of the event loop, read or to be written by a command, which computes on them without a
+ * pause.
+ */
 const BYTES_OF_A_TURN = 1024 * 1024
 
 /**

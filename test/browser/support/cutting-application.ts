@@ -92,7 +92,7 @@ function passUntil(answer: IncomingMessage, outgoing: ServerResponse, to: Connec
       return
     }
     to.cut = true
-    // Only when they have left: a reset would take back what lies in the buffers.
+    // Only when the bytes have been sent: a reset would discard those in the buffers.
     outgoing.write(passed, () => outgoing.destroy())
   })
 }

@@ -25,8 +25,8 @@ export type InstalledClient = { program: string } | { missing: string }
 export type InstalledLibrary = { modules: string } | { missing: string }
 
 /**
- * Installs a client from npm into the cache folder, once for each version. Tells on stderr when that fails, so that
- * skipped tests do not look like passed ones.
+ * Installs a client from npm into the cache folder, once for each version. Reports a failure on stderr, so that skipped
+ * tests do not look like passed ones.
  */
 export async function installClient(client: ClientPackage): Promise<InstalledClient> {
   const wanted = `${client.npm}@${client.version}`

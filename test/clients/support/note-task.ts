@@ -47,7 +47,9 @@ export async function prepareNoteTask({ protocol, thinks }: NoteModel): Promise<
   }
 }
 
-/** Expects that the task was done on responses, and that the upstream was told in every turn what had been said before. */
+/**
+ * Expects that the task was done on responses, and that every turn's request to the upstream had all earlier messages.
+ */
 export async function expectNotesRead(bench: Bench, task: NoteTask, outcome: LibraryOutcome): Promise<void> {
   const { input, output } = TURN_USAGE
   expect(outcome).toEqual({ text: TEXTS.join(''), steps: 3, usage: { input: 3 * input, output: 3 * output } })

@@ -33,8 +33,9 @@ export interface RecordingProxy {
 }
 
 /**
- * Stands between a client and the gateway and notes what both say, bytes unchanged. Given to the client as its proxy for
- * everything else too, it refuses that and notes the hosts: a client under test reaches nothing but the gateway.
+ * A proxy between a client and the gateway that records requests and answers, bytes unchanged. It is the client's proxy
+ * for all other hosts too: it refuses those requests and records the hosts, so that a client under test reaches only
+ * the gateway.
  *
  * @param gatewayUrl on loopback
  */

@@ -25,7 +25,7 @@ export const TURN_USAGE = TOOL_TURN_USAGE
 
 const EVENTS = { 'content-type': 'text/event-stream' }
 
-/** Registers what the model says, turn by turn. @returns the text that makes a prompt get these answers. */
+/** Registers the model's answers, turn by turn. @returns the text with which a prompt gets these answers. */
 export async function scriptTurns(protocol: 'chat' | 'messages', turns: ScriptedTurn[]): Promise<string> {
   const name = uniqueName('turns')
   const framesOf = protocol === 'chat' ? chatFrames : messagesFrames

@@ -20,9 +20,9 @@ import { uniqueName } from '../../harness/tenant.ts'
 export const TOOL_TURN_USAGE = { input: 1_234, output: 56 }
 
 export interface ToolTask {
-  /** Names the script: what the client is asked to do. */
+  /** The prompt, which names the script. */
   prompt: string
-  /** Text that is in a file alone: who says it has read the file. */
+  /** Text that only the file has: a client that outputs it has read the file. */
   secretWord: string
   /** Runs beside the client: lets the model's second turn be its own answer, which quotes what the tool returned. */
   handOver(): Promise<void>
@@ -34,7 +34,7 @@ export interface ReadingTool {
   pathArgument: string
 }
 
-/** Longer than a client may take, so that its own failure is told first. */
+/** Longer than a client may take, so that the client's own failure is reported first. */
 const HAND_OVER_LIMIT_MS = 100_000
 
 /**

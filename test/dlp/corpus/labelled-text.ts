@@ -19,12 +19,12 @@ export interface Sample {
   setting: string
 }
 
-/** How a value is written where it stands, such as with the escapes of a string. It has to keep the order of units. */
+/** Encodes a value for its place, such as with the escapes of a string. It must keep the order of units. */
 export type Writing = (text: string) => string
 
 const asItIs: Writing = (text) => text
 
-/** A text that remembers where its sensitive values stand. */
+/** A text with the places of its sensitive values. */
 export class LabelledText {
   #text = ''
   readonly #labels: Label[] = []

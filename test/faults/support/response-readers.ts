@@ -141,7 +141,7 @@ export function wholeEvents(bytes: string): StreamEvent[] {
   return readResponseStream(Buffer.from(known.slice(0, end < 0 ? 0 : end + 2), 'latin1').toString())
 }
 
-/** The id that a stream tells, also when it was cut in its first event; null when that part did not arrive. */
+/** The response id of a stream, even if it was cut in its first event; null if that part did not arrive. */
 export const responseIdIn = (bytes: string): string | null =>
   /"response":\{"id":"(resp_[0-9A-Za-z]{32,37})"/.exec(bytes)?.[1] ?? null
 

@@ -242,7 +242,7 @@ describe('the rights of a caller without a key', () => {
     const caller = await seedCaller(world.direct)
     const { organizationId, userId } = caller
     const principal = { ...(await world.principalOf(caller)), credential }
-    // Made with a key or not: the key says nothing of the user.
+    // With a key or without: the key does not contain the user.
     await world.revoke(caller)
     await grant(world.direct, organizationId, 'user', userId, 'some-model')
     await world.direct.update(memberships).set({ role: 'admin' }).where(memberOf(caller))
