@@ -166,7 +166,7 @@ describe.skipIf(claudeCodeMissing)(
       expect(second).toEqual({ provenance: 'reported', input: 30, output: 7 })
     })
 
-    it('goes on without a search that only another provider has', async () => {
+    it('continues without a search that only another provider has', async () => {
       const prompt = await scripted([
         turn([{ name: 'WebSearch', input: { query: 'weather of today' } }]),
         turn([], 'I could not search.'),

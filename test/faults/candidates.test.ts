@@ -157,7 +157,7 @@ describe('an upstream that has begun to answer', () => {
     expect(record.provenance).toBe('estimated')
   })
 
-  it('is not left between two events: the caller has the first one, and is told', async () => {
+  it('is not left between two events: the caller has the first one, and gets an error', async () => {
     const begun = (answered('chat', 'the beginning', true)[1] as { sse: string[] }).sse.slice(0, 1)
     const script = await inTurn(
       faulty.gateway,

@@ -111,7 +111,7 @@ async function runAgent(file: DevFile, name: string): Promise<string> {
 }
 
 describe.skipIf(process.platform !== 'linux')('npm run dev', () => {
-  it('serves calls on both hosts and tells what it promises', async () => {
+  it('serves calls on both hosts and prints addresses and keys that work', async () => {
     const run = start({ viaNpm: true })
     const file = await run.ready()
     expect(file).toMatchObject({
@@ -244,17 +244,22 @@ describe.skipIf(process.platform !== 'linux')('npm run dev', () => {
     expect((await call(file.base_url, file.keys.owner ?? '')).status).toBe(200)
   })
 
-  it.each(['postgres', 'redis', 'qstash', 'model-upstream'])('says that %s died, and ends', async (name) => {
-    const run = start()
-    await run.ready()
-    const pid =
-      name === 'model-upstream' ? childOf(run.pid(), 'model-upstream/main.ts') : processOf(`${name}/main.ts`)
-    expect(pid).toBeGreaterThan(0)
-    process.kill(pid, 'SIGKILL')
-    expect(await run.ended()).toBe(1)
-    expect(run.output().stderr).toBe(`headgate: ${name} ended unexpectedly (SIGKILL)\n`)
-    await nothingLeft()
-  })
+  it.each(['postgres', 'redis', 'qstash', 'model-upstream'])(
+    'reports that %s died, and ends',
+    async (name) => {
+      const run = start()
+      await run.ready()
+      const pid =
+        name === 'model-upstream'
+          ? childOf(run.pid(), 'model-upstream/main.ts')
+          : processOf(`${name}/main.ts`)
+      expect(pid).toBeGreaterThan(0)
+      process.kill(pid, 'SIGKILL')
+      expect(await run.ended()).toBe(1)
+      expect(run.output().stderr).toBe(`headgate: ${name} ended unexpectedly (SIGKILL)\n`)
+      await nothingLeft()
+    },
+  )
 
   it('starts a runtime that crashed again', async () => {
     const run = start()

@@ -225,7 +225,7 @@ describe.each(SEEDS)('streams that the runtime carries (seed %i)', (seed) => {
 })
 
 describe.skipIf(!TELLS_MEMORY)('fifty callers that do not read', () => {
-  it('leave what their upstreams send where it is', { timeout: 60_000 }, async () => {
+  it('do not make the gateway buffer their streams', { timeout: 60_000 }, async () => {
     const memory = new ResidentMemory(gateway.pids.workerd)
     const before = memory.now()
     const { peak } = await memory.peakOf(async () => {

@@ -164,7 +164,7 @@ describe('workerd killed in the middle of responses', () => {
     },
   )
 
-  it('ends by itself what nobody asks for', async () => {
+  it('ends responses by itself that no client reads', async () => {
     const tenant = await createBusyTenant(gateway, 1_000_000_000)
     const signal = uniqueName('unwatched')
     const body = { model: 'scripted-chat', input: `script:stall signal=${signal}`, background: true }

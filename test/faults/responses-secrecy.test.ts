@@ -99,7 +99,7 @@ async function placesOf(codes: string[]): Promise<string[]> {
   )
 }
 
-describe('no value is kept or said anywhere', () => {
+describe('no value is stored or sent anywhere', () => {
   it.each(['redact', 'mask', 'block'])(
     'that a policy does not let be (%s)',
     async (action) => {

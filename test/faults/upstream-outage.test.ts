@@ -77,19 +77,22 @@ function expectOutcome(result: CallResult, expected: Expected): void {
 }
 
 describe('when the upstream', () => {
-  it.each(FAULTS)('$name, every surface says so in time and settles', async ({ script, whole, stream }) => {
-    const { gateway } = faulty
-    const tenant = await createBusyTenant(gateway, 1_000_000_000)
-    const text = typeof script === 'string' ? `script:${script}` : await registerScript(gateway, script)
-    const options = { key: tenant.key, text, boundMilliseconds: BOUND_MS + 2_000 }
-    const results = await Promise.all(SCRIPTED_KINDS.map((kind) => callModel(gateway, kind, options)))
-    for (const result of results) expectOutcome(result, result.kind.stream ? stream : whole)
-    const { calls } = await expectWholeLedger(gateway, tenant, results)
-    expect(calls).toHaveLength(results.length)
-    for (const result of results) {
-      expect(calls.find(({ requestId }) => requestId === result.requestId)?.status).toBe(result.status)
-    }
-  })
+  it.each(FAULTS)(
+    '$name, every surface reports it in time and settles',
+    async ({ script, whole, stream }) => {
+      const { gateway } = faulty
+      const tenant = await createBusyTenant(gateway, 1_000_000_000)
+      const text = typeof script === 'string' ? `script:${script}` : await registerScript(gateway, script)
+      const options = { key: tenant.key, text, boundMilliseconds: BOUND_MS + 2_000 }
+      const results = await Promise.all(SCRIPTED_KINDS.map((kind) => callModel(gateway, kind, options)))
+      for (const result of results) expectOutcome(result, result.kind.stream ? stream : whole)
+      const { calls } = await expectWholeLedger(gateway, tenant, results)
+      expect(calls).toHaveLength(results.length)
+      for (const result of results) {
+        expect(calls.find(({ requestId }) => requestId === result.requestId)?.status).toBe(result.status)
+      }
+    },
+  )
 
   it.each([
     ['is away', 'SIGKILL', 500],

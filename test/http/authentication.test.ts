@@ -67,7 +67,7 @@ const hosts: Host[] = ['base', 'llm']
 const cases = routeExamples().flatMap((route) => hosts.map((host) => ({ route, host })))
 
 describe.concurrent.each(cases)('$route.method $route.pattern on the $host host', ({ route, host }) => {
-  it('answers every header form as the interface says', async () => {
+  it('answers every header form as the interface requires', async () => {
     const wrong: string[] = []
     for (const form of formsFor(route, host)) {
       const answer = await call(route, host, form)

@@ -199,7 +199,7 @@ describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream, statuse
     expect(attempts).toEqual(['0 unreachable', '1 unreachable'])
   })
 
-  it.runIf(isCorner)('waits for the one that asks to wait a moment, and asks it once more', async () => {
+  it.runIf(isCorner)('waits for a route with a short Retry-After, and tries it once more', async () => {
     const moment = (milliseconds: number) => failed(429, '{}', { 'retry-after-ms': String(milliseconds) })
     const script = await inTurn(gateway(), moment(900), moment(300), good)
     const startedAt = Date.now()
@@ -213,7 +213,7 @@ describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream, statuse
     expect(twice.attempts).toHaveLength(3)
   })
 
-  it.runIf(isCorner)('leaves one that asks to wait longer alone until then', async () => {
+  it.runIf(isCorner)('does not try a route with a longer Retry-After until then', async () => {
     const model = await twoRoutes(dialect)
     const wait = failed(429, '{}', { 'retry-after': '20' })
     const first = await call(dialect, model, await inTurn(gateway(), wait, good), { stream })
@@ -259,7 +259,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(record.flags).toContain('stream_cut')
   })
 
-  it('charges for what an upstream may charge for as well, once', async () => {
+  it('charges once for an attempt that an upstream may charge for', async () => {
     const own = await createTenant(gateway())
     const cut: ScriptStep[] = [
       { headers: { 'content-type': 'application/json' } },
@@ -355,7 +355,7 @@ describe('routes of two protocols', () => {
     expect(attempts).toEqual(['0 500'])
   })
 
-  it('tells why when no route can', async () => {
+  it('gives the reason if no route can', async () => {
     const model = await createRoutedModel(gateway(), ['anthropic', 'anthropic'])
     const { answer, attempts, record } = await call('chat', model, 'two, please', { n: 2 })
     expect(answer.status).toBe(400)

@@ -127,7 +127,7 @@ describe.each(namedWays(WAYS))('an answer of %s', (_, way) => {
     },
   )
 
-  it('is told byte for byte where nothing is found', async () => {
+  it('is sent byte for byte if nothing is found', async () => {
     const parts = hasParts(way) ? [think('hm. '), say('Well. ')] : [say('Well. ')]
     const script = await answerScript(way.upstream, parts, [2])
     const [one, other] = await Promise.all(

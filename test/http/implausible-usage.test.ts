@@ -231,7 +231,7 @@ describe.each(['chat', 'messages'] as const)('a usage that cannot be true (%s)',
     expectCorrected(entry, expected(body.length, dialect), ['credential_echoed'])
   })
 
-  it('is corrected in a response, which reports what was charged', async () => {
+  it('is corrected in a response, which reports the charged usage', async () => {
     const script = await registerAnswers(gateway(), [answerOf(dialect, LONG, { prompt: 0, completion: 2 })])
     const body = { model: modelOf().id, input: script, max_output_tokens: MAX_TOKENS }
     const answer = await postResponse(tenant.key, body)

@@ -204,7 +204,7 @@ describe.each(CORNER_WAYS)('an approval (%s)', (_, way) => {
     expect(entries).toMatchObject([{ record: { tool: `${world.crm.slug}_add`, status: 200 } }])
   })
 
-  it('that is denied makes no call, and the model is told', async () => {
+  it('that is denied makes no call, and the model gets the denial', async () => {
     const asked = await pending(way, {}, [[say('Then not.')]])
     const before = await world.server.calls('add')
     const denied = decision(asked, false, { reason: 'Bob has left.' })
