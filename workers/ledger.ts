@@ -14,9 +14,9 @@ import { earliest, systemClock } from '../src/lib/clock.ts'
 import { logFailuresOf } from '../src/lib/logged-methods.ts'
 
 /**
- * The Durable Object behind a shard of an organization's ledger (named `organization:shard`), behind the announcements
- * of the catalogue (in the object of the deployment) and, under the names of `rejectedCallsName`, behind the counts of
- * keyless calls. Each of the three has a class of its own in `src/ledger`; this one has their storage, alarm and RPC
+ * The Durable Object of three kinds: a shard of an organization's ledger (named `organization:shard`), the
+ * announcements of the catalogue (in the object of the deployment), and the counts of keyless calls (named by
+ * `rejectedCallsName`). Each kind has a class of its own in `src/ledger`; this one has their storage, alarm and RPC
  * methods.
  */
 export class Ledger extends DurableObject<Bindings> implements LedgerObject {

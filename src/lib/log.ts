@@ -1,6 +1,6 @@
 /**
- * Values that must not reach a log, also inside a third party's error text. A key does not follow a letter (`task-force`
- * contains none), unless that is the end of an escape (`%2F`, `\n`) or the key is a whole one of ours.
+ * Values that must not reach a log, also inside a third party's error text. A key does not follow a letter
+ * (`task-force` contains none). Exceptions are the end of an escape (`%2F`, `\n`) and a complete key of the gateway.
  */
 const SECRET_SHAPES =
   /(?:(?<!(?<!%[0-9a-f]|\\)[a-z])|(?=hg_[0-9a-z]{12}_[0-9a-z]{20}))(Bearer\s+|hg_|gsk_|sk-|sk_|v1\.|xai-(?=[\w-]{20})|AIza(?=[\w-]{30}))[A-Za-z0-9_.~+/=-]{8,}/gi

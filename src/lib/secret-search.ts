@@ -1,6 +1,6 @@
 /**
  * Searches bytes for any of several texts, in upper or lower case. It looks at every `shortest`-th byte or so (Wu and
- * Manber, "A fast algorithm for multi-pattern searching"), so that an answer without a credential costs next to nothing.
+ * Manber, "A fast algorithm for multi-pattern searching"), so that an answer without a credential costs little.
  */
 
 /** Entries of the table of shifts: a power of two, small because every provider has a table. */

@@ -23,8 +23,8 @@ export function createBusyTenant(address: GatewayAddress, credits: number): Prom
 }
 
 /**
- * Makes many calls at once on a balance that is not enough for them, holds the admitted ones at the upstream until
- * everybody has been decided about, then lets them end.
+ * Makes many calls at once on a balance that is too small for all. The admitted ones wait at the upstream until every
+ * call has been decided, and then end.
  *
  * @returns what each client saw, the admitted ones apart. Fails unless exactly what fits was admitted and answered,
  *   everything else was refused for want of credits, and the ledger is whole afterwards

@@ -45,8 +45,8 @@ export async function expectWholeLedger(
 }
 
 /**
- * Expects a ledger in which no reservation is open and nothing waits for Postgres, whose chain has no gap and is intact, and
- * where each movement of credits is there once and their sum is the balance.
+ * Expects a ledger without open reservations or pending writes, and an intact chain without a gap. Each movement of
+ * credits exists once, and their sum is the balance.
  * @param within milliseconds until leases have run out. @returns the bodies of all records, in order of their sequence.
  */
 export async function expectSettledLedger(

@@ -42,9 +42,9 @@ interface RunDelivery {
 
 /**
  * Advances a run by one delivery: begins the response of its current step or finds it, waits for its end for at most
- * RUN_DELIVERY_MS, and stores what follows. A message of an earlier revision does nothing, and one of a run that another
- * delivery holds is repeated after that lease, so that messages may be repeated, late and out of order. A repeated delivery
- * takes over the lease of an earlier one of its message, which has probably died with its process.
+ * RUN_DELIVERY_MS, and stores what follows. A message of an earlier revision does nothing. A message of a run that
+ * another delivery holds is repeated after that lease. So messages may be repeated, late and out of order. A repeated
+ * delivery takes over the lease of an earlier one of its message, which has probably died with its process.
  * @throws what a service that is away throws: the delivery has to be repeated.
  */
 export async function advanceRun(

@@ -28,10 +28,10 @@ const OPENAI: ModelFamily = { ascii: 1, other: 1, bytesPerToken: 3, message: 4, 
 const OPEN: ModelFamily = { ascii: 1.1, other: 1.1, bytesPerToken: 3, message: 6, frame: 36, tools: 160 }
 const OLD_OPEN: ModelFamily = { ...OPEN, ascii: 1.25, other: 2, bytesPerToken: 2.5 }
 /**
- * Claude's vocabularies are not public. Callers who compared it with o200k found 1.18 for the older and 1.53 for the newer one
- * on English and code (https://github.com/sammcj/ingest/pull/65), and that 1.15 is too low
- * (https://github.com/caozhiyuan/copilot-api/pull/141).
- * Tools: https://docs.claude.com/en/docs/agents-and-tools/tool-use/overview#pricing
+ * Claude's vocabularies are not public. Comparisons with o200k found 1.18 for the older and 1.53 for the newer one on
+ * English and code (https://github.com/sammcj/ingest/pull/65). Another one found 1.15 too low
+ * (https://github.com/caozhiyuan/copilot-api/pull/141). Tools:
+ * https://docs.claude.com/en/docs/agents-and-tools/tool-use/overview#pricing
  */
 const CLAUDE: ModelFamily = { ...OPEN, ascii: 1.65, other: 1.65, bytesPerToken: 2, tools: 840 }
 const OLD_CLAUDE: ModelFamily = { ...CLAUDE, ascii: 1.25, other: 1.4, bytesPerToken: 2.5 }

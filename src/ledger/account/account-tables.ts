@@ -75,9 +75,9 @@ const ADDED_COLUMNS = [
 ]
 
 /**
- * The statements over the SQLite tables of one account. Cloudflare bills rows written, and deleted rows like others: hence a
- * log with one row for each commit, in which a new commit takes the row of the oldest one that is not needed any more.
- * `open_calls` holds only the calls that were opened so long ago that a restart does not read their commit.
+ * The statements over the SQLite tables of one account. Cloudflare bills rows written, and deleted rows like others:
+ * hence a log with one row for each commit. A new commit takes the row of the oldest commit that is not needed any
+ * more. `open_calls` holds only the calls that were opened so long ago that a restart does not read their commit.
  */
 export class AccountTables {
   readonly #sql: SqlStorage

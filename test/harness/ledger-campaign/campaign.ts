@@ -69,7 +69,7 @@ export async function startCampaign(
 
 /**
  * Runs trials until so many commits, leaders and callers have failed, and expects after each that nothing was lost,
- * doubled or overspent, and that nobody hung.
+ * doubled or overspent, and that no caller hung.
  * @param rounds how often a trial makes its calls
  * @returns how many calls came to what.
  */
