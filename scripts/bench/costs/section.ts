@@ -1,4 +1,4 @@
-import { AgentWorld } from '../agents/world.ts'
+import { BenchAgents } from '../agents/bench-agents.ts'
 import { dollarsOf } from '../list-prices.ts'
 import { runLoad } from '../load.ts'
 import { BenchFailure } from '../measure.ts'
@@ -49,7 +49,7 @@ export async function countCosts(system: BenchSystem, log: (line: string) => voi
       costs.push(await costOfKind(counting, kind))
     }
     log('costs: steps of runs')
-    costs.push(await AgentWorld.open(system, (world) => costOfStep(world, counting)))
+    costs.push(await BenchAgents.open(system, (agents) => costOfStep(agents, counting)))
     return costs
   } finally {
     await counting.stop()
@@ -110,14 +110,14 @@ async function costOfKind(
 }
 
 /** A further step of a run: what a run of many steps takes more than one of a single step, one run at a time. */
-async function costOfStep(world: AgentWorld, counting: CountingSystem): Promise<CallCost> {
-  const instructions = await world.answer('costs')
+async function costOfStep(agents: BenchAgents, counting: CountingSystem): Promise<CallCost> {
+  const instructions = await agents.answer('costs')
   const runsOf = async (name: string, steps: number) => {
-    const agent = await world.createAgent(name, instructions, steps)
+    const agent = await agents.createAgent(name, instructions, steps)
     return countedFor(counting, RUNS, async () => {
       for (let index = 0; index < RUNS; index += 1) {
-        await world.trigger(agent)
-        await world.untilEnded(agent, LIMIT_MS)
+        await agents.trigger(agent)
+        await agents.untilEnded(agent, LIMIT_MS)
       }
     })
   }

@@ -3,7 +3,7 @@ import { instructedCalls } from './instructed-calls.ts'
 import { scriptedVerdict } from './scripted-verdict.ts'
 import { instructedLines, resultData } from './tool-results.ts'
 
-export interface OfferedTool {
+export interface RequestTool {
   name: string
   /** `custom` is OpenAI's free-text tool; everything else takes JSON arguments. */
   kind: 'function' | 'custom'
@@ -20,14 +20,14 @@ export interface PlanRequest {
   instructions: string
   /** Text of the last tool result, when the last message carries one. */
   toolResult: string | undefined
-  tools: OfferedTool[]
+  tools: RequestTool[]
   choice: ToolChoice
   parallelToolCalls: boolean
   /** The format of the answer: prose, any JSON object, or JSON that satisfies `schema`. */
   format: { type: 'text' | 'json_object' } | { type: 'json_schema'; schema: unknown }
 }
 
-export interface PlannedCall {
+export interface PlannedToolCall {
   name: string
   kind: 'function' | 'custom'
   /** JSON text of the arguments, or the free text of a custom tool. */
@@ -36,7 +36,7 @@ export interface PlannedCall {
 
 export interface AnswerPlan {
   text: string
-  calls: PlannedCall[]
+  calls: PlannedToolCall[]
 }
 
 const echoLimit = 400
@@ -56,7 +56,7 @@ export function planAnswer(turn: PlanRequest): AnswerPlan {
   return { text: planText(turn), calls: [] }
 }
 
-function planCalls(turn: PlanRequest): PlannedCall[] {
+function planCalls(turn: PlanRequest): PlannedToolCall[] {
   const { choice } = turn
   const first = turn.tools[0]
   if (first === undefined || choice.mode === 'none') return []
@@ -95,7 +95,7 @@ function speaksOf(text: string, tool: string): boolean {
   return words.some((word) => word.length >= 4 && !commonWords.test(word) && textWords.has(word))
 }
 
-function callOf(tool: OfferedTool): PlannedCall {
+function callOf(tool: RequestTool): PlannedToolCall {
   const input =
     tool.kind === 'custom' ? 'example' : JSON.stringify(exampleFromSchema(tool.schema ?? { type: 'object' }))
   return { name: tool.name, kind: tool.kind, input }

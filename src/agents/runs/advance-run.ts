@@ -20,7 +20,7 @@ import { announceRun, publishRun } from './publish-run.ts'
 import { announceVerdict } from './publish-verdict.ts'
 import { currentAttempt, currentStep, type LeasedRun, type RunState, spentCredits } from './run.ts'
 import { type EndedStep, stepOutcome } from './step-output.ts'
-import { findAttemptResponse, startResponse, stopResponse, waitForResponse } from './step-response.ts'
+import { findAttemptResponse, startStepResponse, stopResponse, waitForResponse } from './step-response.ts'
 import { changeAfter, type StepOutcome } from './transitions.ts'
 
 /** A lease is longer than the work under it: what must still be stored then gets this time. */
@@ -162,7 +162,7 @@ async function begin(deps: AgentDeps, run: LeasedRun): Promise<StepOutcome | nul
   const { max_credits: most } = run.definition.limits
   if (most !== undefined && spentCredits(run) >= most) return refusal(NO_CREDITS)
   try {
-    return refusedOutcome(run, await startResponse(deps, run), deps.clock())
+    return refusedOutcome(run, await startStepResponse(deps, run), deps.clock())
   } catch (error) {
     if (error instanceof ApiError && (error.kind === 'unauthorized' || error.kind === 'invalid_request')) {
       return refusal({ code: error.code ?? error.kind, message: error.message })

@@ -5,10 +5,10 @@ import { digitIn, isAlphanumericAt, isDigitAt, isWordAt } from '../detectors/cha
  * `doubtful`: a sign makes it another kind of number. `glued`: a letter. `inside`: it is part of a decimal number or of
  * a code.
  */
-export type Edge = 'free' | 'joined' | 'doubtful' | 'glued' | 'inside'
+export type NumberEdge = 'free' | 'joined' | 'doubtful' | 'glued' | 'inside'
 
 /** The edge before the number at `start`. */
-export function edgeBefore(text: string, start: number): Edge {
+export function edgeBefore(text: string, start: number): NumberEdge {
   const before = text[start - 1]
   if (before === undefined) return 'free'
   if (isWordAt(text, start - 1)) return 'glued'
@@ -28,7 +28,7 @@ const LONGEST_AMOUNT = 11
  * Classifies the text after the number that ends at `end`.
  * @param length its digits if it is one group, else 0
  */
-export function edgeAfter(text: string, end: number, length: number): Edge {
+export function edgeAfter(text: string, end: number, length: number): NumberEdge {
   const after = text[end]
   if (after === undefined) return 'free'
   if (isWordAt(text, end)) return digitIn(text, end, 1) ? 'inside' : 'glued'

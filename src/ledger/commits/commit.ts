@@ -1,4 +1,4 @@
-import type { Admission, Refusal } from '../contract.ts'
+import type { Admission, AdmissionRefusal } from '../contract.ts'
 import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 
 /**
@@ -47,7 +47,7 @@ export interface ClosingColumns {
 
 /** The result of a batch. Entries that are not named were admitted, or are settled. */
 export interface CommitAnswer {
-  refused: Array<[index: number, verdict: Refusal | InvalidEntry]>
+  refused: Array<[index: number, verdict: AdmissionRefusal | InvalidEntry]>
   unsettled: Array<[index: number, verdict: InvalidEntry]>
   /** Absent if no call of the batch was counted. */
   rateLimits?: RateLimitColumns

@@ -1,4 +1,4 @@
-import { jsonReply, streamHeaders } from '../reply.ts'
+import { jsonReply, vendorStreamHeaders } from '../reply.ts'
 import type { ScriptRequest } from '../script-request.ts'
 import type { Step } from '../script-steps.ts'
 
@@ -13,7 +13,7 @@ export interface AnswerForms {
 /** Sends an answer in the requested form, whole or streamed. */
 export function* sendAnswer(request: ScriptRequest, answer: AnswerForms): Iterable<Step> {
   if (request.stream) {
-    yield { status: 200, headers: streamHeaders(request.dialect) }
+    yield { status: 200, headers: vendorStreamHeaders(request.dialect) }
     yield { sse: answer.frames }
   } else yield { status: 200, headers: jsonReply(request.dialect, 200, '').headers, body: answer.body }
 }
