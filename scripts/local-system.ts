@@ -110,8 +110,9 @@ async function start(
   await options.checkGateway?.(system)
   writeDevFile(join(folder, 'dev.json'), system, report)
   const agentId = report.agents[REPORT_AGENT]
-  const variables = shellEnvironment(baseUrlOf(system), system.secrets.keys.owner, agentId)
-  writePrivateFile(join(folder, 'env.sh'), variables)
+  const adminToken = system.variables.ADMIN_TOKEN ?? system.secrets.adminToken
+  const shell = { baseUrl: baseUrlOf(system), key: system.secrets.keys.owner, adminToken, agentId }
+  writePrivateFile(join(folder, 'env.sh'), shellEnvironment(shell))
   const seconds = ((performance.now() - begun) / 1000).toFixed(1)
   console.log(announcementOf(options, system, report, seconds))
 }
@@ -275,7 +276,7 @@ function announcementOf(
   API key   ${key}
   Models    ${report.models.slice(0, 6).join(', ')}${report.models.length > 6 ? ', …' : ''}
   Agents    ${Object.keys(report.agents).join(', ')} (GET /v1/agents/list)
-  Shell     source ${shownPath(system, 'env.sh')} (for curl and the official SDKs)
+  Shell     source ${shownPath(system, 'env.sh')} (for curl, the official SDKs and npm run admin)
   More      ${shownPath(system, 'dev.json')} (admin token, keys of other callers, ids of agents), ${shownPath(system, 'logs')}
 
   ${firstCall(baseUrl, key, first)}

@@ -148,9 +148,11 @@ describe.skipIf(process.platform !== 'linux')('npm run dev', () => {
         .find((line) => line.startsWith('  curl ')) ?? ''
     const { stdout } = await execute('sh', ['-c', `${curl} -s`])
     expect(JSON.parse(stdout)).toMatchObject({ object: 'chat.completion', model: 'scripted-chat' })
-    const print = '. "$1/env.sh" && echo "$HEADGATE_URL $HEADGATE_KEY $HEADGATE_AGENT"'
+    const print = '. "$1/env.sh" && echo "$HEADGATE_URL $HEADGATE_KEY $HEADGATE_AGENT $ADMIN_TOKEN"'
     const shell = await execute('sh', ['-c', print, 'sh', folder])
-    expect(shell.stdout).toBe(`${file.base_url} ${owner} ${file.agents['Ticket report']}\n`)
+    expect(shell.stdout).toBe(
+      `${file.base_url} ${owner} ${file.agents['Ticket report']} ${file.admin_token}\n`,
+    )
     for (const name of ['dev.json', 'env.sh', 'secrets.json', 'worker.json']) {
       expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600)
     }

@@ -40,7 +40,7 @@ describe('the map', () => {
   })
 
   it('has the picture of the README', () => {
-    const picture = /```\n callers[^`]*```/
+    const picture = /```text\n callers[^`]*```/
     expect(picture.exec(ARCHITECTURE)?.[0]).toBe(picture.exec(read('README.md'))?.[0])
   })
 
