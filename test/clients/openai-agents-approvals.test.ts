@@ -111,7 +111,7 @@ describe.skipIf('missing' in library)('OpenAI Agents SDK 0.20', { timeout: CLIEN
     const shown = {
       "'scripted-chat'": task.model,
       "'memory'": crm.slug,
-      "'Read what you remember.'": task.prompt,
+      "'Read the graph.'": task.prompt,
     }
     const own = Object.entries(shown).reduce((text, [example, value]) => {
       expect(text.split(example)).toHaveLength(2)
@@ -123,7 +123,7 @@ describe.skipIf('missing' in library)('OpenAI Agents SDK 0.20', { timeout: CLIEN
     const { stdout } = await runClient({
       program: process.execPath,
       arguments: [path],
-      environment: { ...bench.environment, BASE: bench.proxy.url, KEY: bench.tenant.key },
+      environment: { ...bench.environment, HEADGATE_URL: bench.proxy.url, HEADGATE_KEY: bench.tenant.key },
       folder: bench.folder,
     })
     expect(stdout.trim()).toBe('Bob was added.')
