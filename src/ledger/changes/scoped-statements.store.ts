@@ -63,6 +63,12 @@ export function raisedEpoch(rows: Array<{ epoch: number }>): number {
   return row.epoch
 }
 
+/** The row that an insertion returned. @throws if there is none. */
+export function insertedRow<Row>([row]: readonly Row[], name: string): Row {
+  if (row === undefined) throw new Error(`the ${name} was not inserted`)
+  return row
+}
+
 /** The value of a `disabled_at` column: the first time of disabling stays, enabling clears it. */
 export const disabledSince = (column: PgColumn, disabled: boolean) =>
   disabled ? sql`coalesce(${column}, now())` : null
