@@ -1,8 +1,8 @@
 import { eq, sql } from 'drizzle-orm'
 import { apiKeys, memberships, organizations, users } from '../../schema/identity.ts'
 import { createApiKey, digestApiKey } from '../../src/identity/api-key.ts'
-import { KEY_SCOPES } from '../../src/identity/principal.ts'
 import type { KeyRing } from '../../src/lib/crypto.ts'
+import { KEY_SCOPES } from '../../src/wire/key-scopes.ts'
 import type { ScriptDatabase } from '../database.ts'
 import { demoId, organizationId } from '../demo-organizations.ts'
 

@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { KeyRing } from '../lib/crypto.ts'
 import type { SharedLimitDeps } from '../lib/shared-limits.ts'
 import { withinTime } from '../lib/time-limit.ts'
+import { KEY_SCOPES } from '../wire/key-scopes.ts'
 import { digestApiKey, digestsFor, parseApiKey } from './api-key.ts'
 import {
   findKeyRights,
@@ -15,13 +16,7 @@ import {
 } from './identity.store.ts'
 import { integrationGrantsOf } from './integration-rights.ts'
 import { mayLookUp, noteRefusal } from './look-up-guard.ts'
-import {
-  type CallerCredential,
-  type Entitlement,
-  isExpired,
-  KEY_SCOPES,
-  type Principal,
-} from './principal.ts'
+import { type CallerCredential, type Entitlement, isExpired, type Principal } from './principal.ts'
 import { DEFAULT_TOOL_SETTINGS, type ToolSettings, toolRightsOf } from './tool-rights.ts'
 
 /** The owner of a refused key, for the audit record. */

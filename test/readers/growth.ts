@@ -70,7 +70,7 @@ export const simpleLists = ({ name, lists, read }: ListReader): Trial[] =>
     makes.map((make, kind) => listTrial(`${name}: ${path} of ${kind}`, read, [{ path, makes: [make] }])),
   )
 
-/** One or two lists that grow together, each with elements of one to three kinds in turn. */
+/** Builds one or two lists that grow together, each with elements of one to three kinds in turn. */
 export function randomListTrial(random: SeededRandom, { name, lists, read }: ListReader): Trial {
   const entries = Object.entries(lists)
   const parts = Array.from({ length: random.integer(1, 2) }, () => {
@@ -128,8 +128,8 @@ export async function excessesOf(
   const most = reader.most ?? (ofTexts ? MOST_FOR_CHARACTER : MOST_FOR_ELEMENT)
   const sizes = ofTexts ? textSizes : listSizes
   const found: string[] = []
-  // What a first run does once, such as compiling a schema, is no part of the steps. The length is one
-  // that is not measured, since some readers keep what they have read.
+  // A first run does one-off work, such as compiling a schema, which does not count. Its length is not a measured one,
+  // because some readers cache their results.
   await counter.stepsOfAsync(trials[0]?.reading((sizes[0] ?? 1) + 1) ?? (() => {}))
   for (const { name, reading } of trials) {
     const least = await counter.stepsOfAsync(reading(1))
