@@ -33,7 +33,7 @@ const LARGEST_TOTAL = 1_000_000
 
 /**
  * Creates a policy.
- * @throws ApiError `invalid_request` for a policy that cannot be enforced, or whose scope has a name that is unknown in the
+ * @throws ApiError `unprocessable` for a policy that cannot be enforced, or whose scope has a name that is unknown in the
  * organization; `unprocessable` for a taken name or when the organization has the maximum number of policies.
  */
 export async function createPolicy(
@@ -131,7 +131,7 @@ export async function readPolicyVersion(
 
 /**
  * Checks that a policy of the right shape can be enforced.
- * @throws ApiError `invalid_request` naming every part that cannot.
+ * @throws ApiError `unprocessable` naming every part that cannot.
  */
 export function checkBody(body: PolicyBody): PolicyBody {
   const issues = policyIssues(body)

@@ -1,5 +1,5 @@
 import type { ChangeScope } from '../ledger/changes/audited-change.ts'
-import { ApiError } from '../lib/api-error.ts'
+import { type ApiError, unprocessable } from '../lib/api-error.ts'
 import { type NamedKind, type Names, selectKnownNames } from './known-names.store.ts'
 
 /** A name in a body, with its place. */
@@ -30,7 +30,7 @@ export async function unknownNames(scope: ChangeScope, named: readonly NamedAt[]
 
 /**
  * Refuses a rule that names what is not there: it would never hold, and look like a protection.
- * @throws ApiError `invalid_request` naming every such part.
+ * @throws ApiError `unprocessable` naming every such part.
  */
 export async function requireKnown(scope: ChangeScope, named: readonly NamedAt[]): Promise<void> {
   const unknown = await unknownNames(scope, named)
@@ -46,5 +46,5 @@ const reasonOf = ({ kind, name }: NamedAt): string =>
 
 export function invalidBody(issues: readonly BodyIssue[]): ApiError {
   const message = issues.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
-  return new ApiError('invalid_request', message, { code: 'invalid_body', details: { issues } })
+  return unprocessable(message, { issues })
 }

@@ -71,7 +71,7 @@ describe('policies of data-loss prevention', () => {
       expect(answer.status, `${method} ${path}`).toBe(404)
     }
     const foreign = somePolicy({ scope: { user_ids: [theirs.userId] } })
-    expect((await api().call('POST', `${mine.base}/dlp/policies`, foreign)).status).toBe(400)
+    expect((await api().call('POST', `${mine.base}/dlp/policies`, foreign)).status).toBe(422)
     expect(await readList(gateway(), `${mine.base}/dlp/policies`)).toEqual([])
     expect(await readList(gateway(), `${theirs.base}/dlp/policies`)).toMatchObject([{ id, version: 1 }])
   })

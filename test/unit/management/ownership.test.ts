@@ -150,7 +150,7 @@ describe('an id of another organization', () => {
       const body = { subject_type: type, subject_id: id, model_id: '*' }
       expect((await harness.request('POST', `${mine.base}/grants`, body)).status).toBe(404)
       const policy = somePolicy({ scope: { [`${type}_ids`]: [id] } })
-      expect((await harness.request('POST', `${mine.base}/dlp/policies`, policy)).status).toBe(400)
+      expect((await harness.request('POST', `${mine.base}/dlp/policies`, policy)).status).toBe(422)
     }
     for (const [path, input] of [
       ['test', { text: 'x' }],

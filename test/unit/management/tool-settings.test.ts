@@ -43,13 +43,13 @@ describe('rules for tools', () => {
         { subject_type: subject, subject_id: id, tools: ['shell'] },
       ]
       expect(await put({ off })).toMatchObject({
-        status: 400,
+        status: 422,
         json: { message: `off.1.subject_id: there is no ${subject} ${id}` },
       })
     }
     for (const integration of [other.integration.slug, tenant.integration.id, 'no-such-service']) {
       expect(await put({ approvals: [{ integration, calls: 'all' }] })).toMatchObject({
-        status: 400,
+        status: 422,
         json: {
           message: `approvals.0.integration: there is no ${integration} among the integrations, which are named by their slug`,
         },
