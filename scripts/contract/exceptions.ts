@@ -23,7 +23,29 @@ export const EXCEPTIONS: readonly ContractException[] = [
     failure: 'UnsupportedMethodResponse',
     status: 404,
     operation: '.',
-    answer: 'Route .* not found: this path takes ',
+    answer: 'Route .* not found: this path takes |Agent runs not found|Response compact not found',
+  },
+  {
+    reason: 'An item of a list is named by its id, which a schema does not know.',
+    failure: 'RejectedPositiveData',
+    status: 400,
+    operation: '.',
+    answer: 'after: is not the id of an item of this list',
+  },
+  {
+    reason: 'The interface answers 400 for a model that does not exist.',
+    failure: 'RejectedPositiveData',
+    status: 400,
+    operation: '^(chat|completions|messages|responses)\\.',
+    answer: 'model_not_found|The model .* does not exist',
+  },
+  {
+    reason:
+      'Members of an input item depend on its type; the document describes those of messages, outputs and references.',
+    failure: 'RejectedPositiveData',
+    status: 400,
+    operation: '^responses\\.',
+    answer: '"message":"input',
   },
   {
     reason: 'Roles of messages alternate, which a schema cannot say.',
