@@ -13,6 +13,8 @@ export interface ContractTarget {
   document: string
   baseUrl: string
   token: string
+  /** Further settings of schemathesis, as TOML. */
+  settings?: string
   /** Ids of objects that exist, by the parameter of paths that takes them. */
   ids: Readonly<Record<string, string>>
 }
@@ -22,6 +24,17 @@ export interface ContractOptions {
   examples: number
   seed: number
   workers: number
+}
+
+/** Members of bodies that hold an id, and the parameter whose values they take. */
+const BODY_IDS: Readonly<Record<string, string>> = {
+  model: 'modelId',
+  agentId: 'agentId',
+  connection_id: 'connectionId',
+  user_id: 'userId',
+  created_by: 'userId',
+  policy_id: 'policyId',
+  provider_id: 'providerId',
 }
 
 /** What one run of schemathesis found, in numbers. */
@@ -81,11 +94,16 @@ export async function runSchemathesis(
 }
 
 /** The configuration: https://schemathesis.readthedocs.io/en/stable/reference/configuration/ */
-function settingsOf({ token, ids }: ContractTarget, { examples, seed, workers }: ContractOptions): string {
+function settingsOf(
+  { token, ids, settings: more = '' }: ContractTarget,
+  { examples, seed, workers }: ContractOptions,
+): string {
   const text = JSON.stringify
-  const names = Object.keys(ids).filter((name) => !name.includes('/'))
-  // Most requests are about things that exist; those of the rest are invented, or come from earlier answers.
-  const share = (name: string) => (name === 'organizationId' ? 0.9 : 0.5)
+  // The version is a number, of which the first is always there.
+  const names = Object.keys(ids).filter((name) => !name.includes('/') && name !== 'version')
+  // Most requests are about things that exist; ids of the others are invented, or come from earlier answers.
+  const share = (name: string) => (name === 'organizationId' || name === 'model' ? 0.9 : 0.5)
+  const bodies = Object.entries(BODY_IDS).filter(([, name]) => ids[name] !== undefined)
   return `hooks = ${text(join(import.meta.dirname, 'hooks.py'))}
 seed = ${seed}
 workers = ${workers}
@@ -102,13 +120,10 @@ database = "none"
 # 422 is for what a schema cannot say: a conflict with what exists, or between parts of a request.
 expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429"]
 
-# OpenAPI leaves this header out of parameters, and the MCP endpoint requires it.
-[[operations]]
-include-path = "/v1/mcp"
-headers = { Accept = "application/json, text/event-stream" }
-
+${more}
 [parameters]
 ${names.map((name) => `"path.${name}" = { dictionary = "${name}", probability = ${share(name)} }`).join('\n')}
+${bodies.map(([member, name]) => `"body.${member}" = { dictionary = "${name}", probability = ${share(member)} }`).join('\n')}
 
 [dictionaries]
 ${names.map((name) => `${name} = { values = [${text(ids[name])}] }`).join('\n')}

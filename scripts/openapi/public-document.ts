@@ -172,7 +172,7 @@ function errorSchemas(components: SchemaComponents): Record<PublicSurface, Recor
         type: 'object',
         properties: {
           jsonrpc: { const: '2.0' },
-          id: { type: ['string', 'integer', 'null'] },
+          id: { type: ['string', 'number', 'null'] },
           error: {
             type: 'object',
             properties: { code: { type: 'integer' }, message: text, data: {} },

@@ -38,7 +38,8 @@ export const LINE = `^${NO_CONTROLS}$`
 export const PARAGRAPHS = '^[^\\u0000]*$'
 export const PARAGRAPHS_WITH_TEXT = '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$'
 /** An address of a server. Which of them may be called is not a matter of form. */
-export const WEB_ADDRESS = '^[Hh][Tt][Tt][Pp][Ss]?://[^\\s\\u0000-\\u001f\\u007f/?#]'
+export const WEB_ADDRESS =
+  '^[Hh][Tt][Tt][Pp][Ss]?://[^\\s\\u0000-\\u001f\\u007f/?#][^\\u0000-\\u001f\\u007f]*$'
 
 export const slug = z
   .string()
