@@ -48,6 +48,22 @@ export const EXCEPTIONS: readonly ContractException[] = [
     answer: '"message":"input',
   },
   {
+    reason:
+      "Rules of a vendor for its own members are the provider's: its 400, with `param`, passes unchanged.",
+    failure: 'RejectedPositiveData',
+    status: 400,
+    operation: '^(chat|completions)\\.',
+    answer: '"param":',
+  },
+  {
+    reason:
+      "A message without any text is none in another vendor's protocol, into which the request is translated.",
+    failure: 'RejectedPositiveData',
+    status: 400,
+    operation: '^(chat|completions|messages)\\.',
+    answer: 'must have content\\.',
+  },
+  {
     reason: 'Roles of messages alternate, which a schema cannot say.',
     failure: 'RejectedPositiveData',
     status: 400,

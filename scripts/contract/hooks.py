@@ -1,6 +1,6 @@
-"""Hooks of schemathesis: drops the failures that the table of exceptions explains, and counts them by row.
+"""Hooks of schemathesis: drop the failures that the table of exceptions explains, count them by row, and name a model that exists.
 
-EXCEPTIONS is the table as JSON (exceptions.ts), EXCEPTION_COUNTS the file that gets the count of each row.
+EXCEPTIONS is the table as JSON (exceptions.ts), EXCEPTION_COUNTS the file that gets the count of each row, MODEL the id of a model.
 """
 
 import atexit
@@ -30,6 +30,17 @@ def filter_failure(context, failure, case, response):
             COUNTS[index] += 1
             return False
     return True
+
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    """The coverage phase has one text for every member: with that for a model, no request would get further than its name."""
+    body = case.body
+    if case.meta is None or case.meta.phase.name != "coverage" or not isinstance(body, dict):
+        return
+    model = body.get("model")
+    if isinstance(model, str) and 0 < len(model) < 256:
+        body["model"] = os.environ["MODEL"]
 
 
 @atexit.register

@@ -86,6 +86,7 @@ export async function runSchemathesis(
   const text = await printed(program, [...command, ...report], own, {
     EXCEPTIONS: JSON.stringify(EXCEPTIONS),
     EXCEPTION_COUNTS: counts,
+    MODEL: target.ids.modelId ?? '',
   })
   writeFileSync(log, text)
   const file = readdirSync(own).findLast((name) => name.startsWith('json-'))

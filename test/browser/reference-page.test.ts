@@ -54,9 +54,15 @@ describe.skipIf(!hasChromium())('the reference of the APIs in a browser', () => 
     await page.focus('#reference input')
     await page.keyboard.type('webhook')
     await page.waitForSelector('[data-role="search:results"]', SHOWN)
+    // The first result is the group of operations.
+    await page.keyboard.press('ArrowDown')
     await page.keyboard.press('ArrowDown')
     await page.keyboard.press('Enter')
     await expect.poll(() => new URL(page.url()).hash, SHOWN).toContain('webhooks.fire')
+    // Entries of the menu take the keyboard as well.
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    await expect.poll(() => new URL(page.url()).hash, SHOWN).not.toContain('webhooks.fire')
     await page.close()
   })
 
