@@ -1,3 +1,4 @@
+import * as z from 'zod'
 import { ApiError, type ErrorKind } from '../../src/lib/api-error.ts'
 import { ANSWERS } from '../../src/wire/endpoints/answers/answers.ts'
 import {
@@ -8,6 +9,7 @@ import {
 import { ENDPOINTS, type Endpoint, type EndpointName } from '../../src/wire/endpoints/endpoints.ts'
 import { requestOf } from '../../src/wire/endpoints/requests.ts'
 import { jsonContent, queryParameters, SchemaComponents } from './json-schemas.ts'
+import { linksFrom } from './links.ts'
 import { INTEGRATION_ID, PATH_SCHEMAS } from './path-schemas.ts'
 
 /** The OpenAPI 3.1 document of the management API, from the table of its endpoints. */
@@ -56,7 +58,9 @@ export function managementDocument(): object {
 
 function operationOf(components: SchemaComponents, name: EndpointName, endpoint: Endpoint): object {
   const request = requestOf(name)
-  const answer = { content: jsonContent(components.schemaOf(ANSWERS[name], 'output')) }
+  const links = linksOf(name, endpoint)
+  const content = jsonContent(components.schemaOf(ANSWERS[name], 'output'))
+  const answer = { content, ...(links && { links }) }
   const success = request.mayCreate
     ? { 200: { description: 'Replaced.', ...answer }, 201: { description: 'Created.', ...answer } }
     : { [request.status ?? 200]: { description: 'Done.', ...answer } }
@@ -75,6 +79,17 @@ function operationOf(components: SchemaComponents, name: EndpointName, endpoint:
     }),
     responses: { ...success, ...Object.fromEntries(refusals) },
   }
+}
+
+/** Links from an endpoint that adds to a collection to those of what it added, whose paths go on with its id. */
+function linksOf(name: EndpointName, { method, path }: Endpoint): object | null {
+  const answer: z.ZodType = ANSWERS[name]
+  if (method !== 'POST' || !(answer instanceof z.ZodObject) || !('id' in answer.shape)) return null
+  const all = Object.entries(ENDPOINTS).map(([each, endpoint]) => ({ name: each, path: endpoint.path }))
+  const below = all.filter((endpoint) => endpoint.path.startsWith(`${path}/{`))
+  const parameter = below[0]?.path.slice(path.length).match(/\{(\w+)\}/)?.[1]
+  if (parameter === undefined) return null
+  return linksFrom({ name, path }, { [parameter]: '$response.body#/id' }, below)
 }
 
 const errorsOf = ({ body, errors = [] }: EndpointRequest): ErrorKind[] => [

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { integrationSlug } from './integrations.ts'
-import { modelId, pageQuery, text, uuid } from './management-fields.ts'
+import { modelId, PARAGRAPHS, PARAGRAPHS_WITH_TEXT, pageQuery, text, uuid } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 /** Definitions of agents, and the bodies and queries of the surfaces for agents and runs. */
@@ -20,9 +20,12 @@ const paragraphs = (longest: number) =>
     .string()
     .max(longest, `must have at most ${longest} characters`)
     .refine((value) => value.isWellFormed() && !value.includes('\0'), 'must be text without NUL')
+    .meta({ pattern: PARAGRAPHS })
 
 const written = (longest: number) =>
-  paragraphs(longest).refine((value) => value.trim() !== '', 'must not be empty')
+  paragraphs(longest)
+    .refine((value) => value.trim() !== '', 'must not be empty')
+    .meta({ pattern: PARAGRAPHS_WITH_TEXT })
 
 const wholeNumber = (least: number, most: number) =>
   z.int('must be a whole number').min(least, `must be at least ${least}`).max(most, `must be at most ${most}`)
@@ -31,6 +34,7 @@ const wholeNumber = (least: number, most: number) =>
 const inputLabel = text(100)
   .refine((label) => !/[{}]/.test(label), 'must not have braces')
   .refine((label) => !label.startsWith('steps.'), 'must not begin with steps., which names outputs')
+  .meta({ not: { pattern: '^\\s*steps\\.|[{}]' } })
 
 const input = z.strictObject({
   name: inputLabel,

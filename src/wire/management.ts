@@ -43,7 +43,13 @@ export const organizationUpdate = z.strictObject({
   disabled: z.boolean().optional(),
 })
 
-const email = z.email('must be an e-mail address').max(254, 'must have at most 254 characters').toLowerCase()
+/** RFC 5321, 4.5.3.1: the part before the at sign has at most 64 octets. */
+const email = z
+  .email('must be an e-mail address')
+  .max(254, 'must have at most 254 characters')
+  .refine((address) => address.indexOf('@') <= 64, 'must have at most 64 characters before the @')
+  .meta({ pattern: z.regexes.email.source.replace('^', '^(?=[^@]{1,64}@)') })
+  .toLowerCase()
 
 export const userListQuery = z.strictObject({ ...pageParameters, email: email.optional() })
 

@@ -103,7 +103,7 @@ describe('the way of an administrator', () => {
     }
     expect(jsonOf(replies[3] as (typeof replies)[0])).toMatchObject({ credential_set: true, base_url })
     const refused = await api().call('PUT', `/providers/${id}`, { credential: { key_id: credential } })
-    expect(refused.status).toBe(400)
+    expect(refused.status).toBe(422)
     expect(refused.text).toContain('takes `secret`')
     expect(refused.text).not.toContain(credential)
   })
@@ -121,10 +121,10 @@ describe('the way of an administrator', () => {
       const own = { name: uniqueName('provider'), kind: 'anthropic', base_url, credential: 'x' }
       const answer = await api().call('POST', '/providers', own)
       expect(jsonOf(answer), base_url).toMatchObject({
-        error: 'Bad Request',
+        error: 'Unprocessable Entity',
         message: expect.stringMatching(/^base_url: /),
       })
-      expect(answer.status).toBe(400)
+      expect(answer.status).toBe(422)
     }
   })
 })
