@@ -6,6 +6,7 @@ import {
   type EndpointRequest,
 } from '../../src/wire/endpoints/endpoint-request.ts'
 import { ENDPOINTS, type Endpoint, type EndpointName } from '../../src/wire/endpoints/endpoints.ts'
+import { memberText } from '../../src/wire/endpoints/member-texts.ts'
 import { requestOf } from '../../src/wire/endpoints/requests.ts'
 import { jsonContent, queryParameters, SchemaComponents } from './json-schemas.ts'
 import { INTEGRATION_ID, PATH_SCHEMAS } from './path-schemas.ts'
@@ -69,12 +70,48 @@ function operationOf(components: SchemaComponents, name: EndpointName, endpoint:
     summary: endpoint.text,
     tags: [name.split('.')[0]],
     'x-permission': endpoint.permission,
-    parameters: [...pathParameters(endpoint.path), ...queryParameters(components, request.query)],
+    parameters: [
+      ...pathParameters(endpoint.path),
+      ...queryParameters(components, request.query).map((parameter) => ({
+        ...described(name, parameter.name),
+        ...parameter,
+      })),
+    ],
     ...(request.body && {
-      requestBody: { required: true, content: jsonContent(components.schemaOf(request.body, 'input')) },
+      requestBody: {
+        required: true,
+        content: jsonContent(withMemberTexts(name, components.schemaOf(request.body, 'input'))),
+      },
     }),
     responses: { ...success, ...Object.fromEntries(refusals) },
   }
+}
+
+/** The schema of a body, or each of its variants, with what its members mean. */
+function withMemberTexts(name: EndpointName, schema: BodySchema): BodySchema {
+  const { oneOf, properties } = schema
+  return {
+    ...schema,
+    ...(oneOf && { oneOf: oneOf.map((variant) => withMemberTexts(name, variant)) }),
+    ...(properties && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([member, value]) => [
+          member,
+          { ...described(name, member), ...value },
+        ]),
+      ),
+    }),
+  }
+}
+
+interface BodySchema extends Record<string, unknown> {
+  oneOf?: BodySchema[]
+  properties?: Record<string, object>
+}
+
+function described(name: EndpointName, member: string): { description?: string } {
+  const description = memberText(name, member)
+  return description === undefined ? {} : { description }
 }
 
 const errorsOf = ({ body, errors = [] }: EndpointRequest): ErrorKind[] => [
