@@ -74,13 +74,17 @@ function commandOf(name: string, naming: Naming): Command {
   return {
     group,
     verb,
-    summary: naming.summary ?? ENDPOINTS[endpoint].text.replace(/\.$/, ''),
+    summary: naming.summary ?? imperative(ENDPOINTS[endpoint].text),
     positionals: shape.positionals.map(labelOf),
     inOrganization: shape.inOrganization,
     options: optionsOf(shape, naming),
     run: (call) => runNaming(callOf(call, endpoint, shape, naming), shape, naming),
   }
 }
+
+/** "Lists the users." as a command: "List the users". */
+const imperative = (text: string) =>
+  text.replace(/^\w+/, (verb) => verb.replace(/ies$/, 'y').replace(/(ch|sh)es$|s$/, '$1')).replace(/\.$/, '')
 
 interface Shape {
   positionals: readonly string[]
