@@ -7,6 +7,7 @@ import {
   type EndpointRequest,
 } from '../../src/wire/endpoints/endpoint-request.ts'
 import { ENDPOINTS, type Endpoint, type EndpointName } from '../../src/wire/endpoints/endpoints.ts'
+import { memberText } from '../../src/wire/endpoints/member-texts.ts'
 import { requestOf } from '../../src/wire/endpoints/requests.ts'
 import { jsonContent, queryParameters, SchemaComponents } from './json-schemas.ts'
 import { linksFrom } from './links.ts'
@@ -73,9 +74,18 @@ function operationOf(components: SchemaComponents, name: EndpointName, endpoint:
     summary: endpoint.text,
     tags: [name.split('.')[0]],
     'x-permission': endpoint.permission,
-    parameters: [...pathParameters(endpoint.path), ...queryParameters(components, request.query)],
+    parameters: [
+      ...pathParameters(endpoint.path),
+      ...queryParameters(components, request.query).map((parameter) => ({
+        ...described(name, parameter.name),
+        ...parameter,
+      })),
+    ],
     ...(request.body && {
-      requestBody: { required: true, content: jsonContent(components.schemaOf(request.body, 'input')) },
+      requestBody: {
+        required: true,
+        content: jsonContent(withMemberTexts(name, components.schemaOf(request.body, 'input'))),
+      },
     }),
     responses: { ...success, ...Object.fromEntries(refusals) },
   }
@@ -90,6 +100,33 @@ function linksOf(name: EndpointName, { method, path }: Endpoint): object | null 
   const parameter = below[0]?.path.slice(path.length).match(/\{(\w+)\}/)?.[1]
   if (parameter === undefined) return null
   return linksFrom({ name, path }, { [parameter]: '$response.body#/id' }, below)
+}
+
+/** The schema of a body, or each of its variants, with what its members mean. */
+function withMemberTexts(name: EndpointName, schema: BodySchema): BodySchema {
+  const { oneOf, properties } = schema
+  return {
+    ...schema,
+    ...(oneOf && { oneOf: oneOf.map((variant) => withMemberTexts(name, variant)) }),
+    ...(properties && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([member, value]) => [
+          member,
+          { ...described(name, member), ...value },
+        ]),
+      ),
+    }),
+  }
+}
+
+interface BodySchema extends Record<string, unknown> {
+  oneOf?: BodySchema[]
+  properties?: Record<string, object>
+}
+
+function described(name: EndpointName, member: string): { description?: string } {
+  const description = memberText(name, member)
+  return description === undefined ? {} : { description }
 }
 
 const errorsOf = ({ body, errors = [] }: EndpointRequest): ErrorKind[] => [

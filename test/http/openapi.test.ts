@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { DOCUMENTS, documentFile, documentText } from '../../scripts/generate-openapi.ts'
+import { CLIENT_TYPES_FILE, clientTypes } from '../../scripts/openapi/client-types.ts'
+import { managementDocument } from '../../scripts/openapi/management-document.ts'
 import { gateway } from '../harness/gateway.ts'
 import { send } from '../harness/send.ts'
 import { administrator, createTenant } from '../harness/tenant.ts'
@@ -9,6 +11,10 @@ describe('the OpenAPI documents', () => {
   it.each(Object.entries(DOCUMENTS))('%s is what npm run generate:openapi writes', (path, document) => {
     expect(readFileSync(documentFile(path), 'utf8')).toBe(documentText(document()))
   })
+
+  it('give the types of the client, which are committed', async () => {
+    expect(readFileSync(CLIENT_TYPES_FILE, 'utf8')).toBe(await clientTypes(managementDocument()))
+  }, 60_000)
 
   it('are static files with an ETag, that of the public API without a key', async () => {
     const answer = await send(`${gateway().baseUrl}/openapi.json`)
