@@ -24,6 +24,14 @@ const COLUMNS: ReadonlyArray<[name: keyof AuditRecord, width: number]> = [
   ['request_id', 0],
 ]
 
+/** What has been read: the time of the newest record, and the ids of the records of the overlap before it, by their times. */
+interface Position {
+  newest: number | null
+  /** The time of the oldest record that was read at the beginning: what is older is not followed. */
+  floor: number
+  seen: Map<string, number>
+}
+
 /**
  * Prints calls as their records appear, until Ctrl-C. It asks for the records since the newest that it knows, less an overlap, so
  * that what is recorded while the connection is lost is printed later.
@@ -33,60 +41,55 @@ export async function tailCalls(call: TableCall): Promise<Outcome> {
   const interval = options.number('interval') ?? 5
   const last = options.number('last') ?? 10
   if (interval < 1) throw usageError('--interval takes a number of seconds from 1')
-  const seen = new Map<string, number>()
-  const known = await newestCalls(call, last)
+  const position: Position = { newest: null, floor: 0, seen: new Map() }
+  const earlier = await newCalls(call, position)
   if (!options.flag('json')) call.print(line(COLUMNS.map(([name]) => heading(name))))
-  show(call, known.slice(0, last), seen)
-  for (const { id, at } of known) seen.set(id, Date.parse(at))
+  show(call, last > 0 ? earlier.slice(-last) : [])
   let pause = FIRST_PAUSE
   for (;;) {
-    await delay(interval * 1000, undefined, { signal: interrupted }).catch(() => {})
+    await sleep(interval, interrupted)
     if (interrupted.aborted) return { kind: 'printed' }
     try {
-      show(call, await callsSince(call, seen), seen)
+      show(call, await newCalls(call, position))
       pause = FIRST_PAUSE
     } catch (error) {
       if (!isPassing(error)) throw error
       call.note(`${(error as Error).message}; trying again in ${counted(pause, 'second')}`)
-      await delay(pause * 1000, undefined, { signal: interrupted }).catch(() => {})
+      await sleep(pause, interrupted)
       pause = Math.min(LONGEST_PAUSE, pause * 2)
     }
   }
 }
 
-/** The newest calls, newest first: so many as are asked for, or those of one page of records. */
-async function newestCalls(call: TableCall, most: number): Promise<AuditRecord[]> {
+/** Waits so many seconds, or until the signal. */
+const sleep = (seconds: number, signal: AbortSignal) =>
+  delay(seconds * 1000, undefined, { signal }).catch(() => {})
+
+/** Calls that were recorded since the position, oldest first; at the beginning those of the newest records. Moves the position. */
+async function newCalls(call: TableCall, position: Position): Promise<AuditRecord[]> {
   const { path, query } = await call.request()
-  const limit = Math.min(200, Math.max(1, most * 2))
-  const page = await call.gateway.call('audit.list', {
+  const { newest, seen } = position
+  const since = newest === null ? {} : { from: new Date(newest - OVERLAP_MS).toISOString() }
+  const records: AuditRecord[] = []
+  for await (const page of call.gateway.pages('audit.list', {
     path,
-    query: { ...query, limit },
-  })
-  return page.data.filter(({ kind }) => kind === 'call')
-}
-
-/** Calls that were recorded since the newest known one, newest first. */
-async function callsSince(call: TableCall, seen: Map<string, number>): Promise<AuditRecord[]> {
-  const { path, query } = await call.request()
-  const newest = Math.max(...seen.values())
-  const from = Number.isFinite(newest) ? { from: new Date(newest - OVERLAP_MS).toISOString() } : {}
-  for (const [id, at] of seen) if (at < newest - OVERLAP_MS) seen.delete(id)
-  const calls: AuditRecord[] = []
-  const request = { path, query: { ...query, ...from, limit: 200 } }
-  for await (const { data } of call.gateway.pages('audit.list', request)) {
-    calls.push(...data.filter(({ kind, id }) => kind === 'call' && !seen.has(id)))
-    if (call.interrupted.aborted) break
+    query: { ...query, ...since, limit: 200 },
+  })) {
+    records.push(...page.data)
+    if (newest === null || call.interrupted.aborted) break
   }
-  return calls
+  if (newest === null) position.floor = Date.parse(records.at(-1)?.at ?? '1970-01-01')
+  const fresh = records.filter(({ id, at }) => !seen.has(id) && Date.parse(at) >= position.floor)
+  for (const { id, at } of fresh) seen.set(id, Date.parse(at))
+  position.newest = Math.max(newest ?? 0, ...seen.values())
+  for (const [id, at] of seen) if (at < position.newest - 2 * OVERLAP_MS) seen.delete(id)
+  return fresh.filter(({ kind }) => kind === 'call').toReversed()
 }
 
-/** Prints calls, oldest first. */
-function show(call: TableCall, newestFirst: readonly AuditRecord[], seen: Map<string, number>): void {
-  for (const record of newestFirst.toReversed()) {
-    seen.set(record.id, Date.parse(record.at))
-    call.print(
-      call.options.flag('json') ? JSON.stringify(record) : line(COLUMNS.map(([name]) => cell(record[name]))),
-    )
+function show(call: TableCall, calls: readonly AuditRecord[]): void {
+  for (const record of calls) {
+    const cells = COLUMNS.map(([name]) => cell(record[name]))
+    call.print(call.options.flag('json') ? JSON.stringify(record) : line(cells))
   }
 }
 
