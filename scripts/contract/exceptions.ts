@@ -65,6 +65,14 @@ export const EXCEPTIONS: readonly ContractException[] = [
   },
   {
     reason:
+      'Members that cost extra, and answers that the caller begins, depend on the model, which the catalogue describes.',
+    failure: 'RejectedPositiveData',
+    status: 400,
+    operation: '^(chat|completions|messages|responses)\\.',
+    answer: 'has no price for|does not support|not supported by this model',
+  },
+  {
+    reason:
       "A message without any text is none in another vendor's protocol, into which the request is translated.",
     failure: 'RejectedPositiveData',
     status: 400,

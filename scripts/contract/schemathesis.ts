@@ -131,6 +131,8 @@ ${names.map((name) => `${name} = { values = [${text(ids[name])}] }`).join('\n')}
 `
 }
 
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+
 /** Runs a program to its end. @returns what it printed. */
 function printed(
   program: string,
@@ -150,11 +152,12 @@ function printed(
         text += chunk
       })
     }
-    const stop = () => child.kill('SIGINT')
-    process.on('SIGTERM', stop)
+    // The local system is stopped after it.
+    const stop = () => child.kill('SIGTERM')
+    for (const signal of SIGNALS) process.on(signal, stop)
     child.once('error', reject)
     child.once('close', () => {
-      process.off('SIGTERM', stop)
+      for (const signal of SIGNALS) process.off(signal, stop)
       resolve(text)
     })
   })

@@ -1,6 +1,14 @@
 import * as z from 'zod'
 import { integrationSlug } from './integrations.ts'
-import { modelId, PARAGRAPHS, PARAGRAPHS_WITH_TEXT, pageQuery, text, uuid } from './management-fields.ts'
+import {
+  LINE,
+  modelId,
+  PARAGRAPHS,
+  PARAGRAPHS_WITH_TEXT,
+  pageQuery,
+  text,
+  uuid,
+} from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 /** Definitions of agents, and the bodies and queries of the surfaces for agents and runs. */
@@ -75,7 +83,7 @@ const output = z.discriminatedUnion(
   'must be text or json_schema',
 )
 
-const checkedText = z.string().min(1, 'must not be empty').pipe(paragraphs(10_000))
+const checkedText = paragraphs(10_000).min(1, 'must not be empty').meta({ pattern: PARAGRAPHS })
 
 /** The name of a tool in checks: `shell`, `web_search`, `open_page` and the like, or `{integration}_{tool}`. */
 const toolName = text(200)
@@ -213,7 +221,12 @@ export const MOST_AGENTS = 1_000
 export const visibleAgentsQuery = z.object({
   limit: count(MOST_AGENTS, 1, MOST_AGENTS),
   offset: count(0, 0, 1_000_000),
-  search: z.string().max(200, 'must have at most 200 characters').refine(isPlainText).optional(),
+  search: z
+    .string()
+    .max(200, 'must have at most 200 characters')
+    .refine(isPlainText, 'must not hold control characters')
+    .meta({ pattern: LINE })
+    .optional(),
 })
 
 /** `POST /v1/agents/runs` (interface: Run trigger request). Other members are ignored. */
@@ -229,6 +242,7 @@ export const runRequest = z.object({
 export const agentInputs = z
   .record(z.string().max(1_000), paragraphs(10_000_000))
   .refine((values) => Object.keys(values).length <= 1_000, 'must hold at most 1000 values')
+  .meta({ maxProperties: 1_000 })
 
 /** The body of a signed webhook. */
 export const webhookBody = z.object({ inputs: runRequest.shape.inputs })

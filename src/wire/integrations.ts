@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { pageQuery, text, uuid, WEB_ADDRESS } from './management-fields.ts'
+import { line, pageQuery, text, uuid, WEB_ADDRESS } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 /** Bodies and queries of the management API for integrations, their tools, and the rights to use them. */
@@ -108,7 +108,7 @@ export const integrationUpdate = z.strictObject({
   ...common,
 })
 
-export const integrationListQuery = pageQuery.extend({ slug: z.string().max(100).optional() })
+export const integrationListQuery = pageQuery.extend({ slug: line(100).optional() })
 
 export const integrationRefresh = z.strictObject({
   /** A connection whose catalogue is refreshed; every catalogue of the integration where left out. */
@@ -163,7 +163,7 @@ export const integrationGrantCreation = z
   )
   .meta({ not: TOOLS_OF_ALL })
 
-export const integrationGrantListQuery = pageQuery.extend({ integration: z.string().max(100).optional() })
+export const integrationGrantListQuery = pageQuery.extend({ integration: line(100).optional() })
 
 export type IntegrationCreation = z.infer<typeof integrationCreation>
 export type IntegrationUpdate = z.infer<typeof integrationUpdate>

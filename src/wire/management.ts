@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { compatibility } from './compatibility.ts'
 import { KEY_SCOPES } from './key-scopes.ts'
-import { instant, modelId, pageParameters, slug, text, uuid } from './management-fields.ts'
+import { instant, line, modelId, pageParameters, slug, text, uuid } from './management-fields.ts'
 
 /** Organizations and what they have, in the management API: users, groups, keys, grants and credits. */
 
@@ -89,7 +89,7 @@ export const keyCreation = z.strictObject({
 
 export const keyUpdate = z.strictObject({ compatibility })
 
-export const grantListQuery = z.strictObject({ ...pageParameters, model_id: z.string().max(200).optional() })
+export const grantListQuery = z.strictObject({ ...pageParameters, model_id: line(200).optional() })
 
 const grantedModel = z.union([z.literal('*'), modelId], 'must be a model id or *')
 

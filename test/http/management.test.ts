@@ -151,6 +151,16 @@ describe('errors of the management API', () => {
     expect(jsonOf(answer)).toMatchObject({ error: 'Bad Request', message: expect.stringMatching(/JSON/) })
   })
 
+  it('refuse a filter with what no column can be compared with', async () => {
+    const { base } = await createTenant(gateway(), { credits: 0, models: [] })
+    const filters = ['grants?model_id=', 'integrations?slug=', 'integration-grants?integration=']
+    for (const filter of filters) {
+      const answer = await api().call('GET', `${base}/${filter}a%00b`)
+      expect([filter, answer.status]).toEqual([filter, 400])
+      expect((await api().call('GET', `${base}/${filter}a`)).status).toBe(200)
+    }
+  })
+
   it('refuse a parameter nobody knows, and a cursor that no list gave out', async () => {
     for (const query of ['?colour=red', '?cursor=x', '?limit=0', '?limit=1000']) {
       const answer = await api().call('GET', `/organizations${query}`)
