@@ -38,9 +38,16 @@ type StreamSource = Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'canc
 
 export type RelayEnd<Unit = unknown> = PipelineEnd<Unit> | { kind: 'client_left' }
 
+/** When events of an upstream arrived, in milliseconds since the epoch, and how many. */
+export interface Arrivals {
+  first: number | null
+  last: number
+  events: number
+}
+
 /** Either the answer has started, or it ended before and can still be an HTTP error. */
 export type RelayStart =
-  | { started: true; ended: Promise<RelayEnd> }
+  | { started: true; ended: Promise<RelayEnd & { arrivals: Arrivals }> }
   | { started: false; end: Exclude<RelayEnd, { kind: 'completed' }> }
 
 /** Time for which an upstream is read after the end of its answer. */
@@ -67,6 +74,8 @@ class StreamRelay<Unit> {
   /** Set when the caller left and the upstream is read on for its usage: the end of the wait for it. */
   #leaving: ReturnType<typeof setTimeout> | undefined
   #lastRead: number
+  /** Arrival of the first valid event. */
+  #firstEvent: number | null = null
 
   constructor(options: RelayOptions<Unit>) {
     this.#options = options
@@ -107,7 +116,7 @@ class StreamRelay<Unit> {
   }
 
   /** @param pending the read that was in flight when the answer started. */
-  async #pump(pending: Promise<Chunk> | null): Promise<RelayEnd> {
+  async #pump(pending: Promise<Chunk> | null): Promise<RelayEnd & { arrivals: Arrivals }> {
     const { caller } = this.#options
     if (pending) await this.#take(await pending)
     while (!this.#isOver) {
@@ -125,7 +134,8 @@ class StreamRelay<Unit> {
     if (end.kind === 'completed') caller.close()
     else if (end.kind === 'failed') caller.fail(end.message, end.failureUnits)
     else caller.abort()
-    return end
+    const { events } = this.#options.pipeline
+    return { ...end, arrivals: { first: this.#firstEvent, last: this.#lastRead, events } }
   }
 
   /** Lets the runtime pipe the stream as far as possible. */
@@ -191,6 +201,7 @@ class StreamRelay<Unit> {
   }
 
   #send(units: Unit[]): void {
+    if (this.#firstEvent === null && this.#options.pipeline.started) this.#firstEvent = this.#lastRead
     if (this.#leaving || this.#clientLeft || units.length === 0) return
     const isGathered = this.#source === this.#upstream && this.#upstream.gathers
     if (this.#options.pipeline.committed) this.#options.caller.send(units, isGathered)

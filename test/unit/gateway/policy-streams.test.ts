@@ -74,7 +74,12 @@ function received(protocol: Protocol, stream: string, action: Action = 'redact')
   const { inspected, uninspected, released, withheld } = inspection.counts
   expect(inspected + uninspected).toBe(read)
   expect(released + withheld).toBe(read)
-  return { payloads, findings: inspection.engine.findings() }
+  return {
+    payloads,
+    findings: Object.fromEntries(
+      inspection.engine.findings().map(({ detector, count }) => [detector, count]),
+    ),
+  }
 }
 
 const random = new SeededRandom(7)
