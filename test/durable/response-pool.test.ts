@@ -63,8 +63,12 @@ const NOTHING = { tables: [], alarm: null }
 /** Every text and blob that the object of a response stores. */
 const textsIn = (caller: Caller, responseId: string) =>
   runInDurableObject(stubOf(caller, responseId), (_, { storage }) => {
-    const tables = ['state', 'input_parts', 'event_segments', 'responses']
-    const rows = tables.flatMap((table) => storage.sql.exec(`SELECT * FROM ${table}`).toArray())
+    const tables = storage.sql
+      .exec<{ name: string }>(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\'",
+      )
+      .toArray()
+    const rows = tables.flatMap(({ name }) => storage.sql.exec(`SELECT * FROM ${name}`).toArray())
     const decoder = new TextDecoder()
     return rows
       .flatMap((row) => Object.values(row))

@@ -17,12 +17,15 @@ import type {
 import { DurableResponse } from '../object/durable-response.ts'
 import { type AnyMethod, RESPONSE_METHODS } from '../object/methods.ts'
 import type { ResponseDeps } from '../response-deps.ts'
+import { CommitGroup } from '../storage/commit-group.ts'
+import { CommitRows } from '../storage/commit-rows.ts'
 import { KEYS_PER_RESPONSE } from '../storage/slice.ts'
 import { Tables } from '../storage/tables.ts'
 import { PoolAlarm } from './pool-alarm.ts'
-import { PoolTable } from './pool-table.ts'
+import { type PoolRow, PoolTable } from './pool-table.ts'
 import { PooledResponse, type PoolParts } from './pooled-response.ts'
-import { Reservations } from './reservations.ts'
+import { recoverCommits } from './recover-commits.ts'
+import { LAPSE_MS, Reservations } from './reservations.ts'
 import { slotEnd } from './slots.ts'
 
 /**
@@ -42,17 +45,21 @@ const MOST_READERS = 512
 const MOST_RESPONSES = Number.MAX_SAFE_INTEGER / KEYS_PER_RESPONSE / 2
 /** Interval of the alarm while responses are generated. */
 const CHECK_INTERVAL_MS = 30_000
+/** Alarms that close windows, in the time of one window: a minute apart by default. */
+const ALARMS_PER_WINDOW = 15
 /** Responses whose alarms run at a time. */
 const TOGETHER = 64
 
 /**
  * Up to 64 live responses of one organization in one Durable Object, and those that have ended until their windows close.
- * Each behaves as in an object of its own (`DurableResponse`); they share the storage, its alarm, and the ledger's client. The
+ * Each behaves as in an object of its own (`DurableResponse`); they share the storage, its alarm, and the ledger's client, and
+ * store together what they have at one time (`storage/commit-group`). The
  * object takes responses for the ten minutes of its slot, and deletes its whole storage when all windows are closed.
  */
 export class ResponsePool {
   readonly #deps: ResponseDeps
   readonly #table: PoolTable
+  readonly #commits: CommitRows
   readonly #alarm: PoolAlarm
   readonly #parts: PoolParts
   readonly #held = new HeldSegments()
@@ -63,25 +70,30 @@ export class ResponsePool {
   readonly #opened = new Set<PooledResponse>()
   #organizationId: string | null
   #nextNumber = 0
+  readonly #startedAt: number
   /** End of the object's slot, in milliseconds since the epoch; in the past where it is not known. */
   #slotEnd = 0
 
   constructor(storage: DurableObjectStorage, deps: ResponseDeps) {
     this.#deps = deps
+    this.#startedAt = deps.clock()
     const tables = new Tables(storage.sql)
     this.#table = new PoolTable(storage, tables)
     this.#alarm = new PoolAlarm(storage)
     this.#organizationId = this.#table.organizationId
+    const rows = this.#table.rows()
+    this.#commits = new CommitRows(storage, Math.max(0, ...rows.map(({ since }) => since)))
     this.#parts = {
       storage,
       tables,
       table: this.#table,
+      commits: new CommitGroup(this.#commits, deps.clock),
       clock: deps.clock,
       organizationId: () => this.#organizationId ?? '',
-      alarmBy: (time) => this.#alarm.setBy(time),
+      alarmBy: (time, isActive) => this.#alarm.setBy(isActive ? time : this.#rounded(time)),
       left: () => this.#awaitEnd(),
     }
-    this.#load()
+    this.#load(rows)
   }
 
   /**
@@ -100,7 +112,7 @@ export class ResponsePool {
     if (method === 'reserve') return this.#reserve(responseId, owner, Number(parameters[1]))
     const isOwn = owner.organizationId === this.#organizationId
     const response = isOwn ? this.#responses.get(responseId) : undefined
-    if (!response || response.isClosed) return RESPONSE_METHODS[method].absent?.result
+    if (!response || response.isOver) return RESPONSE_METHODS[method].absent?.result
     if (method === 'follow' && this.#readers >= MOST_READERS) return 'busy'
     return this.#use(response, (instance) => (instance[method] as AnyMethod).call(instance, ...parameters))
   }
@@ -108,12 +120,12 @@ export class ResponsePool {
   /** Runs the alarms that are due, those of live responses together, and ends the object when nothing of it is left. */
   async alarm(): Promise<void> {
     this.#alarm.clear()
-    // First, because the platform stops repeating an alarm that keeps failing.
-    if (this.#table.exists) await this.#alarm.set(this.#deps.clock() + CHECK_INTERVAL_MS)
     const now = this.#deps.clock()
-    const due = [...this.#responses.values()].filter(
-      (response) => response.isOpen || (response.due !== null && response.due <= now),
-    )
+    const isDue = ({ isOpen, due }: PooledResponse) => isOpen || (due !== null && due <= now)
+    const all = [...this.#responses.values()]
+    const due = all.filter(isDue)
+    // First, because the platform stops repeating an alarm that keeps failing.
+    if (this.#table.exists) await this.#alarm.set(this.#nextAlarm(all.filter((each) => !isDue(each))))
     for (let at = 0; at < due.length; at += TOGETHER) {
       await Promise.all(due.slice(at, at + TOGETHER).map((response) => this.#runAlarm(response)))
     }
@@ -125,8 +137,8 @@ export class ResponsePool {
     this.#claim(request.principal.organizationId)
     this.#dropIdle()
     const known = this.#responses.get(responseId)
-    const isExpected = this.#reservations.take(responseId) || (known !== undefined && !known.isClosed)
-    if (!isExpected && !this.#hasRoom()) {
+    const isExpected = this.#isReserved(responseId, request) || (known !== undefined && !known.isClosed)
+    if (!isExpected && !this.#hasRoom(bytesOf(request, body))) {
       const full = new ApiError('internal', 'The gateway is busy. Try again in a moment.', {
         retryAfterSeconds: 1,
       })
@@ -151,7 +163,7 @@ export class ResponsePool {
   #reserve(responseId: string, { organizationId }: Owner, bytes: number): boolean {
     this.#claim(organizationId)
     this.#dropIdle()
-    if (!this.#hasRoom()) return false
+    if (!this.#hasRoom(bytes)) return false
     this.#reservations.add(responseId, bytes, this.#deps.clock())
     return true
   }
@@ -163,13 +175,24 @@ export class ResponsePool {
       throw new Error('this object is that of another organization')
   }
 
-  #hasRoom(): boolean {
+  /**
+   * Whether room was reserved. A body that is a stream follows a reservation and cannot be sent to another object: within
+   * the time of one after a restart, which has forgotten them, it is taken as reserved.
+   */
+  #isReserved(responseId: string, { bodyBytes }: StartRequest): boolean {
+    if (this.#reservations.take(responseId)) return true
+    const isForgotten = bodyBytes !== undefined && this.#deps.clock() < this.#startedAt + LAPSE_MS
+    return isForgotten && this.#liveCount < 2 * MOST_LIVE
+  }
+
+  /** @param bytes of the body that is to be taken. One that is larger than the limit has room where nothing else is. */
+  #hasRoom(bytes: number): boolean {
     const reserved = this.#reservations.current(this.#deps.clock())
-    let bytes = reserved.bytes
-    for (const { instance } of this.#opened) bytes += instance?.contextBytes ?? 0
+    let held = reserved.bytes
+    for (const { instance } of this.#opened) held += instance?.contextBytes ?? 0
     return (
       this.#liveCount + reserved.count < MOST_LIVE &&
-      bytes < MOST_CONTEXT_BYTES &&
+      (held === 0 || held + bytes <= MOST_CONTEXT_BYTES) &&
       this.#nextNumber < MOST_RESPONSES &&
       this.#parts.storage.sql.databaseSize < MOST_STORED_BYTES
     )
@@ -191,15 +214,15 @@ export class ResponsePool {
     const now = this.#deps.clock()
     const slot = placeOf(responseId)?.slot
     if (slot !== undefined) this.#slotEnd = slotEnd(slot, now)
-    const row = { number: this.#nextNumber++, id: responseId, open: true, due: null, closed: false }
+    const row = { number: this.#nextNumber++, id: responseId, open: true, due: null, closed: false, since: 0 }
     const response = new PooledResponse(this.#parts, row, false)
     this.#responses.set(responseId, response)
     return response
   }
 
   /** Opens the responses that a restart has interrupted. */
-  #load(): void {
-    for (const row of this.#table.rows()) {
+  #load(rows: readonly PoolRow[]): void {
+    for (const row of rows) {
       const response = new PooledResponse(this.#parts, row, true)
       this.#responses.set(row.id, response)
       this.#nextNumber = row.number + 1
@@ -207,8 +230,9 @@ export class ResponsePool {
       if (slot !== undefined) this.#slotEnd = slotEnd(slot, this.#deps.clock())
     }
     const all = [...this.#responses.values()]
-    this.#alarm.expect(earliest(all.map(({ due }) => due)))
+    this.#alarm.expect(earliest(all.map(({ due }) => due && this.#rounded(due))))
     const open = all.filter(({ isOpen }) => isOpen)
+    recoverCommits(this.#parts.storage, this.#commits, open, this.#held)
     for (const response of open) {
       try {
         this.#instanceOf(response)
@@ -289,18 +313,35 @@ export class ResponsePool {
     if (this.#deps.clock() < this.#slotEnd || [...this.#responses.values()].some(isLeft)) return false
     this.#responses.clear()
     this.#alarm.clear()
+    this.#commits.forget()
     await this.#table.deleteAll()
     return true
   }
 
   async #setNextAlarm(): Promise<void> {
-    const check = this.#deps.clock() + CHECK_INTERVAL_MS
     const all = [...this.#responses.values()]
-    const times = all.map(({ due, isOpen }) => due ?? (isOpen ? check : null))
-    const end = all.every(({ isClosed }) => isClosed) ? Math.max(this.#slotEnd, check) : null
-    await this.#alarm.set(earliest([...times, end]) ?? check)
+    const isEnd = all.every(({ isClosed }) => isClosed)
+    const end = Math.max(this.#slotEnd, this.#deps.clock() + CHECK_INTERVAL_MS)
+    await this.#alarm.moveTo(isEnd ? Math.min(end, this.#nextAlarm(all)) : this.#nextAlarm(all))
+  }
+
+  /** The time at which the first of some responses is due; that of the next check if a response is open, or none is due. */
+  #nextAlarm(responses: readonly PooledResponse[]): number {
+    const check = this.#deps.clock() + CHECK_INTERVAL_MS
+    const isAnyOpen = [...this.#responses.values()].some(({ isOpen }) => isOpen)
+    const times = responses.map(({ due, isOpen }) => (due === null || isOpen ? due : this.#rounded(due)))
+    return earliest([...times, isAnyOpen ? check : null]) ?? check
+  }
+
+  /** The end of a window, moved so far that the windows which end about then are closed by one alarm: each costs a row. */
+  #rounded(time: number): number {
+    const step = Math.max(1, Math.floor(this.#deps.configuration.RESPONSE_WINDOW_MS / ALARMS_PER_WINDOW))
+    return Math.ceil(time / step) * step
   }
 }
+
+const bytesOf = ({ bodyBytes = 0 }: StartRequest, body: RequestContent): number =>
+  body instanceof Uint8Array ? body.length : bodyBytes
 
 const logResponseFailure = ({ id }: PooledResponse, error: unknown) =>
   logFailure('object_failed', { request_id: null, surface: 'responses', route: `ResponsePool ${id}` }, error)

@@ -4,13 +4,14 @@ import { runSlices } from '../../lib/slices.ts'
 import { ContentGoneError, contentKey, LARGE_ITEM_BYTES } from '../content/content-store.ts'
 import { itemBytes, storedItemOf } from '../items/item-bytes.ts'
 import { callIdIn, redactedItem } from '../items/redaction.ts'
-import { checkPhaseTransition, type Phase } from '../model/phases.ts'
+import { checkPhaseTransition, isUnended, type Phase } from '../model/phases.ts'
 import type { ResponseContext } from '../model/response-context.ts'
 import type { ResponseHead, StoredRequest } from '../model/response-head.ts'
 import type { FinalResponse, ItemPage, ItemPageRequest, StoredItem } from '../model/stored-items.ts'
 import type { StoredToolCall } from '../model/tool-result.ts'
 import type { ContextItem, Owner } from '../model/types.ts'
 import type { ResponseDeps } from '../response-deps.ts'
+import type { HeadSource } from '../storage/live-parts.ts'
 import type { Slice } from '../storage/slice.ts'
 import { InputStore } from './input-store.ts'
 import { StoredValues } from './stored-values.ts'
@@ -23,6 +24,9 @@ interface InputIndex {
   content: string[]
 }
 
+/** Characters of the longest head in the row of its response, of which the platform allows 2 MB. A longer one is a value. */
+const MOST_ROW_CHARACTERS = 200_000
+
 type HeadChange = Partial<Omit<ResponseHead, 'phase'>>
 
 /**
@@ -31,8 +35,11 @@ type HeadChange = Partial<Omit<ResponseHead, 'phase'>>
  *
  * Changes of one synchronous run are stored together, in one row. `save` stores them at once, before something leaves the object
  * that relies on them.
+ *
+ * In an object of many responses, the head of a live one is stored in commits, with the events and heads of all others, and
+ * otherwise in the row of the response.
  */
-export class ResponseState {
+export class ResponseState implements HeadSource {
   readonly #deps: ResponseDeps
   readonly #slice: Slice
   readonly #values: StoredValues
@@ -50,9 +57,11 @@ export class ResponseState {
     this.#slice = slice
     this.#values = new StoredValues(slice)
     this.#input = new InputStore(slice)
-    this.#head = this.#values.get<ResponseHead>('head')
+    this.#head = this.#storedHead()
     this.#isStored = this.#head !== null
     if (!this.#isStored) this.#values.reset()
+    if (slice.live) slice.live.head = this
+    if (this.#isLive) slice.live?.join()
   }
 
   /** Null when the object has no response. */
@@ -74,8 +83,9 @@ export class ResponseState {
   /** Stores the response. From now on every change is stored. */
   store(members: HeadChange): void {
     this.#isStored = true
-    this.#slice.open()
     this.#replace({ ...this.known, ...members })
+    this.#slice.open()
+    this.#slice.live?.join()
     this.save()
   }
 
@@ -83,7 +93,7 @@ export class ResponseState {
     if (this.#head) this.#replace({ ...this.#head, ...members })
   }
 
-  /** Changes the head in memory. It is stored with the next change, or by `settleCalls`, one of which has to follow. */
+  /** Changes the head in memory. It is stored with the next change, or by `save` or `settleCalls`, one of which has to follow. */
   note(members: HeadChange): void {
     if (!this.#head) return
     this.#head = { ...this.#head, ...members }
@@ -100,9 +110,54 @@ export class ResponseState {
   /** Stores the changes of the head that are not stored yet. @throws the error of SQLite; a later call tries again. */
   save(): void {
     if (!this.#isChanged) return
-    this.#values.put('head', this.known)
+    const { live } = this.#slice
+    if (live && this.#isLive) live.commit()
+    else {
+      this.#storeApart()
+      live?.leave()
+    }
+  }
+
+  /** The changed head of a live response; that of others has to be stored with the row of the response. */
+  take(): string | null {
+    if (!this.#isChanged) return null
+    const head = JSON.stringify(this.known)
+    if (head.length <= MOST_ROW_CHARACTERS) return head
+    this.#storeApart()
+    return null
+  }
+
+  stored(): void {
     this.#isChanged = false
     this.#hasFailed = false
+  }
+
+  failed(): void {
+    this.#hasFailed = true
+  }
+
+  current(): string | null {
+    return this.#head && JSON.stringify(this.#head)
+  }
+
+  /** Stores the head outside of commits. */
+  #storeApart(): void {
+    const { live } = this.#slice
+    const head = live && JSON.stringify(this.known)
+    const fitsRow = head !== null && head.length <= MOST_ROW_CHARACTERS
+    if (!fitsRow) this.#values.put('head', this.known)
+    live?.writeHead(fitsRow ? head : null)
+    this.stored()
+  }
+
+  /** The head in the row of the response. It is a value in an object of one response, or of an earlier release, or if it is long. */
+  #storedHead(): ResponseHead | null {
+    const head = this.#slice.live?.readHead() ?? null
+    return head === null ? this.#values.get<ResponseHead>('head') : JSON.parse(head)
+  }
+
+  get #isLive(): boolean {
+    return this.#head !== null && isUnended(this.#head.phase)
   }
 
   #replace(head: ResponseHead): void {
@@ -280,7 +335,8 @@ export class ResponseState {
       this.save()
       if (!(await settle(this.#deps, next.call, next.outcome))) continue
       const left = this.#head?.unsettled.filter((each) => each.call.opening.callId !== callId)
-      this.change({ unsettled: left ?? [] })
+      // If that is lost, the ledger gets the outcome again.
+      this.note({ unsettled: left ?? [] })
     }
   }
 
