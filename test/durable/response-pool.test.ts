@@ -155,14 +155,22 @@ describe('responses that share an object', () => {
       const { number } = storage.sql
         .exec<{ number: number }>('SELECT number FROM responses WHERE id = ?', failing)
         .one()
+      // Neither together with the others, nor in a row of its own.
+      storage.sql.exec(
+        'CREATE TABLE IF NOT EXISTS event_segments (position INTEGER PRIMARY KEY, last_sequence INTEGER NOT NULL, closes INTEGER NOT NULL, body BLOB NOT NULL)',
+      )
       storage.sql.exec(`CREATE TRIGGER fails BEFORE INSERT ON event_segments
         WHEN NEW.position >= ${number * 2 ** 36} AND NEW.position < ${(number + 1) * 2 ** 36} BEGIN SELECT RAISE(FAIL, 'no room'); END`)
+      for (const change of ['INSERT', 'UPDATE'])
+        storage.sql.exec(
+          `CREATE TRIGGER fails_${change} BEFORE ${change} ON commits BEGIN SELECT RAISE(FAIL, 'no room'); END`,
+        )
     })
     for (const request of model.requests) request.say(' lost')
     await readers[1]?.done
-    await runInDurableObject(stubOf(caller, failing), (_, { storage }) =>
-      storage.sql.exec('DROP TRIGGER fails'),
-    )
+    await runInDurableObject(stubOf(caller, failing), (_, { storage }) => {
+      for (const name of ['fails', 'fails_INSERT', 'fails_UPDATE']) storage.sql.exec(`DROP TRIGGER ${name}`)
+    })
     for (const request of model.requests) request.finish()
     expect(await readers[0]?.done).toBe(true)
     expect(lastOf(readers[0]?.text ?? '').output_text).toBe('Hello lost')

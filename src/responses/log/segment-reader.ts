@@ -107,7 +107,7 @@ export class SegmentReader {
     if (cursor.offset !== null) return this.#piece(cursor, holder, cursor.position, cursor.offset)
     const { position, read } = cursor
     const newest = this.#newest
-    if (newest && position >= newest.before && position < newest.segment.position) {
+    if (newest && position >= newest.before && read < newest.segment.last) {
       const { segment } = newest
       cursor.position = Math.max(segment.position, lastRow)
       cursor.read = segment.last

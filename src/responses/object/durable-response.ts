@@ -391,8 +391,7 @@ export class DurableResponse implements ResponseMethods {
   async alarm(): Promise<void> {
     const { head } = this.#state
     if (!head) return
-    // First, because the platform stops repeating an alarm that keeps failing.
-    await this.#alarm.setCheck()
+    await this.#alarm.setRepetition(head)
     if (this.#isAbandoned(head)) return this.#removal.rollBack()
     // `remove` completes the deletion; if it is interrupted, a later alarm does.
     if (this.#removing) return

@@ -26,6 +26,15 @@ export class ResponseAlarm {
     return this.#slice.setAlarm(this.#deps.clock() + CHECK_INTERVAL_MS, true)
   }
 
+  /**
+   * Sets the alarm before the work of one that has fired, since the platform stops repeating an alarm that keeps failing. Of many
+   * responses, the object does that: the window of one that has nothing else to do costs no row.
+   */
+  async setRepetition({ phase, pendingWrite, unsettled }: ResponseHead): Promise<void> {
+    const isDone = phase === 'ended' && !pendingWrite && unsettled.length === 0
+    if (!isDone || this.#slice.live === null) await this.setCheck()
+  }
+
   /** Sets the alarm of a response that has ended: the next try of a pending write, or else the end of its window. */
   async setNext(): Promise<void> {
     const { head } = this.#state

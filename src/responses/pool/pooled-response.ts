@@ -45,6 +45,8 @@ export class PooledResponse implements Slice {
   #isOpen: boolean
   #isStored: boolean
   #isClosed: boolean
+  /** Whether the window was over at an earlier time of the alarm. */
+  #isPast: boolean
 
   /** @param isStored whether `row` is in the table. */
   constructor(parts: PoolParts, row: PoolRow, isStored: boolean) {
@@ -64,6 +66,7 @@ export class PooledResponse implements Slice {
     this.#isOpen = row.open
     this.#isStored = isStored
     this.#isClosed = row.closed
+    this.#isPast = row.closed
   }
 
   /** Whether it is being started, or generates. */
@@ -90,7 +93,13 @@ export class PooledResponse implements Slice {
    * after a restart.
    */
   get isOver(): boolean {
-    return this.#isClosed || (!this.#isOpen && this.due !== null && this.due <= this.#parts.clock())
+    return this.#isPast || (!this.#isOpen && this.due !== null && this.due <= this.#parts.clock())
+  }
+
+  /** Moves the alarm of a response whose window may be over, until the object restarts. */
+  postpone(time: number): void {
+    this.#isPast = this.isOver
+    this.due = time
   }
 
   transactionSync<Result>(work: () => Result): Result {
@@ -111,6 +120,7 @@ export class PooledResponse implements Slice {
     // The time is stored for a response that nothing opens after a restart.
     const isChanged = isActive !== this.#isOpen || (!isActive && time !== this.due)
     this.#isOpen = isActive
+    this.#isPast = false
     this.due = time
     if (this.#isStored && isChanged) this.#write()
     await this.#parts.alarmBy(time, isActive)
@@ -150,6 +160,7 @@ export class PooledResponse implements Slice {
    */
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#isPast = true
     this.#isOpen = false
     this.due = this.#parts.clock() + CLOSED_MS
     this.live.leave()

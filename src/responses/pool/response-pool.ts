@@ -281,10 +281,11 @@ export class ResponsePool {
         if (!response.instance) this.#responses.delete(response.id)
       } else await this.#use(response, (instance) => instance.alarm())
     } catch (error) {
-      // In place of the time that has passed, at which the alarm would run again without a pause.
-      response.due = this.#deps.clock() + CHECK_INTERVAL_MS
       logResponseFailure(response, error)
     }
+    const now = this.#deps.clock()
+    // What is not complete is repeated, after a pause.
+    if (response.due !== null && response.due <= now) response.postpone(now + CHECK_INTERVAL_MS)
   }
 
   /** Drops the instances of responses that have ended and that nothing uses, and the responses that are deleted. */
