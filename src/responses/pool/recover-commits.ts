@@ -1,11 +1,20 @@
 import { EventSegments } from '../log/event-segments.ts'
 import type { HeldSegments } from '../log/held-segments.ts'
 import type { CommitRows, Frames } from '../storage/commit-rows.ts'
-import type { PooledResponse } from './pooled-response.ts'
+import type { LiveParts } from '../storage/live-parts.ts'
+import type { Slice } from '../storage/slice.ts'
+
+/** A response that has to be continued. */
+interface LiveResponse extends Slice {
+  number: number
+  live: LiveParts
+  /** The last commit before the head in its row. */
+  since: number
+}
 
 /** What commits have of a response that its own rows do not have. */
 interface Recovered {
-  response: PooledResponse
+  response: LiveResponse
   segments: EventSegments
   /** Number of the last event that is in its own rows or in `frames`. */
   last: number
@@ -16,12 +25,12 @@ interface Recovered {
 /**
  * Writes what commits have of the live responses into rows of their own, and drops the commits: all of it, or nothing. The
  * restarted object begins with the storage that an object without commits has.
- * @param live the responses that have to be continued. @throws the error of SQLite.
+ * @throws the error of SQLite.
  */
 export function recoverCommits(
   storage: DurableObjectStorage,
   commits: CommitRows,
-  live: readonly PooledResponse[],
+  live: readonly LiveResponse[],
   held: HeldSegments,
 ): void {
   if (!commits.exist) return
@@ -47,7 +56,7 @@ export function recoverCommits(
   })
 }
 
-function recovered(response: PooledResponse, held: HeldSegments): Recovered {
+function recovered(response: LiveResponse, held: HeldSegments): Recovered {
   const segments = new EventSegments(response, held)
   return { response, segments, last: segments.lastSequence, frames: [], head: null }
 }

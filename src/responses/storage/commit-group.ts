@@ -80,7 +80,7 @@ export class CommitGroup {
       return
     }
     for (const [member] of taken) member.stored()
-    this.#limitKept()
+    if (this.#kept > MOST_KEPT_BYTES) this.#limitKept()
   }
 
   /** Removes from all commits what they have of a response that has left. @throws the error of SQLite. */
@@ -95,14 +95,22 @@ export class CommitGroup {
     }
   }
 
-  #limitKept(): void {
+  get #kept(): number {
     let kept = 0
-    let largest: CommitMember | null = null
-    for (const member of this.#members) {
-      kept += member.keptBytes
-      if (member.keptBytes > (largest?.keptBytes ?? 0)) largest = member
+    for (const { keptBytes } of this.#members) kept += keptBytes
+    return kept
+  }
+
+  /** The largest become rows of their own. */
+  #limitKept(): void {
+    const bySize = [...this.#members].sort((one, other) => one.keptBytes - other.keptBytes)
+    let kept = this.#kept
+    while (kept > MOST_KEPT_BYTES) {
+      const largest = bySize.pop()
+      if (!largest) return
+      kept -= largest.keptBytes
+      trySpill(largest)
     }
-    if (kept > MOST_KEPT_BYTES && largest) trySpill(largest)
   }
 }
 
