@@ -135,7 +135,7 @@ describe('logs that share commits', () => {
       object.append([event(1)])
       object.flush()
       const sizes = object.storage.sql
-        .exec<{ size: number }>('SELECT length(body) AS size FROM commits')
+        .exec<{ size: number }>('SELECT length(body) AS size FROM response_commits')
         .toArray()
         .map(({ size }) => size)
       expect(sizes.length).toBeGreaterThan(3)

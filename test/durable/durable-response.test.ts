@@ -137,7 +137,7 @@ describe('an object whose storage fails', () => {
     const { response, reader, asked } = await speaking(caller)
     const rename = (from: string, to: string) =>
       runInDurableObject(response.stub(), (_, { storage }) => {
-        for (const table of ['event_segments', 'commits']) {
+        for (const table of ['event_segments', 'response_commits']) {
           const [found] = storage.sql.exec('SELECT 1 FROM sqlite_master WHERE name = ?', table + from)
           if (found) storage.sql.exec(`ALTER TABLE ${table}${from} RENAME TO ${table}${to}`)
           // Otherwise it would be created.

@@ -141,7 +141,7 @@ describe('an object that dies', () => {
     const caller = await newCaller()
     const { response } = await speaking(caller)
     await runInDurableObject(response.stub(), (_, { storage }) => {
-      for (const table of ['event_segments', 'commits']) {
+      for (const table of ['event_segments', 'response_commits']) {
         const [found] = storage.sql.exec('SELECT 1 FROM sqlite_master WHERE name = ?', table)
         if (found) storage.sql.exec(`DELETE FROM ${table}`)
       }

@@ -163,7 +163,7 @@ describe('responses that share an object', () => {
         WHEN NEW.position >= ${number * 2 ** 36} AND NEW.position < ${(number + 1) * 2 ** 36} BEGIN SELECT RAISE(FAIL, 'no room'); END`)
       for (const change of ['INSERT', 'UPDATE'])
         storage.sql.exec(
-          `CREATE TRIGGER fails_${change} BEFORE ${change} ON commits BEGIN SELECT RAISE(FAIL, 'no room'); END`,
+          `CREATE TRIGGER fails_${change} BEFORE ${change} ON response_commits BEGIN SELECT RAISE(FAIL, 'no room'); END`,
         )
     })
     for (const request of model.requests) request.say(' lost')

@@ -53,7 +53,7 @@ export class CommitRows {
   /** @param sequence from which commits are counted: no earlier commit of the object may have a higher one. */
   constructor(storage: DurableObjectStorage, sequence: number) {
     this.#storage = storage
-    this.#exists = hasTable(storage.sql, 'commits')
+    this.#exists = hasTable(storage.sql, 'response_commits')
     this.#sequence = sequence
   }
 
@@ -134,7 +134,7 @@ export class CommitRows {
 
   /** Drops all rows. No response may need one. */
   drop(): void {
-    if (this.#exists) this.#storage.sql.exec('DROP TABLE commits')
+    if (this.#exists) this.#storage.sql.exec('DROP TABLE response_commits')
     this.forget()
   }
 
@@ -150,7 +150,7 @@ export class CommitRows {
   /** Every commit, in order. One row is in memory at a time. */
   *commits(): Generator<{ sequence: number; parts: CommitPart[] }> {
     if (!this.#exists) return
-    const select = 'SELECT slot, sequence FROM commits'
+    const select = 'SELECT slot, sequence FROM response_commits'
     const rows = this.#storage.sql.exec<{ slot: number; sequence: number }>(select).toArray()
     rows.sort((one, other) => one.sequence - other.sequence)
     for (const { slot } of rows) yield this.#read(slot)
@@ -200,14 +200,14 @@ export class CommitRows {
     })
     const body = joinBytes(parts.flatMap(({ frames }) => (frames ? [frames.bytes] : [])))
     const statement = isNew
-      ? 'INSERT INTO commits (sequence, parts, body, slot) VALUES (?, ?, ?, ?)'
-      : 'UPDATE commits SET sequence = ?, parts = ?, body = ? WHERE slot = ?'
+      ? 'INSERT INTO response_commits (sequence, parts, body, slot) VALUES (?, ?, ?, ?)'
+      : 'UPDATE response_commits SET sequence = ?, parts = ?, body = ? WHERE slot = ?'
     const { rowsWritten } = this.#storage.sql.exec(statement, sequence, JSON.stringify(stored), body, slot)
     if (rowsWritten !== 1) throw new Error(`a commit wrote ${rowsWritten} rows`)
   }
 
   #read(slot: number): { sequence: number; parts: CommitPart[] } {
-    const select = 'SELECT sequence, parts, body FROM commits WHERE slot = ?'
+    const select = 'SELECT sequence, parts, body FROM response_commits WHERE slot = ?'
     const { sequence, parts, body } = this.#storage.sql
       .exec<{ sequence: number; parts: string; body: ArrayBuffer }>(select, slot)
       .one()
@@ -224,7 +224,7 @@ export class CommitRows {
   #create(): void {
     if (this.#exists) return
     this.#storage.sql.exec(
-      'CREATE TABLE commits (slot INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, parts TEXT NOT NULL, body BLOB NOT NULL)',
+      'CREATE TABLE response_commits (slot INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, parts TEXT NOT NULL, body BLOB NOT NULL)',
     )
   }
 }
