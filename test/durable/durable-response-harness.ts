@@ -179,7 +179,7 @@ export function sliceIn(storage: DurableObjectStorage, responseId: string): Slic
 }
 
 /** What commits have of a response, and its row, in the storage of its object. */
-function committedIn(storage: DurableObjectStorage, responseId: string) {
+export function committedIn(storage: DurableObjectStorage, responseId: string) {
   const empty = { head: null as string | null, frames: [] as Frames[] }
   if (placeOf(responseId) === null) return empty
   const select = 'SELECT number, head, since FROM responses WHERE id = ?'

@@ -295,6 +295,27 @@ describe('a full object', () => {
     expect(await small.startRepeatably({ store: false })).toMatchObject({ error: null, room: 'enough' })
   })
 
+  it('has no room for a body that would exceed the limit with what it has', async () => {
+    const caller = await newCaller()
+    const [first, large, small] = sharing(caller, 3) as [LiveTrial, LiveTrial, LiveTrial]
+    expect(await first.client.reserve(caller.owner, 30_000_000)).toBe(true)
+    expect(await large.client.reserve(caller.owner, 30_000_000)).toBe(false)
+    expect(await small.client.reserve(caller.owner, 1_000_000)).toBe(true)
+  })
+
+  it('takes a body that is on its way when a restart has forgotten its reservation', async () => {
+    const caller = await newCaller()
+    const [large, streamed] = sharing(caller, 2) as [LiveTrial, LiveTrial]
+    expect(await streamed.client.reserve(caller.owner, 1_000)).toBe(true)
+    await abortAllDurableObjects()
+    expect(await large.client.reserve(caller.owner, 52_428_800)).toBe(true)
+    const body = new Response('{"model":"live-model","input":"hello","background":true,"store":false}').body
+    const request = { ...streamed.request(), bodyBytes: 1_000 }
+    const started = await streamed.client.start(request, body as ReadableStream<Uint8Array>)
+    expect(started.error).toBeNull()
+    await asked(1)
+  })
+
   it('sends the caller to the next one, also with a body that cannot be sent twice', async () => {
     const caller = await newCaller()
     const deps = {
