@@ -14,7 +14,7 @@ it('a request that has changed is what a restarted object reads: tools that were
   const read = await runInDurableObject(object, (_object, { storage }) => {
     const state = new ResponseState(DEPS, wholeStorage(storage))
     state.begin({ phase: 'between_turns' } as ResponseHead)
-    state.store({})
+    state.store({}, false)
     const request = {
       hostedTools: [],
       integrations: { offered: [], search: null },

@@ -26,6 +26,8 @@ export const FLUSH_EVENTS = 16
  */
 export const FLUSH_BYTES = 32 * 1024
 
+/** Events up to the first delta of a message are stored without any delay. */
+const FIRST_EVENTS = 5
 /** Longest time that events of a shared object wait which nobody reads. */
 const UNREAD_FLUSH_MILLISECONDS = 1_000
 
@@ -112,8 +114,10 @@ export class EventLog implements FrameSource {
     this.#pendingBytes += bytes.length
     this.#lastSequence = sequence
     const left = boundary ? 0 : this.#timeLeft()
-    const timer = this.#options.slice.live?.group ?? this.#timer
-    if (left <= 0) timer.soon()
+    const { live } = this.#options.slice
+    const timer = live?.group ?? this.#timer
+    // In an object of many responses, events after the first ones wait for what else happens in this turn of the event loop.
+    if (left <= 0 && (!live || sequence <= FIRST_EVENTS)) timer.soon()
     else timer.within(left, this.#options.clock())
   }
 
