@@ -110,7 +110,7 @@ export class PooledResponse implements Slice {
     if (this.#isStored) return
     const { table, organizationId, commits } = this.#parts
     const row = { number: this.number, id: this.id, open: true, due: null, closed: false, since: 0 }
-    table.insert(row, this.live.head?.take() ?? null, commits.rows.sequence, organizationId())
+    table.insert(row, this.live.head?.takeForRow() ?? null, commits.rows.sequence, organizationId())
     this.live.head?.stored()
     this.#isStored = true
     this.#isOpen = true
@@ -137,7 +137,7 @@ export class PooledResponse implements Slice {
 
   /** Stores the time of the alarm, and the head in the same row if it has changed. */
   #write(): void {
-    const head = this.live.head?.take() ?? null
+    const head = this.live.head?.takeForRow() ?? null
     if (head === null) this.#parts.table.update(this.#row)
     else {
       this.live.writeHead(head)

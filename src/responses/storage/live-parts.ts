@@ -18,8 +18,10 @@ export interface FrameSource {
 
 /** The state of a response, as commits see it. */
 export interface HeadSource {
-  /** The state as JSON; null if it is stored as it is. */
+  /** The state as JSON for a commit; null if it is stored as it is, or belongs into the row of its response. */
   take(): string | null
+  /** The state as JSON for the row of its response; null if it is stored as it is. */
+  takeForRow(): string | null
   stored(): void
   failed(error: unknown): void
   /** The state as JSON, whether or not it is stored. */

@@ -92,14 +92,15 @@ export class StoredHead implements HeadSource {
     // With the row that was opened.
     if (!this.#isChanged) return
     if (live && this.#isLive) live.commit()
-    else {
-      this.#storeApart()
-      live?.leave()
-    }
+    else this.#storeApart()
+  }
+
+  take(): string | null {
+    return this.#isLive ? this.takeForRow() : null
   }
 
   /** The changed head; null for one that is too long to be stored with others, and is stored by itself. */
-  take(): string | null {
+  takeForRow(): string | null {
     if (!this.#isChanged) return null
     const text = this.#text()
     if (text.length <= MOST_ROW_CHARACTERS) return text
@@ -110,6 +111,7 @@ export class StoredHead implements HeadSource {
   stored(): void {
     this.#isChanged = false
     this.#hasFailed = false
+    if (!this.#isLive) this.#slice.live?.leave()
   }
 
   failed(): void {
@@ -165,7 +167,10 @@ export class StoredHead implements HeadSource {
     this.#enclosed = Object.fromEntries(parts) as EnclosedParts
   }
 
+  /** Whether commits include the head. It goes into the row of its response when the ledger has confirmed the calls. */
   get #isLive(): boolean {
-    return this.#head !== null && isUnended(this.#head.phase)
+    if (this.#head === null) return false
+    const { phase, unsettled } = this.#head
+    return isUnended(phase) || (phase === 'ended' && unsettled.length > 0)
   }
 }
