@@ -95,6 +95,26 @@ describe('logs that share commits', () => {
     }
   })
 
+  it('give a reader that was between kept events all of them, after later rows as well', async () => {
+    const log = newSharedLog()
+    const first = Array.from({ length: 40 }, (_, index) => large(index + 1, 1_500))
+    const reader = (await log().tailOf(0)).getReader()
+    for (const one of first) {
+      await log().append([one])
+      await log().flush()
+    }
+    const begun = await reader.read()
+    await runInDurableObject(log(), (object) => object.log.spill())
+    await log().append([large(41, 100_000)])
+    await log().flush()
+    let text = new TextDecoder().decode(begun.value)
+    const due = framesOf([...first, large(41, 100_000)])
+    while (text.length < due.length) text += new TextDecoder().decode((await reader.read()).value)
+    expect(text === due).toBe(true)
+    await log().end([event(42)])
+    expect(new TextDecoder().decode((await reader.read()).value)).toBe(framesOf([event(42)]))
+  })
+
   it('send a row of many events in pieces, to a reader that reads slowly as well', async () => {
     const log = newSharedLog()
     const list = Array.from({ length: 300 }, (_, index) => large(index + 1, 1_000))

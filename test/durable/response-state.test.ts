@@ -52,7 +52,7 @@ it('a head too long for the row of its response is a value, until it is short ag
     }
     const seen: Array<[boolean, string | undefined]> = []
     const state = new ResponseState(DEPS, slice())
-    state.begin({ phase: 'ending', model: '' } as ResponseHead)
+    state.begin({ phase: 'ending', model: '', unsettled: [] as unknown } as ResponseHead)
     state.store({}, false)
     state.enter('ended')
     for (const model of ['short', 'x'.repeat(300_000), 'again']) {

@@ -107,7 +107,7 @@ export class SegmentReader {
     if (cursor.offset !== null) return this.#piece(cursor, holder, cursor.position, cursor.offset)
     const { position, read } = cursor
     const newest = this.#newest
-    if (newest && position >= newest.before && read < newest.segment.last) {
+    if (newest && position >= newest.before && isNext(newest.segment, read)) {
       const { segment } = newest
       cursor.position = Math.max(segment.position, lastRow)
       cursor.read = segment.last
@@ -209,6 +209,9 @@ export class SegmentReader {
 const NO_BYTES = new Uint8Array(0)
 
 export const bytesOf = (body: SqlStorageValue | undefined): Uint8Array => new Uint8Array(body as ArrayBuffer)
+
+/** Whether a reader has everything before a segment. Its position does not say that, if kept segments have become one row. */
+const isNext = ({ first, last }: Segment, read: number): boolean => read >= first - 1 && read < last
 
 /** The frames of a segment that a reader wants. */
 function skipped({ after }: LogCursor, { first, last, bytes }: Segment): Uint8Array {
