@@ -1,10 +1,7 @@
 import { joinBytes } from '../../lib/byte-edits.ts'
 import type { Frames } from '../storage/commit-rows.ts'
 
-/**
- * Half of what the platform allows in a row, https://developers.cloudflare.com/durable-objects/platform/limits/.
- * @internal A bound that tests reach.
- */
+/** Half of what the platform allows in a row, https://developers.cloudflare.com/durable-objects/platform/limits/. */
 export const MAXIMUM_ROW_BYTES = 1024 * 1024
 /** An event larger than a row takes several rows, at most so many: their positions precede those of the next event. */
 export const ROWS_PER_EVENT = 1024

@@ -21,32 +21,20 @@ import { CommitGroup } from '../storage/commit-group.ts'
 import { CommitRows } from '../storage/commit-rows.ts'
 import { KEYS_PER_RESPONSE } from '../storage/slice.ts'
 import { Tables } from '../storage/tables.ts'
+import { AlarmTimes, CHECK_INTERVAL_MS } from './alarm-times.ts'
 import { PoolAlarm } from './pool-alarm.ts'
+import { PoolRoom } from './pool-room.ts'
 import { type PoolRow, PoolTable } from './pool-table.ts'
 import { PooledResponse, type PoolParts } from './pooled-response.ts'
 import { recoverCommits } from './recover-commits.ts'
-import { LAPSE_MS, Reservations } from './reservations.ts'
 import { slotEnd } from './slots.ts'
 
-/**
- * Most responses that are generated at a time; with 64, an object took a quarter of a core at 20 events a second each.
- * @internal A bound that tests reach.
- */
-export const MOST_LIVE = 64
-/** From here on the next responses should go to another object. */
-const ENOUGH_LIVE = 32
 /** A tenth of what the platform allows. */
 const MOST_STORED_BYTES = 1024 ** 3
-/** Contexts in memory, of 128 MB that objects may share. */
-const MOST_CONTEXT_BYTES = 48 * 1024 * 1024
 /** Readers of all responses: each may hold 32 KB, and they share what is larger. */
 const MOST_READERS = 512
 /** Numbers for which keys are exact. */
 const MOST_RESPONSES = Number.MAX_SAFE_INTEGER / KEYS_PER_RESPONSE / 2
-/** Interval of the alarm while responses are generated. */
-const CHECK_INTERVAL_MS = 30_000
-/** Alarms that close windows, in the time of one window: a minute apart by default. */
-const ALARMS_PER_WINDOW = 15
 /** Responses whose alarms run at a time. */
 const TOGETHER = 64
 
@@ -61,25 +49,25 @@ export class ResponsePool {
   readonly #table: PoolTable
   readonly #commits: CommitRows
   readonly #alarm: PoolAlarm
+  readonly #times: AlarmTimes
   readonly #parts: PoolParts
   readonly #held = new HeldSegments()
-  readonly #reservations = new Reservations()
+  readonly #room: PoolRoom
   /** Every response of the object, by its id. */
   readonly #responses = new Map<string, PooledResponse>()
   /** Those with an instance. */
   readonly #opened = new Set<PooledResponse>()
   #organizationId: string | null
   #nextNumber = 0
-  readonly #startedAt: number
   /** End of the object's slot, in milliseconds since the epoch; in the past where it is not known. */
   #slotEnd = 0
 
   constructor(storage: DurableObjectStorage, deps: ResponseDeps) {
     this.#deps = deps
-    this.#startedAt = deps.clock()
     const tables = new Tables(storage.sql)
     this.#table = new PoolTable(storage, tables)
     this.#alarm = new PoolAlarm(storage)
+    this.#times = new AlarmTimes(deps.clock, deps.configuration.RESPONSE_WINDOW_MS)
     this.#organizationId = this.#table.organizationId
     const rows = this.#table.rows()
     this.#commits = new CommitRows(storage, Math.max(0, ...rows.map(({ since }) => since)))
@@ -90,9 +78,12 @@ export class ResponsePool {
       commits: new CommitGroup(this.#commits, deps.clock),
       clock: deps.clock,
       organizationId: () => this.#organizationId ?? '',
-      alarmBy: (time, isActive) => this.#alarm.setBy(isActive ? time : this.#rounded(time)),
+      alarmBy: (time, isActive) => this.#alarm.setBy(isActive ? time : this.#times.rounded(time)),
       left: () => this.#awaitEnd(),
     }
+    this.#room = new PoolRoom(deps.clock, this.#opened, {
+      isFull: () => this.#nextNumber >= MOST_RESPONSES || storage.sql.databaseSize >= MOST_STORED_BYTES,
+    })
     this.#load(rows)
   }
 
@@ -125,7 +116,13 @@ export class ResponsePool {
     const all = [...this.#responses.values()]
     const due = all.filter(isDue)
     // First, because the platform stops repeating an alarm that keeps failing.
-    if (this.#table.exists) await this.#alarm.set(this.#nextAlarm(all.filter((each) => !isDue(each))))
+    if (this.#table.exists)
+      await this.#alarm.set(
+        this.#times.next(
+          all.filter((each) => !isDue(each)),
+          all,
+        ),
+      )
     for (let at = 0; at < due.length; at += TOGETHER) {
       await Promise.all(due.slice(at, at + TOGETHER).map((response) => this.#runAlarm(response)))
     }
@@ -137,8 +134,8 @@ export class ResponsePool {
     this.#claim(request.principal.organizationId)
     this.#dropIdle()
     const known = this.#responses.get(responseId)
-    const isExpected = this.#isReserved(responseId, request) || (known !== undefined && !known.isClosed)
-    if (!isExpected && !this.#hasRoom(bytesOf(request, body))) {
+    const isExpected = this.#room.isReserved(responseId, request) || (known !== undefined && !known.isClosed)
+    if (!isExpected && !this.#room.has(bytesOf(request, body))) {
       const full = new ApiError('internal', 'The gateway is busy. Try again in a moment.', {
         retryAfterSeconds: 1,
       })
@@ -148,7 +145,7 @@ export class ResponsePool {
     response.starts++
     try {
       const started = this.#use(response, (instance) => instance.start(request, body))
-      const room: Room = this.#liveCount >= ENOUGH_LIVE ? 'little' : 'enough'
+      const room: Room = this.#room.isLittle ? 'little' : 'enough'
       return { ...(await started), room }
     } finally {
       response.starts--
@@ -163,9 +160,7 @@ export class ResponsePool {
   #reserve(responseId: string, { organizationId }: Owner, bytes: number): boolean {
     this.#claim(organizationId)
     this.#dropIdle()
-    if (!this.#hasRoom(bytes)) return false
-    this.#reservations.add(responseId, bytes, this.#deps.clock())
-    return true
+    return this.#room.reserve(responseId, bytes)
   }
 
   /** @throws for another organization than that of the first response. */
@@ -173,35 +168,6 @@ export class ResponsePool {
     this.#organizationId ??= organizationId
     if (this.#organizationId !== organizationId)
       throw new Error('this object is that of another organization')
-  }
-
-  /**
-   * Whether room was reserved. A body that is a stream follows a reservation and cannot be sent to another object: within
-   * the time of one after a restart, which has forgotten them, it is taken as reserved.
-   */
-  #isReserved(responseId: string, { bodyBytes }: StartRequest): boolean {
-    if (this.#reservations.take(responseId)) return true
-    const isForgotten = bodyBytes !== undefined && this.#deps.clock() < this.#startedAt + LAPSE_MS
-    return isForgotten && this.#liveCount < 2 * MOST_LIVE
-  }
-
-  /** @param bytes of the body that is to be taken. One that is larger than the limit has room where nothing else is. */
-  #hasRoom(bytes: number): boolean {
-    const reserved = this.#reservations.current(this.#deps.clock())
-    let held = reserved.bytes
-    for (const { instance } of this.#opened) held += instance?.contextBytes ?? 0
-    return (
-      this.#liveCount + reserved.count < MOST_LIVE &&
-      (held === 0 || held + bytes <= MOST_CONTEXT_BYTES) &&
-      this.#nextNumber < MOST_RESPONSES &&
-      this.#parts.storage.sql.databaseSize < MOST_STORED_BYTES
-    )
-  }
-
-  get #liveCount(): number {
-    let live = 0
-    for (const { isLive } of this.#opened) if (isLive) live++
-    return live
   }
 
   get #readers(): number {
@@ -230,7 +196,7 @@ export class ResponsePool {
       if (slot !== undefined) this.#slotEnd = slotEnd(slot, this.#deps.clock())
     }
     const all = [...this.#responses.values()]
-    this.#alarm.expect(earliest(all.map(({ due }) => due && this.#rounded(due))))
+    this.#alarm.expect(earliest(all.map(({ due }) => due && this.#times.rounded(due))))
     const open = all.filter(({ isOpen }) => isOpen)
     recoverCommits(this.#parts.storage, this.#commits, open, this.#held)
     for (const response of open) {
@@ -323,21 +289,8 @@ export class ResponsePool {
     const all = [...this.#responses.values()]
     const isEnd = all.every(({ isClosed }) => isClosed)
     const end = Math.max(this.#slotEnd, this.#deps.clock() + CHECK_INTERVAL_MS)
-    await this.#alarm.moveTo(isEnd ? Math.min(end, this.#nextAlarm(all)) : this.#nextAlarm(all))
-  }
-
-  /** The time at which the first of some responses is due; that of the next check if a response is open, or none is due. */
-  #nextAlarm(responses: readonly PooledResponse[]): number {
-    const check = this.#deps.clock() + CHECK_INTERVAL_MS
-    const isAnyOpen = [...this.#responses.values()].some(({ isOpen }) => isOpen)
-    const times = responses.map(({ due, isOpen }) => (due === null || isOpen ? due : this.#rounded(due)))
-    return earliest([...times, isAnyOpen ? check : null]) ?? check
-  }
-
-  /** The end of a window, moved so far that the windows which end about then are closed by one alarm: each costs a row. */
-  #rounded(time: number): number {
-    const step = Math.max(1, Math.floor(this.#deps.configuration.RESPONSE_WINDOW_MS / ALARMS_PER_WINDOW))
-    return Math.ceil(time / step) * step
+    const next = this.#times.next(all, all)
+    await this.#alarm.moveTo(isEnd ? Math.min(end, next) : next)
   }
 }
 

@@ -17,7 +17,7 @@ const PART_BYTES = 256 * 1024
 const MOST_ENCLOSED_BYTES = 8 * 1024
 
 /** The items of a small input, their JSON as one text. */
-export interface SmallInput {
+interface SmallInput {
   heads: ItemHead[]
   bodies: string
 }

@@ -8,7 +8,7 @@ import type { StoredValues } from './stored-values.ts'
 const MOST_ROW_CHARACTERS = 200_000
 
 /** Small parts of a response that have no row of their own, as JSON: a row is most of what a response costs. */
-export interface EnclosedParts {
+interface EnclosedParts {
   final?: string
   input?: string
 }
