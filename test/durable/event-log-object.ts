@@ -15,11 +15,11 @@ export interface StoredRow {
 
 /** An event log in an object of its own, as the object of a response has one. */
 export class EventLogObject extends DurableObject {
-  readonly log: EventLog
+  #log: EventLog | null = null
 
-  constructor(state: DurableObjectState, environment: Cloudflare.Env) {
-    super(state, environment)
-    this.log = this.newLog(15_000)
+  get log(): EventLog {
+    this.#log ??= this.newLog(15_000)
+    return this.#log
   }
 
   /** What a new object makes of the stored rows. */

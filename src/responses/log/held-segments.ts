@@ -16,18 +16,18 @@ export interface SegmentHolder {
  */
 export class HeldSegments {
   /** The longest held first. */
-  readonly #held = new Map<SegmentHolder, { position: number; bytes: Uint8Array }>()
+  readonly #held = new Map<SegmentHolder, { name: string; bytes: Uint8Array }>()
 
   /**
    * Holds a segment for a reader, in place of the one it holds.
-   * @param read returns the bytes; called if no reader holds them. @returns the shared bytes, which must not be changed.
+   * @param name of the segment in its object. @param read returns the bytes; called if no reader holds them. @returns the shared bytes, which must not be changed.
    */
-  hold(position: number, holder: SegmentHolder, read: () => Uint8Array): Uint8Array {
+  hold(name: string, holder: SegmentHolder, read: () => Uint8Array): Uint8Array {
     this.release(holder)
-    const shared = [...this.#held.values()].find((each) => each.position === position)?.bytes
+    const shared = [...this.#held.values()].find((each) => each.name === name)?.bytes
     const bytes = shared ?? read()
     if (!shared) this.#makeRoom(bytes.length)
-    this.#held.set(holder, { position, bytes })
+    this.#held.set(holder, { name, bytes })
     return bytes
   }
 

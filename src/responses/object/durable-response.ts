@@ -240,15 +240,26 @@ export class DurableResponse implements ResponseMethods {
     this.#log.close()
     this.#running = null
     this.#state.enter('ended', { endedAt: this.#deps.clock() })
+    const { unsettled, pendingWrite } = this.#state.known
+    const isDone = unsettled.length === 0 && !pendingWrite
+    // With the time of the window, in one row.
+    if (isDone) this.#deps.waitUntil(this.#alarm.setNext())
     // Together with the end of the log.
     this.#state.save()
     this.#ended.resolve()
-    this.#settleCalls()
+    if (!isDone) this.#settleCalls()
     this.#files.removeUnreachable()
   }
 
   #settleCalls(): void {
-    this.#deps.waitUntil(this.#state.settleCalls().then(() => this.#alarm.setNext()))
+    this.#deps.waitUntil(this.#state.settleCalls().then(() => this.#setNextAlarm()))
+  }
+
+  /** Stores what has changed with the time of the alarm. */
+  async #setNextAlarm(): Promise<void> {
+    const set = this.#alarm.setNext()
+    this.#state.save()
+    await set
   }
 
   /** Continues after a restart of the object (`phases.ts`). */
@@ -363,7 +374,7 @@ export class DurableResponse implements ResponseMethods {
     this.#state.change({ heldUntil: null })
     if (head.phase !== 'ended') return
     this.#files.removeUnreachable()
-    await this.#alarm.setNext()
+    await this.#setNextAlarm()
   }
 
   async settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'> {
@@ -380,8 +391,7 @@ export class DurableResponse implements ResponseMethods {
   async alarm(): Promise<void> {
     const { head } = this.#state
     if (!head) return
-    // First, because the platform stops repeating an alarm that keeps failing.
-    await this.#alarm.setCheck()
+    await this.#alarm.setRepetition(head)
     if (this.#isAbandoned(head)) return this.#removal.rollBack()
     // `remove` completes the deletion; if it is interrupted, a later alarm does.
     if (this.#removing) return
@@ -391,7 +401,7 @@ export class DurableResponse implements ResponseMethods {
     if (head.pendingWrite) await this.#final.retry()
     const current = this.#state.head
     if (!current || current.pendingWrite || this.#alarm.isWindowOpen(current)) {
-      return this.#alarm.setNext()
+      return this.#setNextAlarm()
     }
     // The files could not be removed at the end. Postgres has nothing of the response, and it is not visible while the removal is
     // repeated.

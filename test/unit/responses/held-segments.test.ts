@@ -25,7 +25,7 @@ function setup() {
   const held = new HeldSegments()
   const reads: number[] = []
   const hold = (position: number, holder: SegmentHolder) =>
-    held.hold(position, holder, () => {
+    held.hold(`${position}`, holder, () => {
       reads.push(position)
       return new Uint8Array(EIGHTH)
     })
@@ -78,8 +78,8 @@ describe('segments held for readers', () => {
     const { held, holders } = setup()
     const [one, other] = holders
     if (one === undefined || other === undefined) return
-    held.hold(1, one, () => new Uint8Array(EIGHTH))
-    expect(held.hold(2, other, () => new Uint8Array(MAXIMUM_HELD_BYTES + 1))).toHaveLength(
+    held.hold('1', one, () => new Uint8Array(EIGHTH))
+    expect(held.hold('2', other, () => new Uint8Array(MAXIMUM_HELD_BYTES + 1))).toHaveLength(
       MAXIMUM_HELD_BYTES + 1,
     )
     expect([one.reasons.length, other.reasons.length]).toEqual([1, 0])
