@@ -10,8 +10,8 @@ import { expectWholeStream, replay, responseIdIn } from './support/response-read
 const MEGABYTE = 1024 * 1024
 /** Most responses that an object generates at a time. */
 const LIVE = 64
-/** About 400 KB of events for each, in 80 s. */
-const INPUT = 'script:long-stream tokens=2000 delay=40'
+/** About 250 KB of events for each, in two minutes. */
+const INPUT = 'script:long-stream tokens=1200 delay=100'
 /** An isolate has 128 MB for everything, of the Worker and its objects. */
 const MOST_ABOVE_IDLE = 128 * MEGABYTE
 const LIMIT_MS = 240_000
