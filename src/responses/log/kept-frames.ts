@@ -3,7 +3,8 @@ import { endOfFrames } from './packed-frames.ts'
 
 /** Bytes of a block. A buffer for each commit would take more memory than the frames in it. */
 const BLOCK_BYTES = 32 * 1024
-const FIRST_BYTES = 2 * 1024
+/** Bytes of a block that has begun: most responses are short. */
+const FIRST_BYTES = 4 * 1024
 
 /** Frames that follow each other, in the first bytes of a buffer that may have room for more. */
 interface Block {
@@ -80,9 +81,8 @@ export class KeptFrames {
       this.#blocks.push(added)
       return added
     }
-    const wanted = block.length + length
-    if (wanted > block.buffer.length) {
-      const larger = new Uint8Array(Math.min(BLOCK_BYTES, Math.max(wanted, 2 * block.buffer.length)))
+    if (block.length + length > block.buffer.length) {
+      const larger = new Uint8Array(BLOCK_BYTES)
       larger.set(block.buffer.subarray(0, block.length))
       block.buffer = larger
     }
