@@ -1,7 +1,8 @@
 import type { Frames } from '../storage/commit-rows.ts'
 import { KEYS_PER_RESPONSE, type Slice } from '../storage/slice.ts'
 import type { HeldSegments, SegmentHolder } from './held-segments.ts'
-import { endOfFrames, joined, packed, ROWS_PER_EVENT, type Segment } from './packed-frames.ts'
+import { KeptFrames } from './kept-frames.ts'
+import { endOfFrames, packed, ROWS_PER_EVENT, type Segment } from './packed-frames.ts'
 import { bytesOf, type LogCursor, SegmentReader } from './segment-reader.ts'
 
 /** Frames of one response that only commits have: they become one row. */
@@ -25,9 +26,8 @@ export class EventSegments {
   #lastSequence = 0
   /** Position of the last row. */
   #lastRow: number
-  /** The segments that only commits have. All follow the last row. */
-  #kept: Segment[] = []
-  #keptBytes = 0
+  /** The frames that only commits have. All follow the last row. */
+  readonly #kept = new KeptFrames()
 
   /** @param held shared by the logs of an object. */
   constructor(slice: Slice, held: HeldSegments) {
@@ -53,21 +53,19 @@ export class EventSegments {
 
   /** Bytes of the frames that only commits have. */
   get keptBytes(): number {
-    return this.#keptBytes
+    return this.#kept.bytes
   }
 
   /** Whether frames may be stored in a commit. Otherwise, they are to be written to rows with those that only commits have. */
   fitsCommit(bytes: number): boolean {
-    return bytes <= MOST_COMMITTED_BYTES && this.#keptBytes + bytes <= MOST_KEPT_BYTES
+    return bytes <= MOST_COMMITTED_BYTES && this.#kept.bytes + bytes <= MOST_KEPT_BYTES
   }
 
   /** Adds frames that follow the last one, and that a commit has stored. */
   keep(frames: Frames): void {
-    const segment = joined([frames], this.#slice.firstKey)
     this.#reader.noteKept()
-    this.#kept.push(segment)
-    this.#keptBytes += segment.bytes.length
-    this.#lastSequence = segment.last
+    this.#kept.add(frames)
+    this.#lastSequence = frames.last
   }
 
   /**
@@ -77,7 +75,7 @@ export class EventSegments {
    */
   write(frames: readonly Frames[], closes: boolean): void {
     const { tables, firstKey } = this.#slice
-    const segments = [...packed([...this.#kept, ...frames], firstKey)]
+    const segments = [...packed([...this.#kept.pieces, ...frames], firstKey)]
     const isFirst = !tables.has('event_segments')
     const insert = (): void => {
       tables.create('event_segments')
@@ -89,9 +87,10 @@ export class EventSegments {
     // A single statement is atomic by itself, and most writes are one.
     if (!isFirst && segments.length <= 1) insert()
     else this.#inTransaction(insert)
-    const lastKept = this.#kept.at(-1)
-    const fresh = lastKept ? [...packed(frames, firstKey)] : segments
-    this.#reader.noteWritten(segments, fresh, lastKept?.position ?? this.#lastRow, lastKept !== undefined)
+    const { last: lastKept } = this.#kept
+    const fresh = lastKept === null ? segments : [...packed(frames, firstKey)]
+    const before = lastKept === null ? this.#lastRow : firstKey + lastKept * ROWS_PER_EVENT
+    this.#reader.noteWritten(segments, fresh, before, lastKept !== null)
     const last = segments.at(-1)
     this.#lastRow = last?.position ?? this.#lastRow
     this.#lastSequence = last?.last ?? this.#lastSequence
@@ -101,13 +100,12 @@ export class EventSegments {
 
   /** Stores the frames that only commits have in rows. @throws the error of SQLite. */
   spill(): void {
-    if (this.#kept.length > 0) this.write([], this.#closed)
+    if (this.#kept.bytes > 0) this.write([], this.#closed)
   }
 
   /** Forgets the frames that only commits have. */
   drop(): void {
-    this.#kept = []
-    this.#keptBytes = 0
+    this.#kept.clear()
     this.#slice.live?.releaseFrames()
   }
 
@@ -123,9 +121,10 @@ export class EventSegments {
 
   /** The place before the event after a number, from which a reader begins. The number may be higher than the last one. */
   cursorAfter(sequence: number): LogCursor {
-    const first = this.#kept[0]
-    const isKept = first !== undefined && sequence + 1 >= first.first
-    const position = isKept ? this.#keptBefore(sequence + 1) : this.#rowPositionBefore(sequence + 1)
+    const { first } = this.#kept
+    const isKept = first !== null && sequence + 1 >= first
+    // A reader of kept frames goes on by their numbers.
+    const position = isKept ? this.#lastRow : this.#rowPositionBefore(sequence + 1)
     return { position, offset: null, read: sequence, after: sequence }
   }
 
@@ -144,7 +143,7 @@ export class EventSegments {
       const select = 'SELECT body FROM event_segments WHERE position >= ? AND position <= ? ORDER BY position'
       for (const { body } of sql.exec(select, firstKey, this.#lastRow)) yield bytesOf(body)
     }
-    for (const { bytes } of this.#kept) yield bytes
+    for (const { bytes } of this.#kept.pieces) yield bytes
   }
 
   /** Releases the large segment that a reader has sent. */
@@ -213,7 +212,7 @@ export class EventSegments {
   /** The position after which the row of an event is read. */
   #rowPositionBefore(sequence: number): number {
     const { firstKey } = this.#slice
-    const last = this.#kept[0] ? this.#kept[0].first - 1 : this.#lastSequence
+    const last = this.#kept.first === null ? this.#lastSequence : this.#kept.first - 1
     if (sequence > last) return this.#lastRow
     // The row of a large event begins with its first part.
     const { sql } = this.#slice
@@ -225,11 +224,5 @@ export class EventSegments {
       )
       .one()
     return Number(position ?? firstKey) - 1
-  }
-
-  /** The position after which the kept segment of an event is read. */
-  #keptBefore(sequence: number): number {
-    const segment = this.#kept.find(({ last }) => last >= sequence)
-    return segment ? segment.position - 1 : (this.#kept.at(-1)?.position ?? this.#lastRow)
   }
 }

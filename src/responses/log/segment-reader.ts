@@ -1,6 +1,7 @@
 import { joinBytes } from '../../lib/byte-edits.ts'
 import type { Slice } from '../storage/slice.ts'
 import type { HeldSegments, SegmentHolder } from './held-segments.ts'
+import type { KeptFrames } from './kept-frames.ts'
 import {
   endOfFirstFrame,
   endOfFrames,
@@ -17,7 +18,7 @@ const MOST_ROWS = 64
 
 /** A place in the log that a reader has come to. */
 export interface LogCursor {
-  /** Position of the last row or kept segment that was read. */
+  /** Position of the last row that was read, or of the last kept event. */
   position: number
   /** Bytes of that row that were read, if it has more; null if it was read to its end. */
   offset: number | null
@@ -73,16 +74,11 @@ export class SegmentReader {
 
   /**
    * Moves a cursor forward.
-   * @param lastRow position of the last row. @param kept the segments that only commits have, all after it.
+   * @param lastRow position of the last row. @param kept the frames that only commits have, all after it.
    * @returns whole frames, as many as are sent together, or a part of one that is larger than a row. What is large is held for
    *   the reader until it is released. Null when there is nothing more.
    */
-  next(
-    cursor: LogCursor,
-    holder: SegmentHolder,
-    lastRow: number,
-    kept: readonly Segment[],
-  ): Uint8Array | null {
+  next(cursor: LogCursor, holder: SegmentHolder, lastRow: number, kept: KeptFrames): Uint8Array | null {
     for (;;) {
       const bytes = this.#step(cursor, holder, lastRow, kept)
       // Everything up to `after` is left out.
@@ -98,12 +94,7 @@ export class SegmentReader {
     return this.#part(position, 0, 2 * MAXIMUM_ROW_BYTES)
   }
 
-  #step(
-    cursor: LogCursor,
-    holder: SegmentHolder,
-    lastRow: number,
-    kept: readonly Segment[],
-  ): Uint8Array | null {
+  #step(cursor: LogCursor, holder: SegmentHolder, lastRow: number, kept: KeptFrames): Uint8Array | null {
     if (cursor.offset !== null) return this.#piece(cursor, holder, cursor.position, cursor.offset)
     const { position, read } = cursor
     const newest = this.#newest
@@ -119,7 +110,15 @@ export class SegmentReader {
       return this.#piece(cursor, holder, merged.position, this.#offsetIn(merged, cursor.after))
     }
     const rows = position < lastRow ? this.#rows(cursor, holder, lastRow) : null
-    return rows ?? keptAfter(cursor, kept)
+    return rows ?? this.#keptAfter(cursor, kept)
+  }
+
+  #keptAfter(cursor: LogCursor, kept: KeptFrames): Uint8Array | null {
+    const frames = kept.after(cursor.read)
+    if (frames === null) return null
+    cursor.position = this.#slice.firstKey + frames.last * ROWS_PER_EVENT
+    cursor.read = frames.last
+    return frames.bytes
   }
 
   /** A newly written segment: a large one is shared by its readers. */
@@ -217,21 +216,4 @@ const isNext = ({ first, last }: Segment, read: number): boolean => read >= firs
 function skipped({ after }: LogCursor, { first, last, bytes }: Segment): Uint8Array {
   if (last <= after) return NO_BYTES
   return first > after ? bytes : bytes.subarray(endOfFrames(bytes, after + 1 - first))
-}
-
-/** The kept segments after a cursor that are sent together. */
-function keptAfter(cursor: LogCursor, kept: readonly Segment[]): Uint8Array | null {
-  let from = kept.length
-  // Most readers are at the live edge.
-  while (from > 0 && (kept[from - 1] as Segment).position > cursor.position) from--
-  const pieces: Uint8Array[] = []
-  let size = 0
-  for (const segment of kept.slice(from, from + MOST_ROWS)) {
-    if (size > 0 && size + segment.bytes.length > SMALL_SEGMENT_BYTES) break
-    size += segment.bytes.length
-    cursor.position = segment.position
-    cursor.read = Math.max(cursor.read, segment.last)
-    pieces.push(skipped(cursor, segment))
-  }
-  return pieces.length === 0 ? null : joinBytes(pieces)
 }

@@ -31,7 +31,7 @@ interface Slot {
   /** Number of reasons for which a restart would need the row. */
   needs: number
   /** The responses that have anything in the row, needed or not. */
-  numbers: ReadonlySet<number>
+  numbers: readonly number[]
 }
 
 /**
@@ -160,7 +160,7 @@ export class CommitRows {
     const free = this.#free.pop()
     if (free !== undefined) return { slot: free, isNew: false }
     const slot = this.#slots.size
-    this.#slots.set(slot, { needs: 0, numbers: new Set() })
+    this.#slots.set(slot, { needs: 0, numbers: [] })
     return { slot, isNew: true }
   }
 
@@ -190,7 +190,7 @@ export class CommitRows {
   }
 
   #slotsOf(number: number): number[] {
-    return [...this.#slots].flatMap(([slot, { numbers }]) => (numbers.has(number) ? [slot] : []))
+    return [...this.#slots].flatMap(([slot, { numbers }]) => (numbers.includes(number) ? [slot] : []))
   }
 
   #put(slot: number, sequence: number, parts: readonly CommitPart[], isNew: boolean): void {
@@ -231,8 +231,7 @@ export class CommitRows {
 
 const NO_FRAMES: Frames = { first: 0, last: 0, bytes: new Uint8Array(0) }
 
-const numbersOf = (parts: readonly CommitPart[]): ReadonlySet<number> =>
-  new Set(parts.map(({ number }) => number))
+const numbersOf = (parts: readonly CommitPart[]): number[] => parts.map(({ number }) => number)
 
 /** Parts that fit a row together. */
 function inRows(parts: readonly CommitPart[]): CommitPart[][] {
