@@ -79,7 +79,8 @@ const isPaging = (name: string) => name === 'limit' || name === 'cursor'
 /** The members of a body, of all its variants where it has several. */
 function bodyMembers(schema: Schema): Member[] {
   const { oneOf, properties = {}, required = [] } = resolved(schema)
-  if (oneOf === undefined) {
+  // Alternatives beside members only say which of them go together.
+  if (oneOf === undefined || Object.keys(properties).length > 0) {
     return Object.entries(properties).map(([name, each]) =>
       memberOf(name, 'body', each, required.includes(name) && each.default === undefined),
     )

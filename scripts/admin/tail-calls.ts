@@ -80,9 +80,13 @@ async function newCalls(call: TableCall, position: Position): Promise<AuditRecor
   }
   if (newest === null) position.floor = Date.parse(records.at(-1)?.at ?? '1970-01-01')
   const fresh = records.filter(({ id, at }) => !seen.has(id) && Date.parse(at) >= position.floor)
-  for (const { id, at } of fresh) seen.set(id, Date.parse(at))
-  position.newest = Math.max(newest ?? 0, ...seen.values())
-  for (const [id, at] of seen) if (at < position.newest - 2 * OVERLAP_MS) seen.delete(id)
+  let latest = newest ?? 0
+  for (const { id, at } of fresh) {
+    seen.set(id, Date.parse(at))
+    latest = Math.max(latest, Date.parse(at))
+  }
+  position.newest = latest
+  for (const [id, at] of seen) if (at < latest - 2 * OVERLAP_MS) seen.delete(id)
   return fresh.filter(({ kind }) => kind === 'call').toReversed()
 }
 

@@ -1,3 +1,4 @@
+import { constants } from 'node:os'
 import { text } from 'node:stream/consumers'
 import type { Terminal } from './run-program.ts'
 
@@ -10,6 +11,11 @@ export function processTerminal(): Terminal {
     if (shown) stderr.write('\r\u001b[K')
     shown = false
   }
+  stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // The reader has left, as `head` does: end as a program that the signal ends.
+    if (error.code === 'EPIPE') process.exit(128 + constants.signals.SIGPIPE)
+    throw error
+  })
   return {
     environment: process.env,
     readInput: () => text(stdin),

@@ -65,11 +65,11 @@ export const EXCEPTIONS: readonly ContractException[] = [
   },
   {
     reason:
-      'Members that cost extra, and answers that the caller begins, depend on the model, which the catalogue describes.',
+      'Which members a model takes depends on its provider, its prices and its capabilities, which the catalogue describes.',
     failure: 'RejectedPositiveData',
     status: 400,
     operation: '^(chat|completions|messages|responses)\\.',
-    answer: 'has no price for|does not support|not supported by this model',
+    answer: '[Tt]h(is|e) model |[Tt]h(is|e) model\\.|another model',
   },
   {
     reason:

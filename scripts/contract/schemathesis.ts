@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { documentFile } from '../generate-openapi.ts'
 import { StartError } from '../local/children.ts'
@@ -90,7 +90,10 @@ export async function runSchemathesis(
   })
   writeFileSync(log, text)
   const file = readdirSync(own).findLast((name) => name.startsWith('json-'))
-  if (file === undefined) throw new StartError(`schemathesis ended without a report; see ${log}`)
+  // It makes the file when it starts, and writes it when it ends.
+  if (file === undefined || statSync(join(own, file)).size === 0) {
+    throw new StartError(`schemathesis ended without a report; see ${log}`)
+  }
   return resultOf(readJson(join(own, file)) as Report, readJson(counts) as number[], log)
 }
 

@@ -23,7 +23,6 @@ const ledgerShards = z
 
 export const role = z.enum(['owner', 'admin', 'member'])
 export const scope = z.enum(KEY_SCOPES)
-export type { KeyScope } from './key-scopes.ts'
 
 export const organizationListQuery = z.strictObject({ ...pageParameters, slug: slug.optional() })
 

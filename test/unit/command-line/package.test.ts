@@ -66,6 +66,14 @@ describe('the packed program', () => {
     expect(JSON.parse(listed.output)).toEqual([{ id: ORGANIZATION, slug: 'acme' }])
   })
 
+  it('ends quietly where the reader of its output leaves', async () => {
+    const child = spawn(process.execPath, [join(installed, 'headgate.js'), 'api', 'list', '--json'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    child.stdout.destroy()
+    expect(await text(child.stderr)).toBe('')
+  })
+
   it('has what only some commands load', async () => {
     writeFileSync(join(folder, 'export.jsonl'), '')
     const verified = await headgate(['audit', 'verify', '--file', join(folder, 'export.jsonl')])

@@ -1,6 +1,6 @@
 import { type KeyRow, selectKeys } from '../../../admin/keys.store.ts'
 import { changeKey, createKey, readKey, revokeKey } from '../../../admin/keys.ts'
-import type { KeyScope } from '../../../wire/management.ts'
+import type { KeyScope } from '../../../wire/key-scopes.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import { pageRequest } from './change-scope.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
