@@ -8,8 +8,8 @@ import { configurationOf, createDatabase } from '../../src/deps.ts'
 import { keyIdOf, type Principal } from '../../src/identity/principal.ts'
 import { seal } from '../../src/lib/crypto.ts'
 import { newId } from '../../src/lib/ids.ts'
-import { EventSegments } from '../../src/responses/log/event-segments.ts'
-import { HeldSegments } from '../../src/responses/log/held-segments.ts'
+import { StoredEvents } from '../../src/responses/log/stored-events.ts'
+import { UnflushedEvents } from '../../src/responses/log/unflushed-events.ts'
 import { newResponseId, placeOf, type ResponsePlace } from '../../src/responses/model/response-ids.ts'
 import type { ResponseMethods, StartRequest } from '../../src/responses/model/types.ts'
 import { lonePlace } from '../../src/responses/pool/places.ts'
@@ -269,10 +269,10 @@ export function newResponse(
     /** Its stored events as text, without reading them as a reader does. */
     storedEvents: () =>
       runInDurableObject(stub(), (_, { storage }) => {
-        const segments = new EventSegments(sliceIn(storage, responseId), new HeldSegments())
+        const stored = new StoredEvents(sliceIn(storage, responseId), new UnflushedEvents())
         const { frames } = committedIn(storage, responseId)
-        const committed = frames.filter(({ first }) => first > segments.lastSequence)
-        const bodies = [...segments.bodies(), ...committed.map(({ bytes }) => bytes)]
+        const committed = frames.filter(({ first }) => first > stored.lastSequence)
+        const bodies = [...stored.bodies(), ...committed.map(({ bytes }) => bytes)]
         return bodies.map((body) => new TextDecoder().decode(body)).join('')
       }),
     /** The whole stream of a response that has ended, or ends soon. */

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { EventLog } from '../../src/responses/log/event-log.ts'
-import { HeldSegments } from '../../src/responses/log/held-segments.ts'
+import { UnflushedEvents } from '../../src/responses/log/unflushed-events.ts'
 import type { EmittedEvent } from '../../src/responses/model/events.ts'
 import { wholeStorage } from '../../src/responses/storage/slice.ts'
 
@@ -25,7 +25,12 @@ export class EventLogObject extends DurableObject {
   /** What a new object makes of the stored rows. */
   newLog(heartbeatMilliseconds: number): EventLog {
     const slice = wholeStorage(this.ctx.storage)
-    return new EventLog({ slice, held: new HeldSegments(), clock: () => Date.now(), heartbeatMilliseconds })
+    return new EventLog({
+      slice,
+      unflushed: new UnflushedEvents(),
+      clock: () => Date.now(),
+      heartbeatMilliseconds,
+    })
   }
 
   /** All in one synchronous run. */

@@ -1,7 +1,7 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { beforeAll, expect, it } from 'vitest'
-import { EventSegments } from '../../src/responses/log/event-segments.ts'
-import { HeldSegments } from '../../src/responses/log/held-segments.ts'
+import { StoredEvents } from '../../src/responses/log/stored-events.ts'
+import { UnflushedEvents } from '../../src/responses/log/unflushed-events.ts'
 import { lonePlace } from '../../src/responses/pool/places.ts'
 import { StoredValues } from '../../src/responses/store/stored-values.ts'
 import { useDatabaseGate } from './database-gate.ts'
@@ -34,7 +34,7 @@ function writeEarlierLayout(storage: DurableObjectStorage): void {
   const rows = sql.exec<{ number: number; id: string }>('SELECT number, id FROM responses').toArray()
   for (const { number, id } of rows) {
     const { head, frames } = committedIn(storage, id)
-    const { lastSequence } = new EventSegments(sliceIn(storage, id), new HeldSegments())
+    const { lastSequence } = new StoredEvents(sliceIn(storage, id), new UnflushedEvents())
     for (const { first, last, bytes } of frames) {
       if (first <= lastSequence) continue
       const position = number * 2 ** 36 + first * 1024

@@ -1,5 +1,5 @@
 import { EventLog } from '../../src/responses/log/event-log.ts'
-import { HeldSegments } from '../../src/responses/log/held-segments.ts'
+import { UnflushedEvents } from '../../src/responses/log/unflushed-events.ts'
 import type { EmittedEvent } from '../../src/responses/model/events.ts'
 import { recoverCommits } from '../../src/responses/pool/recover-commits.ts'
 import { CommitGroup } from '../../src/responses/storage/commit-group.ts'
@@ -15,7 +15,7 @@ const OTHERS = [0, 2]
 
 /** Several event logs that share an object, as those of live responses. All but one have events whenever that one has. */
 export class SharedLogsObject extends EventLogObject {
-  #parts: { commits: CommitRows; group: CommitGroup; held: HeldSegments } | null = null
+  #parts: { commits: CommitRows; group: CommitGroup; unflushed: UnflushedEvents } | null = null
   readonly others = OTHERS.map((number) => this.#open(number, 15_000))
 
   override newLog(heartbeatMilliseconds: number): EventLog {
@@ -80,9 +80,9 @@ export class SharedLogsObject extends EventLogObject {
   }
 
   #open(number: number, heartbeatMilliseconds: number) {
-    const { held } = this.#shared()
+    const { unflushed } = this.#shared()
     const slice = this.#sliceOf(number)
-    const log = new EventLog({ slice, held, clock: () => Date.now(), heartbeatMilliseconds })
+    const log = new EventLog({ slice, unflushed, clock: () => Date.now(), heartbeatMilliseconds })
     slice.live.join()
     return { number, log, slice }
   }
@@ -97,14 +97,14 @@ export class SharedLogsObject extends EventLogObject {
   #shared() {
     if (this.#parts) return this.#parts
     const commits = new CommitRows(this.ctx.storage, 0)
-    const held = new HeldSegments()
-    this.#parts = { commits, held, group: new CommitGroup(commits, () => Date.now()) }
+    const unflushed = new UnflushedEvents()
+    this.#parts = { commits, unflushed, group: new CommitGroup(commits, () => Date.now()) }
     const numbers = Array.from({ length: 100 }, (_, number) => number)
     recoverCommits(
       this.ctx.storage,
       commits,
       numbers.map((number) => this.#sliceOf(number)),
-      held,
+      unflushed,
     )
     return this.#parts
   }

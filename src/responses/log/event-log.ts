@@ -5,10 +5,10 @@ import type { Frames } from '../storage/commit-rows.ts'
 import { FlushTimer } from '../storage/flush-timer.ts'
 import type { FrameSource } from '../storage/live-parts.ts'
 import type { Slice } from '../storage/slice.ts'
-import { EventSegments } from './event-segments.ts'
-import type { HeldSegments } from './held-segments.ts'
 import { LogTail } from './log-tail.ts'
 import { joined } from './packed-frames.ts'
+import { StoredEvents } from './stored-events.ts'
+import type { UnflushedEvents } from './unflushed-events.ts'
 
 /**
  * Longest time that readers wait for a coalesced segment.
@@ -34,7 +34,7 @@ const UNREAD_FLUSH_MILLISECONDS = 1_000
 interface EventLogOptions {
   slice: Slice
   /** Shared by the logs of an object. */
-  held: HeldSegments
+  unflushed: UnflushedEvents
   clock: Clock
   /** Time between two comments to the readers of a silent log. */
   heartbeatMilliseconds: number
@@ -62,7 +62,7 @@ interface EventLogOptions {
 export class EventLog implements FrameSource {
   readonly #options: EventLogOptions
   readonly #tails = new Set<LogTail>()
-  readonly #segments: EventSegments
+  readonly #stored: StoredEvents
   readonly #timer = new FlushTimer(() => this.#tryFlush())
   #pending: Frames[] = []
   #pendingBytes = 0
@@ -75,8 +75,8 @@ export class EventLog implements FrameSource {
 
   constructor(options: EventLogOptions) {
     this.#options = options
-    this.#segments = new EventSegments(options.slice, options.held)
-    this.#lastSequence = this.#segments.lastSequence
+    this.#stored = new StoredEvents(options.slice, options.unflushed)
+    this.#lastSequence = this.#stored.lastSequence
     if (options.slice.live) options.slice.live.frames = this
   }
 
@@ -86,7 +86,7 @@ export class EventLog implements FrameSource {
   }
 
   get closed(): boolean {
-    return this.#segments.closed
+    return this.#stored.closed
   }
 
   get openTails(): number {
@@ -95,7 +95,7 @@ export class EventLog implements FrameSource {
 
   /** Number of rows written since construction. */
   get rowsWritten(): number {
-    return this.#segments.rowsWritten
+    return this.#stored.rowsWritten
   }
 
   /**
@@ -143,7 +143,7 @@ export class EventLog implements FrameSource {
    */
   tail(after: number): ReadableStream<Uint8Array> {
     const tail = new LogTail({
-      segments: this.#segments,
+      stored: this.#stored,
       after,
       heartbeatMilliseconds: this.#options.heartbeatMilliseconds,
       ended: () => {
@@ -169,7 +169,7 @@ export class EventLog implements FrameSource {
   *payloads(): Generator<string> {
     const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
     let text = ''
-    for (const bytes of this.#segments.bodies()) {
+    for (const bytes of this.#stored.bodies()) {
       text += decoder.decode(bytes, { stream: true })
       // A blank line ends every frame, since payloads have no line breaks. The last frame may continue in the next row.
       const frames = text.split('\n\n')
@@ -188,7 +188,7 @@ export class EventLog implements FrameSource {
    * @throws RangeError if there is no event of that number, or it is larger than a row. Then nothing is removed.
    */
   cut(after: number): void {
-    this.#segments.cut(after)
+    this.#stored.cut(after)
     this.#takePending()
     this.#lastSequence = after
   }
@@ -197,19 +197,19 @@ export class EventLog implements FrameSource {
   reopen(): void {
     this.endTails()
     this.#takePending()
-    this.#lastSequence = this.#segments.lastSequence
+    this.#lastSequence = this.#stored.lastSequence
     this.#lastFlush = Number.NEGATIVE_INFINITY
     this.#failure = null
   }
 
   get keptBytes(): number {
-    return this.#segments.keptBytes
+    return this.#stored.keptBytes
   }
 
   take(): Frames | null {
     this.#taken = null
     if (this.#pending.length === 0 || this.#failure !== null) return null
-    if (!this.#segments.fitsCommit(this.#pendingBytes)) {
+    if (!this.#stored.fitsCommit(this.#pendingBytes)) {
       this.#write(false)
       return null
     }
@@ -218,7 +218,7 @@ export class EventLog implements FrameSource {
   }
 
   stored(): void {
-    if (this.#taken) this.#segments.keep(this.#taken)
+    if (this.#taken) this.#stored.keep(this.#taken)
     this.#taken = null
     this.#wakeTails()
   }
@@ -230,11 +230,11 @@ export class EventLog implements FrameSource {
   }
 
   spill(): void {
-    this.#segments.spill()
+    this.#stored.spill()
   }
 
   drop(): void {
-    this.#segments.drop()
+    this.#stored.drop()
   }
 
   /** Milliseconds until the pending events have to be stored. */
@@ -261,7 +261,7 @@ export class EventLog implements FrameSource {
 
   #store(frames: readonly Frames[], closes: boolean): void {
     try {
-      this.#segments.write(frames, closes)
+      this.#stored.write(frames, closes)
     } catch (error) {
       // Numbered events are missing, so that none may follow.
       this.#failure = { error }

@@ -1,12 +1,12 @@
-import type { EventSegments } from './event-segments.ts'
-import type { SegmentHolder } from './held-segments.ts'
 import type { LogCursor } from './segment-reader.ts'
+import type { StoredEvents } from './stored-events.ts'
+import type { SegmentHolder } from './unflushed-events.ts'
 
 /** A comment, which SSE readers ignore. */
 export const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n')
 
 interface LogTailOptions {
-  segments: EventSegments
+  stored: StoredEvents
   /** Number of the last event that the client has. */
   after: number
   heartbeatMilliseconds: number
@@ -27,7 +27,7 @@ interface LogTailOptions {
 export class LogTail implements SegmentHolder {
   readonly readable: ReadableStream<Uint8Array>
   readonly #options: LogTailOptions
-  readonly #segments: EventSegments
+  readonly #stored: StoredEvents
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>
   #cursor: LogCursor | null = null
   #ended = false
@@ -37,7 +37,7 @@ export class LogTail implements SegmentHolder {
     const { readable, writable } = new IdentityTransformStream()
     this.readable = readable
     this.#options = options
-    this.#segments = options.segments
+    this.#stored = options.stored
     this.#writer = writable.getWriter()
     this.#writer.closed.catch((reason) => this.abort(reason))
   }
@@ -45,13 +45,13 @@ export class LogTail implements SegmentHolder {
   /** Sends everything until the log ends. Resolves when the tail has ended, for whatever reason. */
   async run(): Promise<void> {
     try {
-      if (!this.#ended) this.#cursor = this.#segments.cursorAfter(Math.max(0, this.#options.after))
+      if (!this.#ended) this.#cursor = this.#stored.cursorAfter(Math.max(0, this.#options.after))
       while (!this.#ended) {
         const bytes = this.#next() ?? this.#lastEventAgain()
         if (bytes !== null) {
           await this.#writer.write(bytes)
-          this.#segments.release(this)
-        } else if (this.#segments.closed) {
+          this.#stored.release(this)
+        } else if (this.#stored.closed) {
           this.#end()
           await this.#writer.close()
         } else if (!(await this.#waitForMore())) {
@@ -79,21 +79,21 @@ export class LogTail implements SegmentHolder {
   #end(): void {
     if (this.#ended) return
     this.#ended = true
-    this.#segments.release(this)
+    this.#stored.release(this)
     this.#options.ended()
     this.#wake()
   }
 
   /** The next whole frames; null at the live edge. */
   #next(): Uint8Array | null {
-    return this.#cursor && this.#segments.next(this.#cursor, this)
+    return this.#cursor && this.#stored.next(this.#cursor, this)
   }
 
   /** A client that has every event of a closed log gets the last one again: that event marks the end of the response. */
   #lastEventAgain(): Uint8Array | null {
-    const { closed, lastSequence } = this.#segments
+    const { closed, lastSequence } = this.#stored
     if (!closed || lastSequence === 0 || !this.#cursor || this.#cursor.after < lastSequence) return null
-    this.#cursor = this.#segments.cursorAfter(lastSequence - 1)
+    this.#cursor = this.#stored.cursorAfter(lastSequence - 1)
     return this.#next()
   }
 

@@ -1,6 +1,5 @@
 import { joinBytes } from '../../lib/byte-edits.ts'
 import type { Slice } from '../storage/slice.ts'
-import type { HeldSegments, SegmentHolder } from './held-segments.ts'
 import type { KeptFrames } from './kept-frames.ts'
 import {
   endOfFirstFrame,
@@ -10,6 +9,7 @@ import {
   ROWS_PER_EVENT,
   type Segment,
 } from './packed-frames.ts'
+import type { SegmentHolder, UnflushedEvents } from './unflushed-events.ts'
 
 /** Every reader has its own copy of segments up to this size; readers share one copy of larger ones. */
 const SMALL_SEGMENT_BYTES = 32 * 1024
@@ -36,7 +36,7 @@ const NEXT_ROWS = `
 /** Reads the rows of an event log, and the segments that only commits have, for readers at any place. */
 export class SegmentReader {
   readonly #slice: Slice
-  readonly #held: HeldSegments
+  readonly #unflushed: UnflushedEvents
   /** The last written segment, which all readers at the live edge send, and the position of the one before it. */
   #newest: { segment: Segment; before: number } | null = null
   /** The rows that kept segments have become, while readers may have been between these. */
@@ -44,9 +44,9 @@ export class SegmentReader {
   /** Rows of the next query: about as many as are sent together. */
   #rowLimit = 1
 
-  constructor(slice: Slice, held: HeldSegments) {
+  constructor(slice: Slice, unflushed: UnflushedEvents) {
     this.#slice = slice
-    this.#held = held
+    this.#unflushed = unflushed
   }
 
   /** To be called when frames follow those that only commits have. */
@@ -87,7 +87,7 @@ export class SegmentReader {
   }
 
   release(holder: SegmentHolder): void {
-    this.#held.release(holder)
+    this.#unflushed.release(holder)
   }
 
   body(position: number): Uint8Array {
@@ -123,7 +123,9 @@ export class SegmentReader {
 
   /** A newly written segment: a large one is shared by its readers. */
   #shared({ position, bytes }: Segment, holder: SegmentHolder): Uint8Array {
-    return bytes.length <= SMALL_SEGMENT_BYTES ? bytes : this.#held.hold(`${position}`, holder, () => bytes)
+    return bytes.length <= SMALL_SEGMENT_BYTES
+      ? bytes
+      : this.#unflushed.hold(`${position}`, holder, () => bytes)
   }
 
   /** The rows after a cursor that are sent together: small ones up to the size of one, or a large one by itself. */
@@ -157,7 +159,7 @@ export class SegmentReader {
     cursor.position = position
     cursor.read = Math.max(cursor.read, last)
     if (last <= cursor.after) return NO_BYTES
-    return this.#held.hold(`${position}`, holder, () => this.body(position))
+    return this.#unflushed.hold(`${position}`, holder, () => this.body(position))
   }
 
   /** The next frames of a row from an offset on: as many as are small together, or one that is large. */
@@ -177,7 +179,7 @@ export class SegmentReader {
     if (cursor.offset === null) cursor.read = Math.max(cursor.read, last)
     return bytes.length <= SMALL_SEGMENT_BYTES
       ? bytes
-      : this.#held.hold(`${position}/${offset}`, holder, () => bytes.slice())
+      : this.#unflushed.hold(`${position}/${offset}`, holder, () => bytes.slice())
   }
 
   /** Where the frames after a number begin in a row. */

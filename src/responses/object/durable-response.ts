@@ -8,7 +8,7 @@ import type { RunningResponse } from '../engine/engine.ts'
 import { endingEvents } from '../engine/recovery.ts'
 import { resumeResponse } from '../engine/resumption.ts'
 import { EventLog } from '../log/event-log.ts'
-import type { HeldSegments } from '../log/held-segments.ts'
+import type { UnflushedEvents } from '../log/unflushed-events.ts'
 import { notStarted } from '../model/error-data.ts'
 import { isUnfinished, PHASES } from '../model/phases.ts'
 import { isOwner, newHead, ownerOf, type ResponseHead, workspaceIdOf } from '../model/response-head.ts'
@@ -59,13 +59,13 @@ export class DurableResponse implements ResponseMethods {
   /** Whether the response that is rolled back may have called a model, before this object restarted. */
   #mayHaveAsked = false
 
-  /** @param slice of the object's storage. @param held the segments of the object's readers. */
-  constructor(slice: Slice, held: HeldSegments, deps: ResponseDeps) {
+  /** @param slice of the object's storage. @param unflushed the segments of the object's readers. */
+  constructor(slice: Slice, unflushed: UnflushedEvents, deps: ResponseDeps) {
     const { clock, configuration } = deps
     this.#deps = deps
     this.#state = new ResponseState(deps, slice)
     const heartbeatMilliseconds = configuration.STREAM_HEARTBEAT_MS
-    this.#log = new EventLog({ slice, held, clock, heartbeatMilliseconds })
+    this.#log = new EventLog({ slice, unflushed, clock, heartbeatMilliseconds })
     this.#final = new FinalWriter(deps, this.#state, this.#log)
     this.#files = new ResponseFiles(deps, this.#state)
     this.#alarm = new ResponseAlarm(slice, deps, this.#state, this.#final)

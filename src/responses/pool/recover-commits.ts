@@ -1,5 +1,5 @@
-import { EventSegments } from '../log/event-segments.ts'
-import type { HeldSegments } from '../log/held-segments.ts'
+import { StoredEvents } from '../log/stored-events.ts'
+import type { UnflushedEvents } from '../log/unflushed-events.ts'
 import type { CommitRows, Frames } from '../storage/commit-rows.ts'
 import type { LiveParts } from '../storage/live-parts.ts'
 import type { Slice } from '../storage/slice.ts'
@@ -15,7 +15,7 @@ interface LiveResponse extends Slice {
 /** What commits have of a response that its own rows do not have. */
 interface Recovered {
   response: LiveResponse
-  segments: EventSegments
+  stored: StoredEvents
   /** Number of the last event that is in its own rows or in `frames`. */
   last: number
   frames: Frames[]
@@ -31,10 +31,10 @@ export function recoverCommits(
   storage: DurableObjectStorage,
   commits: CommitRows,
   live: readonly LiveResponse[],
-  held: HeldSegments,
+  unflushed: UnflushedEvents,
 ): void {
   if (!commits.exist) return
-  const byNumber = new Map(live.map((response) => [response.number, recovered(response, held)]))
+  const byNumber = new Map(live.map((response) => [response.number, recovered(response, unflushed)]))
   for (const { sequence, parts } of commits.commits()) {
     for (const { number, frames, head } of parts) {
       const found = byNumber.get(number)
@@ -48,15 +48,15 @@ export function recoverCommits(
     }
   }
   storage.transactionSync(() => {
-    for (const { response, segments, frames, head } of byNumber.values()) {
-      if (frames.length > 0) segments.write(frames, false)
+    for (const { response, stored, frames, head } of byNumber.values()) {
+      if (frames.length > 0) stored.write(frames, false)
       if (head !== null) response.live.writeHead(head)
     }
     commits.drop()
   })
 }
 
-function recovered(response: LiveResponse, held: HeldSegments): Recovered {
-  const segments = new EventSegments(response, held)
-  return { response, segments, last: segments.lastSequence, frames: [], head: null }
+function recovered(response: LiveResponse, unflushed: UnflushedEvents): Recovered {
+  const stored = new StoredEvents(response, unflushed)
+  return { response, stored, last: stored.lastSequence, frames: [], head: null }
 }

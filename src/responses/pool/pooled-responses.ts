@@ -2,15 +2,15 @@ import { ApiError } from '../../lib/api-error.ts'
 import { earliest } from '../../lib/clock.ts'
 import { logFailure } from '../../lib/log.ts'
 import { compactConversation } from '../compaction/compact-conversation.ts'
-import { HeldSegments } from '../log/held-segments.ts'
+import { UnflushedEvents } from '../log/unflushed-events.ts'
 import { notStarted } from '../model/error-data.ts'
 import { placeOf } from '../model/response-ids.ts'
 import type {
   CompactionResult,
+  ObjectRoom,
   Owner,
   RequestContent,
   ResponseMethods,
-  Room,
   StartRequest,
   StartResult,
 } from '../model/types.ts'
@@ -44,14 +44,14 @@ const TOGETHER = 64
  * store together what they have at one time (`storage/commit-group`). The
  * object takes responses for the ten minutes of its slot, and deletes its whole storage when all windows are closed.
  */
-export class ResponsePool {
+export class PooledResponses {
   readonly #deps: ResponseDeps
   readonly #table: PoolTable
   readonly #commits: CommitRows
   readonly #alarm: PoolAlarm
   readonly #times: AlarmTimes
   readonly #parts: PoolParts
-  readonly #held = new HeldSegments()
+  readonly #unflushed = new UnflushedEvents()
   readonly #room: PoolRoom
   /** Every response of the object, by its id. */
   readonly #responses = new Map<string, PooledResponse>()
@@ -145,7 +145,7 @@ export class ResponsePool {
     response.starts++
     try {
       const started = this.#use(response, (instance) => instance.start(request, body))
-      const room: Room = this.#room.isLittle ? 'little' : 'enough'
+      const room: ObjectRoom = this.#room.isLittle ? 'little' : 'enough'
       return { ...(await started), room }
     } finally {
       response.starts--
@@ -198,7 +198,7 @@ export class ResponsePool {
     const all = [...this.#responses.values()]
     this.#alarm.expect(earliest(all.map(({ due }) => due && this.#times.rounded(due))))
     const open = all.filter(({ isOpen }) => isOpen)
-    recoverCommits(this.#parts.storage, this.#commits, open, this.#held)
+    recoverCommits(this.#parts.storage, this.#commits, open, this.#unflushed)
     for (const response of open) {
       try {
         this.#instanceOf(response)
@@ -222,7 +222,7 @@ export class ResponsePool {
       }
       this.#deps.waitUntil(work.then(ended, ended))
     }
-    const instance = new DurableResponse(response, this.#held, { ...this.#deps, waitUntil })
+    const instance = new DurableResponse(response, this.#unflushed, { ...this.#deps, waitUntil })
     response.instance = instance
     this.#opened.add(response)
     return instance

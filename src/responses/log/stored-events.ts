@@ -1,9 +1,9 @@
 import type { Frames } from '../storage/commit-rows.ts'
 import { KEYS_PER_RESPONSE, type Slice } from '../storage/slice.ts'
-import type { HeldSegments, SegmentHolder } from './held-segments.ts'
 import { KeptFrames } from './kept-frames.ts'
 import { endOfFrames, packed, ROWS_PER_EVENT, type Segment } from './packed-frames.ts'
 import { bytesOf, type LogCursor, SegmentReader } from './segment-reader.ts'
+import type { SegmentHolder, UnflushedEvents } from './unflushed-events.ts'
 
 /** Frames of one response that only commits have: they become one row. */
 const MOST_KEPT_BYTES = 768 * 1024
@@ -17,7 +17,7 @@ const MOST_COMMITTED_BYTES = 64 * 1024
  * In an object of many responses, the frames of a live one are stored in commits first, and kept in memory for its readers.
  * Together they become rows: at the end of the log, or when they are many.
  */
-export class EventSegments {
+export class StoredEvents {
   /** Number of rows written since construction, without commits. */
   rowsWritten = 0
   readonly #slice: Slice
@@ -29,10 +29,10 @@ export class EventSegments {
   /** The frames that only commits have. All follow the last row. */
   readonly #kept = new KeptFrames()
 
-  /** @param held shared by the logs of an object. */
-  constructor(slice: Slice, held: HeldSegments) {
+  /** @param unflushed shared by the logs of an object. */
+  constructor(slice: Slice, unflushed: UnflushedEvents) {
     this.#slice = slice
-    this.#reader = new SegmentReader(slice, held)
+    this.#reader = new SegmentReader(slice, unflushed)
     this.#lastRow = slice.firstKey - 1
     if (!slice.tables.has('event_segments')) return
     const row = this.#rowBefore(slice.firstKey + KEYS_PER_RESPONSE)
