@@ -48,7 +48,9 @@ function timingOf({ at }: CallOpening, startedAt: number, arrivals: Arrivals | n
   const admitted = startedAt - at
   if (arrivals === null) return { admitted, firstEvent: null, lastEvent: null, events: null }
   const { first, last, events } = arrivals
-  return { admitted, firstEvent: first && first - at, lastEvent: first && last - at, events }
+  if (first === null) return { admitted, firstEvent: null, lastEvent: null, events }
+  // A stream that the runtime pipes knows the time of its last chunk from another reader than that of its first.
+  return { admitted, firstEvent: first - at, lastEvent: Math.max(first, last) - at, events }
 }
 
 /** `unpriced`: the call used something that has no price, so that its cost is too low. */

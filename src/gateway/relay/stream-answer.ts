@@ -167,7 +167,7 @@ async function relayTo<Unit>(
     passage,
   })
   if (relay.started) {
-    const ended = relay.ended.then((end) => streamEnd(end, basis, reader, inspection, passage))
+    const ended = relay.ended.then((end) => streamEnd(end, relay.arrivals, basis, reader, inspection, passage))
     return { kind: 'started', ended }
   }
   const { end } = relay
@@ -213,13 +213,13 @@ function leaseOf(deps: StreamDeps, { route, reader, call, basis, lost }: StreamT
 }
 
 function streamEnd(
-  end: RelayEnd & { arrivals: Arrivals },
+  end: RelayEnd,
+  arrivals: Arrivals,
   basis: ChargeBasis,
   reader: StreamReader,
   inspection: Inspection,
   passage: NativePassage | null,
 ): StreamEnd {
-  const { arrivals } = end
   const known = { charge: streamCharge(basis, reader), counts: inspection.counts, arrivals }
   const flags = passage?.flags() ?? []
   if (end.kind === 'completed') return { ...known, status: 200, errorCode: null, flags }

@@ -38,16 +38,16 @@ type StreamSource = Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'canc
 
 export type RelayEnd<Unit = unknown> = PipelineEnd<Unit> | { kind: 'client_left' }
 
-/** When events of an upstream arrived, in milliseconds since the epoch, and how many. */
+/** When events of an upstream arrived, in milliseconds since the epoch, and how many. Complete when the stream has ended. */
 export interface Arrivals {
-  first: number | null
-  last: number
-  events: number
+  readonly first: number | null
+  readonly last: number
+  readonly events: number
 }
 
 /** Either the answer has started, or it ended before and can still be an HTTP error. */
 export type RelayStart =
-  | { started: true; ended: Promise<RelayEnd & { arrivals: Arrivals }> }
+  | { started: true; ended: Promise<RelayEnd>; arrivals: Arrivals }
   | { started: false; end: Exclude<RelayEnd, { kind: 'completed' }> }
 
 /** Time for which an upstream is read after the end of its answer. */
@@ -58,7 +58,7 @@ const READS_AFTER_END = 8
 export const relayStream = <Unit>(options: RelayOptions<Unit>): Promise<RelayStart> =>
   new StreamRelay(options).start()
 
-class StreamRelay<Unit> {
+class StreamRelay<Unit> implements Arrivals {
   readonly #options: RelayOptions<Unit>
   readonly #upstream: GatheringReader
   /** The upstream, or after a passage the copy of its rest. */
@@ -93,6 +93,18 @@ class StreamRelay<Unit> {
     if (options.callerSignal.aborted) this.#leave()
   }
 
+  get first(): number | null {
+    return this.#firstEvent
+  }
+
+  get last(): number {
+    return this.#lastRead
+  }
+
+  get events(): number {
+    return this.#options.pipeline.events
+  }
+
   async start(): Promise<RelayStart> {
     const { pipeline } = this.#options
     const committed = Promise.withResolvers<null>()
@@ -112,11 +124,11 @@ class StreamRelay<Unit> {
     }
     pipeline.committed = true
     this.#send(this.#waiting.splice(0))
-    return { started: true, ended: this.#pump(this.#reading ? read : null) }
+    return { started: true, ended: this.#pump(this.#reading ? read : null), arrivals: this }
   }
 
   /** @param pending the read that was in flight when the answer started. */
-  async #pump(pending: Promise<Chunk> | null): Promise<RelayEnd & { arrivals: Arrivals }> {
+  async #pump(pending: Promise<Chunk> | null): Promise<RelayEnd> {
     const { caller } = this.#options
     if (pending) await this.#take(await pending)
     while (!this.#isOver) {
@@ -134,8 +146,7 @@ class StreamRelay<Unit> {
     if (end.kind === 'completed') caller.close()
     else if (end.kind === 'failed') caller.fail(end.message, end.failureUnits)
     else caller.abort()
-    const { events } = this.#options.pipeline
-    return { ...end, arrivals: { first: this.#firstEvent, last: this.#lastRead, events } }
+    return end
   }
 
   /** Lets the runtime pipe the stream as far as possible. */
