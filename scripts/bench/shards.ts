@@ -1,7 +1,8 @@
 import { eq, sql } from 'drizzle-orm'
 import { apiKeys, memberships, organizations, users } from '../../schema/identity.ts'
-import { createApiKey, digestApiKey } from '../../src/identity/api-key.ts'
+import { createApiKey } from '../../src/identity/api-key.ts'
 import { KEY_SCOPES } from '../../src/identity/principal.ts'
+import { digestToken } from '../../src/identity/secret-token.ts'
 import type { KeyRing } from '../../src/lib/crypto.ts'
 import type { ScriptDatabase } from '../database.ts'
 import { demoId, organizationId } from '../demo-organizations.ts'
@@ -55,7 +56,7 @@ async function insertOwners(database: ScriptDatabase, peppers: KeyRing, slug: 'a
       organizationId: organization,
       userId: user,
       label: name,
-      ...digestApiKey(peppers, key),
+      ...digestToken(peppers, key),
       scopes: [...KEY_SCOPES],
     })),
   )

@@ -17,6 +17,7 @@ export interface MemberRow {
   userId: string
   email: string
   name: string
+  kind: 'person' | 'service'
   role: Role
   rateLimitPerMinute: number | null
   entitlements: Entitlement[]
@@ -36,6 +37,7 @@ const memberColumns = {
   userId: memberships.userId,
   email: users.email,
   name: users.name,
+  kind: users.kind,
   role: memberships.role,
   rateLimitPerMinute: memberships.rateLimitPerMinute,
   entitlements: sql<

@@ -4,7 +4,7 @@ import type { ToolRights } from './tool-rights.ts'
 
 export type Role = 'owner' | 'admin' | 'member'
 
-export type Entitlement = 'personal_api_key_access'
+export type Entitlement = 'personal_api_key_access' | 'auditor' | 'billing' | 'security'
 
 /** The scopes of keys. A key without a scope is refused on the surfaces of that scope with 403. */
 export const KEY_SCOPES = ['models', 'agents', 'mcp'] as const
@@ -69,10 +69,14 @@ export const hasScope = ({ credential }: Pick<Principal, 'credential'>, scope: K
 export const isExpired = ({ credential }: Pick<Principal, 'credential'>, now: number): boolean =>
   credential.kind === 'key' && credential.expiresAt !== null && now >= credential.expiresAt
 
-/** The deployment's administrator. */
-export interface Administrator {
-  kind: 'admin_token'
-  /** Null: every organization of the deployment. */
-  organizationId: string | null
-  actor: string
+/** The caller of the management API: the administration token, or a session of the web terminal. */
+export type ManagementCaller = { kind: 'admin_token' } | SessionCaller
+
+export interface SessionCaller {
+  kind: 'session'
+  sessionId: string
+  principal: Principal
+  /** Milliseconds since the epoch. */
+  signedInAt: number
+  expiresAt: number
 }

@@ -3,7 +3,7 @@
  * contains none), unless that is the end of an escape (`%2F`, `\n`) or the key is a whole one of ours.
  */
 const SECRET_SHAPES =
-  /(?:(?<!(?<!%[0-9a-f]|\\)[a-z])|(?=hg_[0-9a-z]{12}_[0-9a-z]{20}))(Bearer\s+|hg_|gsk_|sk-|sk_|v1\.|xai-(?=[\w-]{20})|AIza(?=[\w-]{30}))[A-Za-z0-9_.~+/=-]{8,}/gi
+  /(?:(?<!(?<!%[0-9a-f]|\\)[a-z])|(?=hg[sl]?_[0-9a-z]{12}_[0-9a-z]{20}))(Bearer\s+|hg[sl]?_|gsk_|sk-|sk_|v1\.|xai-(?=[\w-]{20})|AIza(?=[\w-]{30}))[A-Za-z0-9_.~+/=-]{8,}/gi
 /** The suffix that drizzle appends to the text of a failed query. */
 const PARAMETERS = /\nparams: [\s\S]*$/
 /** An ASCII character in percent encoding. */
