@@ -14,7 +14,9 @@ import {
 import { createdAt, instant } from './columns.ts'
 import { organizations, users } from './identity.ts'
 
-/** An agent; its content is its current version. A deleted agent stays for its runs, but its name is free again. */
+/**
+ * An agent; its content is its current version. A deleted agent is kept for its runs, and its name may be used again.
+ */
 export const agents = pgTable(
   'agents',
   {
@@ -65,7 +67,7 @@ export const agentVersions = pgTable(
   (table) => [primaryKey({ columns: [table.agentId, table.version] })],
 )
 
-/** Triggers that start runs of an agent besides calls of the API: those of its current version. */
+/** Schedules and webhooks that start runs: those of the agent's current version. */
 export const agentTriggers = pgTable(
   'agent_triggers',
   {
@@ -106,7 +108,7 @@ export const runs = pgTable(
     agentVersion: integer('agent_version').notNull(),
     conversationId: text('conversation_id').notNull(),
     origin: text('origin', { enum: ['api', 'restart', 'schedule', 'webhook'] }).notNull(),
-    /** The run whose inputs it repeats. */
+    /** The run that this run restarts, with the same inputs. */
     restartedFrom: uuid('restarted_from'),
     /**
      * Inputs as they were sent, without unknown names: a restart applies the defaults of the latest version. Sealed, because no
@@ -114,7 +116,7 @@ export const runs = pgTable(
      */
     sealedInputs: text('sealed_inputs').notNull(),
     status: text('status', { enum: ['in_progress', 'success', 'failure', 'cancelled'] }).notNull(),
-    /** Raised by every change of state. A change that was decided on an older one does not happen. */
+    /** Raised by every change of state. A change that was decided on an older revision is not written. */
     rev: integer('rev').notNull(),
     /** Number of the current step, from 1. */
     step: integer('step').notNull(),
@@ -122,12 +124,12 @@ export const runs = pgTable(
     attempt: integer('attempt').notNull(),
     /** The final assistant message as JSON with `role` and `parts`. */
     result: text('result'),
-    /** Why it is not a success; for administrators. */
+    /** Reason of a failure or cancellation, for administrators. */
     error: jsonb('error').$type<{ code: string; message: string }>(),
     createdAt: instant('created_at').notNull(),
     endedAt: instant('ended_at'),
     deadlineAt: instant('deadline_at').notNull(),
-    /** A delivery that advances it holds it until then, under its token. */
+    /** End of the lease of the delivery that advances the run; `leaseToken` names the delivery. */
     leasedUntil: instant('leased_until'),
     leaseToken: text('lease_token'),
   },
@@ -151,12 +153,12 @@ export const runSteps = pgTable(
     attempt: integer('attempt').notNull(),
     organizationId: uuid('organization_id').notNull(),
     status: text('status', { enum: ['running', 'completed', 'failed', 'cancelled'] }).notNull(),
-    /** Chosen before its first start, so that a repeated start finds the first. */
+    /** The id is chosen before the first start, so that a repeated start finds the same response. */
     responseId: text('response_id').notNull(),
     /** Text of the answer; null until it is completed. */
     output: text('output'),
     error: jsonb('error').$type<{ code: string; message: string }>(),
-    /** Whether it called a tool that may have changed something. */
+    /** Whether the attempt called a tool that may have changed something. */
     hadEffects: boolean('had_effects').notNull().default(false),
     /** Micro-credits. */
     cost: bigint('cost', { mode: 'number' }).notNull().default(0),
@@ -190,8 +192,8 @@ export const runVerdicts = pgTable(
 )
 
 /**
- * A verdict that is due: written with the completion of its step, and replaced by the verdict. It is also the message that
- * announces it.
+ * A verdict that is due. The row is written with the completion of its step, is the outbox message to QStash, and is
+ * replaced by the verdict.
  */
 export const dueVerdicts = pgTable(
   'due_verdicts',
@@ -204,8 +206,8 @@ export const dueVerdicts = pgTable(
     attempt: integer('attempt').notNull(),
     organizationId: uuid('organization_id').notNull(),
     /**
-     * Response id of the judge's next or current call. It is chosen before its first start, so that a repeated start finds the
-     * first.
+     * Response id of the judge's next or current call. The id is chosen before the first start, so that a repeated
+     * start finds the same response.
      */
     responseId: text('response_id').notNull(),
     /** Calls of the judge that ended without a verdict. */
@@ -227,8 +229,8 @@ export const dueVerdicts = pgTable(
 )
 
 /**
- * The message of a run's current revision, written with the change of state that it announces. A run that needs nothing more
- * has none.
+ * Outbox message for QStash of a run's current revision, written with the change of state. A run that needs no further
+ * delivery has none.
  */
 export const runOutbox = pgTable(
   'run_outbox',
@@ -245,7 +247,7 @@ export const runOutbox = pgTable(
   (table) => [primaryKey({ columns: [table.runId, table.rev] }), index('run_outbox_due').on(table.dueAt)],
 )
 
-/** Requests for runs that can be repeated: the second one gets the run of the first. */
+/** Requests for runs that may be repeated: a second request returns the run of the first. */
 export const runRequests = pgTable(
   'run_requests',
   {

@@ -15,7 +15,7 @@ import { organizations } from './identity.ts'
 
 /**
  * A policy of data-loss prevention; its content is its current version. A deleted policy is kept with all its versions,
- * because audit records refer to them, but its name is free again.
+ * because audit records refer to them, but its name may be used again.
  */
 export const dlpPolicies = pgTable(
   'dlp_policies',
@@ -40,7 +40,7 @@ export const dlpPolicies = pgTable(
   ],
 )
 
-/** Every state a policy has had. Rows are written once and never changed. */
+/** Every version of a policy. Rows are written once and never changed. */
 export const dlpPolicyVersions = pgTable(
   'dlp_policy_versions',
   {

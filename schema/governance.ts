@@ -37,7 +37,7 @@ export const auditRecords = pgTable(
   ],
 )
 
-/** Heads of all chains at one moment, with a MAC, so that a rewritten chain is detected. */
+/** Heads of all chains at one time, with a MAC, so that a rewritten chain is detected. */
 export const auditCheckpoints = pgTable('audit_checkpoints', {
   id: uuid('id').primaryKey().defaultRandom(),
   at: instant('at').notNull(),

@@ -11,7 +11,7 @@ import {
 } from 'drizzle-orm/pg-core'
 import { createdAt, instant } from './columns.ts'
 
-/** A tenant. Everything that a caller can reach belongs to exactly one. */
+/** A tenant. Every resource that a caller can reach belongs to exactly one organization. */
 export const organizations = pgTable(
   'organizations',
   {
@@ -111,7 +111,7 @@ export const entitlements = pgTable(
   (table) => [primaryKey({ columns: [table.organizationId, table.userId, table.name] })],
 )
 
-/** API keys. Only an HMAC digest under a named pepper is stored, so that no row gives a key away. */
+/** API keys. Only an HMAC digest under a named pepper is stored, so that no row discloses a key. */
 export const apiKeys = pgTable(
   'api_keys',
   {

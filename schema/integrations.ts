@@ -34,7 +34,7 @@ export const integrations = pgTable(
     authorization: jsonb('authorization').$type<Record<string, unknown>>().notNull(),
     /** The secret of the OAuth client, sealed; null for a public client. */
     sealedClientSecret: text('sealed_client_secret'),
-    /** Which definitions are approved without a person: those of the first catalogue, every one, or none. */
+    /** Definitions that are approved automatically: those of the first catalogue, all, or none. */
     approval: text('approval', { enum: ['first', 'automatic', 'manual'] })
       .notNull()
       .default('first'),
@@ -129,7 +129,7 @@ export const connections = pgTable(
     upstreamConnectionId: text('upstream_connection_id').notNull(),
     /** The credential, sealed under a data key of its own, which is sealed under a key of the vault; null where the broker has it. */
     sealedCredential: text('sealed_credential'),
-    /** Which key of the vault seals the data key, for rotation. */
+    /** Id of the vault's key that seals the data key, for rotation. */
     vaultKeyId: text('vault_key_id'),
     /** Raised by each write of the credential, so that a refresh cannot overwrite a newer one. */
     credentialVersion: integer('credential_version').notNull().default(1),
@@ -194,7 +194,7 @@ export const connectionPreferences = pgTable(
 export const connectSessions = pgTable(
   'connect_sessions',
   {
-    /** Digest of the random state in the link, hex: a row gives no link away. */
+    /** Digest of the random state in the link, hex, so that no row discloses a link. */
     id: text('id').primaryKey(),
     organizationId: uuid('organization_id').notNull(),
     connectionId: text('connection_id')
@@ -214,8 +214,8 @@ export const connectSessions = pgTable(
 )
 
 /**
- * The tools that an upstream listed for one connection, or for an integration that needs none. Refreshed by a job; the last
- * good one stays when a refresh fails.
+ * The tools that an upstream listed for one connection, or for an integration that needs none. A job refreshes the
+ * list; when a refresh fails, the last good list stays.
  */
 export const toolCatalogues = pgTable(
   'tool_catalogues',
@@ -228,7 +228,7 @@ export const toolCatalogues = pgTable(
     organizationId: uuid('organization_id').notNull(),
     /** Name and hash of each definition, in the upstream's order; null before the first good refresh. */
     tools: jsonb('tools').$type<Array<{ name: string; hash: string }>>(),
-    /** Protocol revision and era that the upstream speaks, found by the refresh; null for an API. */
+    /** Protocol revision and era of the upstream, found by the refresh; null for an API. */
     protocol: jsonb('protocol').$type<Record<string, unknown>>(),
     refreshedAt: instant('refreshed_at'),
     /** When the first of the current failures happened; null while refreshes succeed. */
@@ -237,7 +237,7 @@ export const toolCatalogues = pgTable(
     /** Why the last refresh failed; never a secret. */
     error: text('error'),
     nextRefreshAt: instant('next_refresh_at').notNull().defaultNow(),
-    /** A job that refreshes it holds it until then. */
+    /** End of the lease of the job that refreshes the list. */
     leasedUntil: instant('leased_until'),
   },
   (table) => [

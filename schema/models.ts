@@ -23,9 +23,9 @@ export const providers = pgTable('providers', {
   sealedCredential: text('sealed_credential').notNull(),
   /** The only organization whose calls are sent there; null for all. */
   organizationId: uuid('organization_id').references(() => organizations.id),
-  /** Members of requests that are refused elsewhere, and pass to this provider. */
+  /** Members of requests that this provider accepts and that are refused for other providers. */
   allowedMembers: jsonb('allowed_members').$type<string[]>().notNull().default([]),
-  /** Whether calls may use what has no price; their audit records are flagged. */
+  /** Whether calls may use models without a price; their audit records are flagged. */
   allowsUnpriced: boolean('allows_unpriced').notNull().default(false),
   disabledAt: instant('disabled_at'),
   createdAt: createdAt(),

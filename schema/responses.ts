@@ -3,8 +3,8 @@ import { index, integer, pgTable, primaryKey, text, unique, uuid } from 'drizzle
 import { createdAt, instant } from './columns.ts'
 
 /**
- * The owner of a row; every query filters by both. Not foreign keys: each would cost a look-up for every item, and the ids
- * come from an authenticated caller.
+ * The owner of a row; every query filters by both. These are not foreign keys: each would cost a look-up for every
+ * item, and the ids come from an authenticated caller.
  */
 const owner = () => ({
   organizationId: uuid('organization_id').notNull(),
@@ -30,10 +30,10 @@ export const responses = pgTable(
     ...owner(),
     keyId: text('key_id').notNull(),
     conversationId: text('conversation_id').references(() => conversations.id),
-    /** The member of the request. That response may be deleted. */
+    /** `previous_response_id` of the request. That response may have been deleted. */
     previousResponseId: text('previous_response_id'),
     model: text('model').notNull(),
-    /** Form in which it is shown, of its request. */
+    /** Form in which the response is rendered, chosen by its request. */
     compatibility: text('compatibility', { enum: ['headgate', 'open_responses'] })
       .notNull()
       .default('headgate'),
@@ -50,7 +50,7 @@ export const responses = pgTable(
     completedAt: instant('completed_at'),
   },
   (table) => [
-    // Index for the job that searches for responses that no object has: they are few, and old.
+    // Index of the job that searches for old responses in progress that no object has. There are few of them.
     index('responses_in_progress').on(table.createdAt, table.id).where(sql`${table.status} = 'in_progress'`),
   ],
 )
@@ -92,7 +92,7 @@ export const responseItemUses = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.responseId, table.direction, table.position] }),
-    // The item first, so that the uses of an erased item are found by it.
+    // The item is the first column, so that the uses of an erased item are found by this key.
     unique('response_item_uses_item').on(table.itemId, table.responseId),
   ],
 )
@@ -113,7 +113,7 @@ export const conversationItems = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.conversationId, table.position] }),
-    // The item first, so that the positions of an erased item are found by it.
+    // The item is the first column, so that the positions of an erased item are found by this key.
     unique('conversation_items_item').on(table.itemId, table.conversationId),
   ],
 )

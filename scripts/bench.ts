@@ -18,7 +18,7 @@ import { StartError } from './local/children.ts'
 import { freePorts } from './local/ports.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-/** What is measured besides the scenarios. */
+/** Measurements besides the scenarios. */
 const SECTIONS = [STARTS_SECTION, MCP_SECTION, AGENTS_SECTION, COSTS_SECTION, RECORDS_SECTION]
 /** Everything that is measured. */
 const NAMES = [...SCENARIO_NAMES, ...SECTIONS]

@@ -12,14 +12,14 @@ export interface Bundle {
   directory: string
   /** Bytes of the Worker's code. */
   size: number
-  /** The same, gzip-compressed: what Cloudflare's limit is about. Computed when it is read. */
+  /** Size compressed by gzip, which Cloudflare limits. Computed on reading. */
   readonly compressedSize: number
 }
 
 /** The configuration of the script of tools. */
 export const TOOLS_CONFIGURATION = join(ROOT, 'workers/tools/wrangler.toml')
 
-/** Where `buildScripts` writes the script of tools: a folder in that of the gateway. */
+/** Folder of the script of tools, in that of the gateway. */
 export const toolsBundle = (directory: string): string => join(directory, 'tools')
 
 /** Builds the gateway, and the script of tools into a folder below. @throws StartError */

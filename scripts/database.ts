@@ -4,7 +4,7 @@ import { drizzle as drizzlePostgres } from 'drizzle-orm/node-postgres'
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
 import pg from 'pg'
 
-/** Where a script finds the database, in the Worker's own variables. */
+/** Variables of the Worker from which a script finds the database. */
 export interface DatabaseAddress {
   DATABASE_URL: string
   /** SQL over HTTP, when the database is reached through it. */
@@ -29,7 +29,7 @@ export class DatabaseError extends Error {}
 
 const CONNECT_TIMEOUT_MS = 10_000
 
-/** SQL-over-HTTP endpoints by `host:port` of the connection string they stand for. */
+/** SQL-over-HTTP endpoints by `host:port` of the connection string. */
 const endpoints = new Map<string, string>()
 
 /**
@@ -90,7 +90,7 @@ function directly(url: string): OpenDatabase {
   return { database: drizzlePostgres({ client: pool }), transaction, close: () => pool.end() }
 }
 
-/** One line about a database error: the database's own message, without the statement or a connection string. */
+/** A database error as one line: the database's message, without the statement or a connection string. */
 export function databaseErrorText(error: unknown): string {
   // drizzle puts the whole statement in front; the cause is the database's own message.
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error

@@ -2,7 +2,7 @@ import { type AgentDefinition, agentDefinition } from '../src/wire/agents.ts'
 
 /** An agent of the demo data. */
 export interface DemoAgent {
-  /** What its id is made from. */
+  /** Text from which the id of the agent is derived. */
   key: string
   definition: AgentDefinition
 }
@@ -25,8 +25,8 @@ const STATUS = {
 export const REPORT_AGENT = 'Ticket report'
 
 /**
- * One agent of one step, and one of several steps that use an integration, files and the shell. The scripted models follow their
- * instructions as well (`local/model-upstream/answer-plan`).
+ * Two agents: one with one step, one with several steps that use an integration, files and the shell. The scripted
+ * models follow their instructions as well (`local/model-upstream/answer-plan`).
  * @param model of every step.
  */
 export const demoAgents = (model: string): DemoAgent[] => [

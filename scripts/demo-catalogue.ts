@@ -4,7 +4,7 @@ import { StartError } from './local/children.ts'
 
 /** A provider that is to be in the database, with the models it serves. */
 export interface WantedProvider {
-  /** `openai` and `anthropic` are real ones, `scripted-…` stand on the local upstream. */
+  /** `openai` and `anthropic` are the vendors; `scripted-…` are served by the local upstream. */
   name: 'openai' | 'anthropic' | 'scripted-openai' | 'scripted-anthropic'
   kind: 'openai-compatible' | 'anthropic'
   baseUrl: string
@@ -55,7 +55,7 @@ export function wantedProviders(
   return wanted
 }
 
-/** Whether any provider of this environment stands on the scripted upstream. */
+/** Whether the scripted upstream serves any provider of this environment. */
 export function needsScriptedUpstream(environment: NodeJS.ProcessEnv): boolean {
   return !(environment.OPENAI_API_KEY && environment.ANTHROPIC_API_KEY)
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Entitlement, Role } from '../src/identity/principal.ts'
 import type { DemoKeyName } from './local-secrets.ts'
 
-/** One caller of the demo data: a user with a membership and one key. */
+/** A caller of the demo data: a user with a membership and one key. */
 export interface DemoCaller {
   name: DemoKeyName
   organization: DemoOrganization['slug']
@@ -53,7 +53,7 @@ export const DEMO_CALLERS: readonly DemoCaller[] = [
   caller('other_org', { organization: 'other' }),
 ]
 
-/** The same id for the same name on every machine, so that seeding twice finds what the first time made. */
+/** Derives an id from a name, the same on every machine, so that seeding twice finds the rows of the first time. */
 export function demoId(name: string): string {
   const hex = createHash('sha256').update(`headgate demo ${name}`).digest('hex')
   // The version and variant digits of a UUID made from a hash (RFC 9562, version 8).

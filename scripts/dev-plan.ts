@@ -21,10 +21,10 @@ export function readPort(environment: NodeJS.ProcessEnv): number {
 }
 
 /**
- * Which stand-ins to start: one for each service that the environment does not name a real counterpart of.
+ * Decides which stand-ins start: one for each service that the environment does not name.
  *
- * @param folder where the local system keeps its data
- * @throws StartError for a service that is named by half, such as a URL without its token
+ * @param folder folder of the local system's data
+ * @throws StartError for a service that is named incompletely, such as a URL without its token
  */
 export function stackPlan(environment: NodeJS.ProcessEnv, secrets: LocalSecrets, folder: string): StackPlan {
   const postgres = postgresPlan(environment, folder)
@@ -51,7 +51,7 @@ export function stackPlan(environment: NodeJS.ProcessEnv, secrets: LocalSecrets,
   }
 }
 
-/** Neon has SQL over HTTP of its own; any other PostgreSQL needs the stand-in in front of it. */
+/** Neon offers SQL over HTTP; any other PostgreSQL needs the stand-in in front of it. */
 function postgresPlan(environment: NodeJS.ProcessEnv, folder: string): StackPlan['postgres'] | null {
   const url = environment.DATABASE_URL
   if (!url) return { folder: join(folder, 'postgres') }

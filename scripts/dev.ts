@@ -80,7 +80,7 @@ const reloadedTogether = (gateway: RunningWorkerd, tools: RunningTools): Running
     },
   })
 
-/** One call through everything, so that "ready" means that a first call works. */
+/** Lists the models as a caller before "ready" is printed: the call uses gateway, ledger and database. */
 async function checkGateway(system: LocalSystem): Promise<void> {
   const response = await fetch(`http://127.0.0.1:${system.port}/v1/models`, {
     headers: { authorization: `Bearer ${system.secrets.keys.owner}` },

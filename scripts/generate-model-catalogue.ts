@@ -35,8 +35,8 @@ const OUTPUT_LIMITS: Array<[RegExp, number]> = [
 ]
 
 /**
- * What translation has to know of a model, by name; the package lacks it. A word holds for the models that its
- * pattern matches and its exception does not.
+ * Features of models that translation needs and the package lacks, by name of the model. A word holds for the models
+ * that its pattern matches and its exception does not.
  *
  * - `reasoning`: takes `reasoning_effort` or `thinking`. GPT-5.3 is offered as the chat model that does not think.
  *   https://platform.openai.com/docs/guides/reasoning, https://docs.claude.com/en/docs/build-with-claude/extended-thinking
@@ -209,7 +209,7 @@ function classesOf(vendor: Vendor, id: string): Pick<GeneratedModel['prices'], '
   return { classes: Object.fromEntries(classes.map(({ name, percent }) => [name, percent])) }
 }
 
-/** Of prices that rise with the length of the prompt, the highest step over all classes of tokens. */
+/** For prices that rise with the length of the prompt: the highest step over all classes of tokens. */
 function longContextOf(prices: ModelPrice): Pick<GeneratedModel['prices'], 'longContext'> {
   const steps = Object.entries(prices).flatMap(([name, price]) => {
     if (typeof price !== 'object' || !('tiers' in price)) return []
@@ -241,8 +241,8 @@ function currentPrices(model: ModelInfo): ModelPrice {
 }
 
 /**
- * A price in whole micro-credits (1 credit is 1 USD). Of prices that rise with the length of the prompt it is the
- * base price; `longContextOf` has the others.
+ * A price in whole micro-credits (1 credit is 1 USD). For prices that rise with the length of the prompt it is the base
+ * price; `longContextOf` returns the others.
  */
 function microCredits(model: ModelInfo, prices: ModelPrice, name: string): number {
   const price = prices[name]

@@ -13,7 +13,7 @@ export interface Violation {
   rule: string
 }
 
-/** One line of the table in ARCHITECTURE: the modules that a module may import besides itself, some only as types. */
+/** A row of the table in ARCHITECTURE: the modules that a module may import besides itself, some only as types. */
 type Allowance = { modules: readonly string[]; types?: readonly string[] }
 
 const BASE = ['lib', 'wire', 'schema', 'identity', 'ledger', 'dlp', 'calls']
@@ -29,7 +29,7 @@ export const ALLOWED: Record<string, Allowance> = {
   // These declare the clients and variables that they need as small interfaces of their own; `deps` fits them all.
   gateway: { modules: BASE },
   integrations: { modules: BASE },
-  // What runs in the script of tools, of which the gateway has the contract.
+  // Modules of the script of tools; the gateway imports only their contract.
   workspace: { modules: ['lib'] },
   responses: { modules: [...BASE, 'gateway', 'integrations', 'workspace'] },
   agents: { modules: [...BASE, 'gateway', 'integrations', 'responses'] },
@@ -44,8 +44,8 @@ export const ALLOWED: Record<string, Allowance> = {
 }
 
 /**
- * The folders of a module, lowest first: each imports from itself and from those before it. `.` stands for the files beside
- * the folders; a file of types alone (`types.ts`, `*-deps.ts`) is below all folders and may name the types of each.
+ * The folders of a module, lowest first: each imports from itself and from those before it. `.` is the files beside the
+ * folders; a file of types alone (`types.ts`, `*-deps.ts`) is below all folders and may name the types of each.
  */
 export const FLOORS: Record<string, readonly string[]> = {
   gateway: [
@@ -89,7 +89,7 @@ export const FLOORS: Record<string, readonly string[]> = {
   ],
 }
 
-/** What nothing that is deployed may import. */
+/** Folders that deployed code must not import. */
 const WORKSHOP = ['scripts', 'scripts/local', 'test']
 
 /**
@@ -137,7 +137,7 @@ function ownImportRules(path: string, target: string, found: SourceImport): stri
   return [...rules, ...floorRules(path, target, found), ...doorRules(path, target, found)]
 }
 
-/** An import of a folder that stands above the importing one in the same module. */
+/** An import from a folder above the importing one in the same module. */
 function floorRules(path: string, target: string, found: SourceImport): string[] {
   const module = moduleOf(path)
   const floors = path.startsWith('src/') && moduleOf(target) === module ? FLOORS[module] : undefined
@@ -211,7 +211,7 @@ function packageRules(path: string, specifier: string): string[] {
   return rules
 }
 
-/** Of the script of tools; tests of units may reach into it. */
+/** Whether a file belongs to the script of tools, or is not deployed: unit tests may import that script's files. */
 const isOfTools = (path: string): boolean =>
   path.startsWith('workers/tools/') || moduleOf(path) === 'workspace' || !isDeployed(path)
 

@@ -1,4 +1,4 @@
-// What `npm run dev` and `npm run services` share: the stand-ins, their settings and data, start and end.
+// Code that `npm run dev` and `npm run services` share: the stand-ins, their settings and data, start and end.
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -34,7 +34,7 @@ export interface LocalSystemOptions {
   takesPort: boolean
   /** Called before anything is written or started. @throws StartError */
   check?: () => void
-  /** Starts what runs beside the stand-ins, at the same time as they. */
+  /** Starts what runs beside the stand-ins, concurrently with them. */
   startGateway(system: LocalSystem): Promise<void>
   /** Called when everything is up, before `announcement` is printed. */
   checkGateway?(system: LocalSystem): Promise<void>
@@ -45,7 +45,7 @@ export interface LocalSystemOptions {
 /** A local system that starts or runs. */
 export interface LocalSystem {
   folder: string
-  /** Where callers come in. */
+  /** Addresses for callers. */
   port: number
   /** A free port for a Worker behind PORT. */
   workerPort: number
@@ -56,7 +56,7 @@ export interface LocalSystem {
   secrets: LocalSecrets
   urls: ReturnType<typeof stackUrls>
   upstreams: DemoUpstreams
-  /** What ends parts of the system, called in reverse order. */
+  /** Functions that end parts of the system, called in reverse order. */
   cleanUps: Array<() => unknown>
   /** Ends everything with one line on stderr and exit code 1. */
   fail(error: unknown): void
@@ -110,8 +110,9 @@ async function start(
   await options.checkGateway?.(system)
   writeDevFile(join(folder, 'dev.json'), system, report)
   const agentId = report.agents[REPORT_AGENT]
-  const variables = shellEnvironment(baseUrlOf(system), system.secrets.keys.owner, agentId)
-  writePrivateFile(join(folder, 'env.sh'), variables)
+  const adminToken = system.variables.ADMIN_TOKEN ?? system.secrets.adminToken
+  const shell = { baseUrl: baseUrlOf(system), key: system.secrets.keys.owner, adminToken, agentId }
+  writePrivateFile(join(folder, 'env.sh'), shellEnvironment(shell))
   const seconds = ((performance.now() - begun) / 1000).toFixed(1)
   console.log(announcementOf(options, system, report, seconds))
 }
@@ -124,7 +125,7 @@ function readFresh(command: string): boolean {
   }
 }
 
-/** One local system for each folder: a second one, or `--fresh` beside a running one, would destroy its data. */
+/** Locks the folder: a second system, or `--fresh` beside a running one, would destroy its data. */
 function claimFolder(folder: string, command: string): () => void {
   try {
     return claimPath(join(folder, 'dev'))
@@ -275,7 +276,7 @@ function announcementOf(
   API key   ${key}
   Models    ${report.models.slice(0, 6).join(', ')}${report.models.length > 6 ? ', …' : ''}
   Agents    ${Object.keys(report.agents).join(', ')} (GET /v1/agents/list)
-  Shell     source ${shownPath(system, 'env.sh')} (for curl and the official SDKs)
+  Shell     source ${shownPath(system, 'env.sh')} (for curl, the official SDKs and npm run admin)
   More      ${shownPath(system, 'dev.json')} (admin token, keys of other callers, ids of agents), ${shownPath(system, 'logs')}
 
   ${firstCall(baseUrl, key, first)}
@@ -283,7 +284,7 @@ function announcementOf(
 Ctrl-C ends everything; the data stay (${command} -- --fresh begins anew).`
 }
 
-/** A call to copy: of the first provider's first model, on the protocol it speaks. */
+/** An example call: of the first provider's first model, in its protocol. */
 function firstCall(baseUrl: string, key: string, provider: WantedProvider | undefined): string {
   const model = provider?.models[0]?.id
   const curl = `curl ${baseUrl}`

@@ -5,7 +5,7 @@ import { StartError } from './local/children.ts'
 /** Folder of the local system: data, logs and secrets, ignored by git. The environment names it, not `.env`. */
 export const LOCAL_FOLDER = process.env.HEADGATE_FOLDER || join(import.meta.dirname, '../.headgate')
 
-/** The same for `npm run services`: its Durable Objects are wrangler's, so it shares no data with `npm run dev`. */
+/** Folder for `npm run services`. Its Durable Objects are wrangler's, so it shares no data with `npm run dev`. */
 export const SERVICES_FOLDER = join(LOCAL_FOLDER, 'services')
 
 const ENV_FILE = join(import.meta.dirname, '../.env')

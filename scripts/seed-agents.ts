@@ -4,7 +4,7 @@ import type { ScriptDatabase } from './database.ts'
 import { type DemoAgent, demoAgents } from './demo-agents.ts'
 import { demoId, organizationId, userId } from './demo-organizations.ts'
 
-/** Of versions that people have not made. */
+/** Author of versions that no user has created. */
 const AUTHOR = 'seed'
 
 const agentId = ({ key }: DemoAgent): string => demoId(`agent acme ${key}`)

@@ -8,7 +8,7 @@ import { DEMO_ORGANIZATIONS, demoId, groupId, organizationId, userId } from './d
 import { ticketDocument } from './local/integration-upstreams/ticket-document.ts'
 import type { DemoKeyName } from './local-secrets.ts'
 
-/** Where the demo upstreams are (`scripts/local/integration-upstreams`), and what they require. */
+/** Address and credentials of the demo upstreams (`scripts/local/integration-upstreams`). */
 export interface DemoUpstreams {
   url: string
   memoryToken: string
@@ -45,7 +45,7 @@ const integrationsAt = ({ url }: DemoUpstreams): Integration[] => [
   },
 ]
 
-/** Connections of the first organization. That of the memory is shared with the group of everybody. */
+/** Connections of the first organization. The connection of the memory server is shared with the group `everyone`. */
 const CONNECTIONS: ReadonlyArray<{ slug: string; owner: DemoKeyName; shared: boolean }> = [
   { slug: 'memory', owner: 'owner', shared: true },
   { slug: 'tickets', owner: 'owner', shared: false },
@@ -146,7 +146,7 @@ async function putConnection(
     .onConflictDoUpdate({
       target: connections.id,
       set: { ...values, credentialVersion: sql`${connections.credentialVersion} + 1` },
-      // One that an administrator revoked stays revoked.
+      // A connection that an administrator revoked stays revoked.
       setWhere: sql`${connections.status} <> 'revoked'`,
     })
   if (!shared) return

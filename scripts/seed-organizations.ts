@@ -11,13 +11,13 @@ import {
 } from '../schema/identity.ts'
 import { grants } from '../schema/models.ts'
 import { parseApiKey } from '../src/identity/api-key.ts'
-import { KEY_SCOPES } from '../src/identity/principal.ts'
 import { digestToken } from '../src/identity/secret-token.ts'
 import { GENESIS, nextLink } from '../src/ledger/records/chain.ts'
 import { creditRowOf } from '../src/ledger/records/extracted-rows.ts'
 import { changeText, copiedColumns } from '../src/ledger/records/record-body.ts'
 import { HOME_SHARD } from '../src/ledger/shards/shards.ts'
 import type { KeyRing } from '../src/lib/crypto.ts'
+import { KEY_SCOPES } from '../src/wire/key-scopes.ts'
 import type { ScriptDatabase } from './database.ts'
 import {
   DEMO_CALLERS,

@@ -32,7 +32,7 @@ export interface SeedOptions {
 export interface SeedReport {
   /** Ids of the models that may be called, in order. */
   models: string[]
-  /** Those of them that the `restricted` caller may not use. */
+  /** Models that the `restricted` caller may not use. */
   deniedModels: string[]
   /** Ids of the demo agents by their names. */
   agents: Record<string, string>
@@ -94,7 +94,7 @@ async function allowRestricted(
 
 async function main(): Promise<void> {
   const environment = scriptEnvironment()
-  // Of the Worker's variables only the database and the secrets matter here; Redis need not be named.
+  // Only the database and the secrets of the Worker's variables are used here; Redis may be missing.
   const unused = { UPSTASH_REDIS_REST_URL: 'http://unused', UPSTASH_REDIS_REST_TOKEN: 'unused' }
   const configuration = parseConfiguration({ ...unused, ...environment })
   const providers = wantedProviders(environment, null)

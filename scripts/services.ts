@@ -10,7 +10,7 @@ import { SERVICES_FOLDER } from './script-environment.ts'
 
 /** wrangler reads it beside wrangler.toml; npm runs this in that folder. */
 const VARIABLES_FILE = resolve('.dev.vars')
-/** Where wrangler keeps Durable Objects and R2. Their records are in Postgres, so both begin anew together. */
+/** Folder of wrangler's Durable Objects and R2. Their records are in Postgres, so `--fresh` empties both. */
 const WRANGLER_STATE = resolve('.wrangler/state')
 
 const HEADER = '# Written by npm run services, and removed when it ends.\n'

@@ -1,15 +1,22 @@
-/**
- * A file for `source` that tells curl and the official SDKs where the local system is.
- *
- * @param baseUrl of the gateway, without a path
- * @param key of a caller
- * @param agentId of an agent that the caller may run; none if there is no agent
- */
-export function shellEnvironment(baseUrl: string, key: string, agentId?: string): string {
+/** The local system in the variables of a shell. */
+export interface ShellSystem {
+  /** Of the gateway, without a path. */
+  baseUrl: string
+  /** Key of a caller. */
+  key: string
+  /** For `npm run admin`, which takes no local token once HEADGATE_URL is set. */
+  adminToken: string
+  /** Id of an agent that the caller may run; undefined if there is no agent. */
+  agentId: string | undefined
+}
+
+/** Text of a file for `source`: variables with which curl, the official SDKs and `npm run admin` call the local system. */
+export function shellEnvironment({ baseUrl, key, adminToken, agentId }: ShellSystem): string {
   const variables = {
     HEADGATE_URL: baseUrl,
     HEADGATE_KEY: key,
     ...(agentId !== undefined && { HEADGATE_AGENT: agentId }),
+    ADMIN_TOKEN: adminToken,
     OPENAI_BASE_URL: `${baseUrl}/v1`,
     OPENAI_API_KEY: key,
     ANTHROPIC_BASE_URL: baseUrl,
@@ -24,9 +31,14 @@ export function shellEnvironment(baseUrl: string, key: string, agentId?: string)
 const quoted = (value: string): string => `'${value.replaceAll("'", `'\\''`)}'`
 
 /**
- * Removes what a shell that read the file has set for the SDKs: a system that starts in it would take itself for the provider.
+ * Removes variables that a shell has from the file, for a system that starts in it: it would take itself for the provider,
+ * and the token of another folder for its own.
  */
 export function dropShellEnvironment(environment: NodeJS.ProcessEnv): void {
+  const { HEADGATE_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY } = environment
+  if (HEADGATE_KEY !== undefined && [OPENAI_API_KEY, ANTHROPIC_API_KEY].includes(HEADGATE_KEY)) {
+    delete environment.ADMIN_TOKEN
+  }
   for (const provider of ['OPENAI', 'ANTHROPIC']) {
     const key = environment[`${provider}_API_KEY`]
     if (key === undefined || key !== environment.HEADGATE_KEY) continue

@@ -1,4 +1,4 @@
-/** One import or re-export of a TypeScript source. */
+/** An import or re-export of a TypeScript source. */
 export interface SourceImport {
   specifier: string
   /** Starts at 1. */
@@ -12,8 +12,8 @@ export interface SourceImport {
 }
 
 /**
- * Blanks out comments and what stands inside of strings, templates and regular expressions, so that a search finds
- * code only. Every character keeps its place, and quotes stay.
+ * Blanks out comments and the contents of strings, templates and regular expressions, so that a search finds code only.
+ * Every character keeps its place, and quotes stay.
  */
 export function maskSource(text: string): string {
   const masked = text.split('')

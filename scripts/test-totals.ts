@@ -34,10 +34,10 @@ interface ReportedFile {
 }
 
 /**
- * The totals of one vitest run. What fails outside of any test counts as a failed one, so that a run that is not
- * all right never reads as if it were: a file that cannot be loaded, a set-up that fails, an error after the tests.
+ * The totals of one vitest run. A failure outside of any test counts as a failed test: a file that cannot be loaded, a
+ * set-up that fails, an error after the tests. So a run with such a failure never reports success.
  *
- * @param report what the JSON reporter wrote, or null if it wrote nothing
+ * @param report output of the JSON reporter, or null if there is none
  * @param exitCode vitest's exit code; null if it was killed
  */
 export function totalsOf(report: unknown, exitCode: number | null): Totals {

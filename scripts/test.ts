@@ -39,7 +39,7 @@ export interface TestCommand {
   environment: Record<string, string>
   /** The instant at which the clock begins; null for the real one. */
   clock: string | null
-  /** What vitest gets. */
+  /** Arguments of vitest. */
   rest: string[]
 }
 
@@ -119,7 +119,7 @@ function runsOf({ projects, environment, rest }: TestCommand): VitestRun[] {
   return runs
 }
 
-/** Parts of file names, and all else. What follows an option is taken for its value. */
+/** Splits parts of file names from other arguments. A word after an option counts as its value. */
 function splitRest(rest: string[]): { filters: string[]; options: string[] } {
   const isFilter = (parameter: string, index: number) =>
     !parameter.startsWith('-') && !/^-[^=]*$/.test(rest[index - 1] ?? '')
@@ -212,7 +212,7 @@ async function runLane(runs: VitestRun[], folder: string, output: number | null)
   return totals
 }
 
-/** Runs lanes side by side. What the first one prints is shown at once; that of the second, after the first. */
+/** Runs lanes side by side. The output of the first lane is shown at once; that of the second, after the first. */
 async function runLanes([first = [], second = []]: VitestRun[][], folder: string): Promise<Totals> {
   const printed = join(folder, 'second-lane.txt')
   const output = openSync(printed, 'w')

@@ -13,7 +13,7 @@ interface Export {
   forTests: boolean
 }
 
-/** Who imports a name, by `path#name`; `path#*` stands for every name of a file. */
+/** Whether tests or other files import a name, by `path#name`; `path#*` is every name of a file. */
 type Uses = ReadonlyMap<string, { byTest: boolean; byOther: boolean }>
 
 const DECLARATION =
@@ -22,9 +22,9 @@ const LIST = /\bexport\s+(type\s+)?\{([^}]*)\}/g
 const INTERNAL = /@internal\s+\w/
 
 /**
- * Finds what src exports in vain: a name that no other file imports, and a name that only tests import and whose
+ * Finds the unused exports of src: a name that no other file imports, and a name that only tests import and whose
  * docstring does not say why with `@internal`.
- * @param sources all of the repository; a part of it would seem to use less. @returns in the order of the sources
+ * @param sources the whole repository, because every file may import a name @returns in the order of the sources
  */
 export function unusedExports(sources: readonly Source[]): Violation[] {
   const masked = new Map(sources.map((source) => [source.path, maskSource(source.text)]))

@@ -1,7 +1,7 @@
 import { configurationSchema, parseConfiguration } from '../src/env.ts'
 import type { LocalSecrets } from './local-secrets.ts'
 
-/** Where the local system's own services are; null for one whose real counterpart is configured. */
+/** Addresses of the stand-ins; null for one whose real counterpart is configured. */
 export interface LocalServices {
   baseUrl: string
   /** `http://127.0.0.1:<port>` of each stand-in. */
@@ -13,7 +13,7 @@ export interface LocalServices {
   integrations?: string
 }
 
-/** The host that the forwarder on PORT + 1 stands for when LLM_HOST names none. */
+/** Host that the forwarder on PORT + 1 sets; the default of LLM_HOST. */
 export const DEFAULT_LLM_HOST = 'llm.headgate.localhost'
 
 /** Names of every variable that the Worker reads. */
@@ -55,7 +55,7 @@ function standInVariables(secrets: LocalSecrets, services: LocalServices): Recor
   const { postgres, redis, qstash } = services
   return {
     ...(postgres !== null && {
-      // Any user and password do: the stand-in has one database and is bound to loopback.
+      // Any user and password are accepted: the stand-in has one database and is bound to loopback.
       DATABASE_URL: `postgres://headgate:local@${new URL(postgres).host}/headgate`,
       DATABASE_FETCH_ENDPOINT: `${postgres}/sql`,
     }),
@@ -72,7 +72,7 @@ function standInVariables(secrets: LocalSecrets, services: LocalServices): Recor
   }
 }
 
-/** What the guarded fetch has to let through: our own upstream, and what the environment put on loopback. */
+/** Hosts that the guarded fetch must allow: the scripted upstream, and services of the environment on loopback. */
 function egressAllow(environment: NodeJS.ProcessEnv, { modelUpstream, integrations }: LocalServices): string {
   const urls = [
     modelUpstream,

@@ -52,7 +52,7 @@ app.route('/', connectPageRoutes)
 app.route('/internal', deliveryRoutes)
 app.route('/', webhookRoutes)
 
-// What is called depends on the body: these routes admit their calls themselves.
+// These routes admit their calls themselves, because the called model or tool is in the body.
 for (const routes of [chatCompletionRoutes, messageRoutes, newResponseRoutes, mcpRoutes]) mount(routes, [])
 
 const scopeOfModels = [admission(), requireScope('models')]

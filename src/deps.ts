@@ -53,7 +53,7 @@ export interface Deps {
 const REDIS_TIMEOUT_MS = 2_000
 const DATABASE_TIMEOUT_MS = 10_000
 
-/** What the requests of an isolate share. None of it has an open connection or a pending call. */
+/** Clients and caches that the requests of an isolate share. None has an open connection or a pending call. */
 interface Shared {
   configuration: Configuration
   database: Database

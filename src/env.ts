@@ -153,7 +153,9 @@ export interface Bindings extends Record<string, unknown> {
   RESPONSE_SOCKETS: DurableObjectNamespace
   CONNECTION_CREDENTIALS: DurableObjectNamespace
   CONTENT: R2Bucket
-  /** Of a self-hosted runtime: a network that connects to public addresses only, for pages (docs/deployment.md). */
+  /**
+   * Only in a self-hosted runtime: a network that connects to public addresses only, for pages (docs/deployment.md).
+   */
   PUBLIC_WEB?: Fetcher
   /** Browser Run, for screenshots. */
   BROWSER?: BrowserRun

@@ -6,7 +6,9 @@ import { logFailuresOf } from '../src/lib/logged-methods.ts'
 
 const UNSAVED = 'unsaved'
 
-/** The Durable Object that renews the tokens of one connection. A shell, as `ResponseStream`. */
+/**
+ * The Durable Object that renews the tokens of one connection. It has storage, alarm and name; the code is in `src`.
+ */
 export class ConnectionCredentials extends DurableObject<Bindings> {
   readonly #renewal: TokenRenewal
 

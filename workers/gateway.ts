@@ -1,4 +1,4 @@
-/** The Worker: every request, what is done every hour and every five minutes, and the Durable Objects of this script. */
+/** The Worker: requests, jobs of every hour and of every five minutes, and the Durable Objects of this script. */
 import { republishVerdicts } from '../src/agents/runs/publish-verdict.ts'
 import { pruneRuns, republishOverdue } from '../src/agents/runs/sweep.ts'
 import { publishTriggers } from '../src/agents/triggers/publish-triggers.ts'
@@ -18,10 +18,10 @@ export { ResponsePool } from './response-pool.ts'
 export { ResponseSockets } from './response-sockets.ts'
 export { ResponseStream } from './response-stream.ts'
 
-/** The trigger in wrangler.toml for what must not wait an hour; the other one does everything. */
+/** The cron trigger of the jobs that must not wait an hour. The other trigger in wrangler.toml runs all jobs. */
 const FREQUENT = '*/5 * * * *'
 
-/** Jobs by name: the names of functions are not kept in the built script. */
+/** Names for the log: the built script does not keep the names of functions. */
 const HOURLY_JOBS = { writeCheckpoint, eraseLeftContent, pruneRuns }
 const FREQUENT_JOBS = {
   refreshDue,
@@ -31,7 +31,7 @@ const FREQUENT_JOBS = {
   publishTriggers,
 }
 
-/** Logs the failure of a job: the run of all jobs fails with that of one of them. */
+/** Logs the failure of a job, because the run of all jobs fails with the first failure only. */
 async function runJob(name: string, work: Promise<unknown>): Promise<void> {
   try {
     await work

@@ -14,15 +14,16 @@ import { earliest, systemClock } from '../src/lib/clock.ts'
 import { logFailuresOf } from '../src/lib/logged-methods.ts'
 
 /**
- * The Durable Object behind a shard of an organization's ledger (named `organization:shard`), behind the announcements of
- * the catalogue (in the object of the deployment) and, under the names of `rejectedCallsName`, behind the counts of keyless
- * calls. Each is a part of its own; here are the storage, the one alarm and the RPC methods.
+ * The Durable Object of three kinds: a shard of an organization's ledger (named `organization:shard`), the
+ * announcements of the catalogue (in the object of the deployment), and the counts of keyless calls (named by
+ * `rejectedCallsName`). Each kind has a class of its own in `src/ledger`; this one has their storage, alarm and RPC
+ * methods.
  */
 export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   readonly #organization: OrganizationLedger
   readonly #announcements: CatalogueAnnouncements
   readonly #rejected: RejectedCallsLedger
-  /** Mirror of the stored alarm, because each time it is set costs a row. */
+  /** Copy of the stored alarm: setting an alarm costs a row, so it is set only when it changes. */
   #alarmAt: number | null = null
   #isRunning = false
 
@@ -134,8 +135,9 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   }
 
   /**
-   * One alarm serves everything that is due: it is set to the earliest time, and never again to a later one. What is due now is
-   * done without one, because setting it costs a row. The alarm that is set then repeats what is lost with the object.
+   * Sets the one alarm to the earliest time at which something is due, and never to a later one. Work that is due now
+   * runs without an alarm, because setting one costs a row. If the object is lost meanwhile, the alarm already set
+   * repeats the work.
    */
   #arrangeAlarm(): void {
     const next = earliest([this.#organization.dueAt(), this.#rejected.dueAt()])
@@ -148,7 +150,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     void this.ctx.storage.setAlarm(next)
   }
 
-  /** Not within the method that has arranged it, which may be in the middle of a change. */
+  /** Runs after the method that arranged it, which may be in the middle of a change. */
   async #runAfterThisTurn(): Promise<void> {
     this.#isRunning = true
     await Promise.resolve()

@@ -8,8 +8,8 @@ import { ResponsePool as Pool } from '../src/responses/pool/response-pool.ts'
 import type { ResponseDeps } from '../src/responses/response-deps.ts'
 
 /**
- * The Durable Object of many responses, named by `poolName`. A shell, as `ResponseStream`; the first parameter of each method
- * is the id of a response.
+ * The Durable Object of many responses, named by `poolName`. It has storage, alarm and name; the code is in `src`. The
+ * first parameter of each method is the id of a response.
  */
 export class ResponsePool extends DurableObject<Bindings> {
   readonly pool: Pool

@@ -6,7 +6,10 @@ import { logFailuresOf } from '../src/lib/logged-methods.ts'
 import { connectionOpeningOf } from '../src/responses/sockets/socket-client.ts'
 import { UserConnections } from '../src/responses/sockets/user-connections.ts'
 
-/** The Durable Object behind the WebSocket connections of a user, named by `socketsName`. A shell, as `ResponseStream`. */
+/**
+ * The Durable Object behind the WebSocket connections of a user, named by `socketsName`. It has storage, alarm and
+ * name; the code is in `src`.
+ */
 export class ResponseSockets extends DurableObject<Bindings> {
   readonly #connections: UserConnections
 

@@ -13,7 +13,7 @@ import { wholeStorage } from '../src/responses/storage/slice.ts'
 /** The methods that `defineMethods` adds. */
 export interface ResponseStream extends ResponseMethods {}
 
-/** The Durable Object of one response, named by its id. A shell: what is here is storage, alarm and name. */
+/** The Durable Object of one response, named by its id. It has storage, alarm and name; the code is in `src`. */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the table of methods has all that the interface declares
 export class ResponseStream extends DurableObject<Bindings> {
   readonly response: DurableResponse

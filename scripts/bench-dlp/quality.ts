@@ -5,7 +5,7 @@ import type { BoundDetector } from '../../test/dlp/engine-under-test.ts'
 import type { FakerCorpus } from '../../test/dlp/faker-corpus.ts'
 import { Quality } from '../../test/dlp/quality-metrics.ts'
 import { SPELLING_VARIANTS } from '../../test/dlp/spelling-variants.ts'
-import { share, table } from './table.ts'
+import { share, textTable } from './table.ts'
 
 /** How well values are found and nothing else is: by type, by kind within a type, and in other spellings. */
 
@@ -27,7 +27,7 @@ export function qualityTable(quality: Quality): string {
     const numbers = [quality.recall(type), quality.precision(type), quality.f1(type), covered / labels]
     return [type, labels, ...numbers.map(share), wrong]
   })
-  return table(['type', 'labels', 'recall', 'precision', 'F1', 'covered', 'wrong'], rows)
+  return textTable(['type', 'labels', 'recall', 'precision', 'F1', 'covered', 'wrong'], rows)
 }
 
 /** Kinds that are not always found, worst first. */
@@ -42,7 +42,7 @@ export function weakKindsTable(quality: Quality, samples: readonly Sample[]): st
     .map(([kind, misses]) => ({ kind, misses, total: labels.get(kind) ?? misses }))
     .sort((left, right) => right.misses / right.total - left.misses / left.total)
     .map(({ kind, misses, total }) => [kind, total, misses, share(1 - misses / total)])
-  return table(['kind', 'labels', 'missed', 'recall'], rows)
+  return textTable(['kind', 'labels', 'missed', 'recall'], rows)
 }
 
 /** Look-alikes that were taken for something. */
@@ -56,7 +56,7 @@ export function mistakenTable(quality: Quality, corpus: Corpus): string {
   const rows = [...counts]
     .sort((left, right) => right[1] - left[1])
     .map(([key, count]) => [...key.split('|'), count])
-  return table(['look-alike', 'taken for', 'times'], rows)
+  return textTable(['look-alike', 'taken for', 'times'], rows)
 }
 
 export function variantsTable(detector: BoundDetector, corpus: Corpus): string {
@@ -71,7 +71,7 @@ export function variantsTable(detector: BoundDetector, corpus: Corpus): string {
       ...columns.map((type) => (variant.types.includes(type) ? quality.recall(type).toFixed(2) : '')),
     ]
   })
-  return table(['recall, spelled with', ...columns.map((type) => type.slice(0, 9))], rows)
+  return textTable(['recall, spelled with', ...columns.map((type) => type.slice(0, 9))], rows)
 }
 
 /** @param allNamed whether each value has its name before it, as those that other tokens adjoin */
@@ -89,7 +89,7 @@ export function surroundingsTable(
       ...LABEL_TYPES.map((type) => (quality.recall(type) === 1 ? '' : quality.recall(type).toFixed(2))),
     ]
   })
-  return table(['recall where not 1, between', ...LABEL_TYPES.map((type) => type.slice(0, 9))], rows)
+  return textTable(['recall where not 1, between', ...LABEL_TYPES.map((type) => type.slice(0, 9))], rows)
 }
 
 export function fakerQuality(detector: BoundDetector, corpus: FakerCorpus): Quality {

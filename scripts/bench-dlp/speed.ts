@@ -5,7 +5,7 @@ import type { BoundDetector } from '../../test/dlp/engine-under-test.ts'
 import { ORDINARY_TEXTS } from '../../test/dlp/ordinary-texts.ts'
 import { evenLengths, passThrough } from '../../test/dlp/stream-measures.ts'
 import { leastTime } from '../../test/dlp/timing.ts'
-import { table } from './table.ts'
+import { textTable } from './table.ts'
 
 /** How fast texts are looked through, in megabytes (10^6 bytes) of UTF-8 and milliseconds of one processor's time. */
 
@@ -28,7 +28,7 @@ export function throughputTable(detector: BoundDetector, seed: number): string {
     const speed = (size: number, time: number) => (size / MEGABYTE / (time / 1_000)).toFixed(1)
     return [kind, speed(bytes, whole), speed(bytes, pieced), speed(Buffer.byteLength(short), streamed)]
   })
-  return table(['MB/s', 'whole', 'in 10 KB', 'stream of 16'], rows)
+  return textTable(['MB/s', 'whole', 'in 10 KB', 'stream of 16'], rows)
 }
 
 function piecesOf(text: string, length: number): string[] {
@@ -52,7 +52,7 @@ export function requestTable(detector: BoundDetector, seed: number): string {
     ['ordinary text', ...timesOf(detector, plain)],
     ['with findings', ...timesOf(detector, laden)],
   ]
-  return table(['ms for 10 KB', 'mean', 'p50', 'p99', 'most'], rows)
+  return textTable(['ms for 10 KB', 'mean', 'p50', 'p99', 'most'], rows)
 }
 
 function timesOf(detector: BoundDetector, texts: readonly string[]): string[] {

@@ -12,9 +12,9 @@ import {
   randomLengths,
   wholeOutput,
 } from '../../test/dlp/stream-measures.ts'
-import { table } from './table.ts'
+import { textTable } from './table.ts'
 
-/** What streams hold back, and whether anything slips through them, over pieces of every length. */
+/** Measures how much streams hold back and whether a finding passes undetected, for pieces of every length. */
 
 const LONGEST_PIECE = 64
 const ORDINARY_UNITS = 6_000
@@ -45,7 +45,7 @@ export function holdBackTable(detector: BoundDetector, corpus: Corpus, seed: num
     ...describe(texts.flat(2)),
     ...describe(texts.flatMap((held) => held[3] ?? [])),
   ]
-  return table(
+  return textTable(
     ['units held back', 'mean', 'p95', 'most', 'mean at 4', 'p95', 'most'],
     [
       ...ordinary.map(({ kind, held }) => row(kind, [held])),

@@ -20,7 +20,10 @@ const CPU: Record<AimKind, number> = {
   'responses-paced': 3.5,
   'responses-burst': 5,
 }
-/** Of streams, with many at a time: milliseconds after the bare proxy's at the median, and over it for one of a hundred. */
+/**
+ * Aims for many concurrent streams, in milliseconds later than the bare proxy: at the median and at the 99th
+ * percentile.
+ */
 const FIRST_EVENT_MS = 5
 const FIRST_EVENT_P99 = 3
 

@@ -3,7 +3,7 @@ import { median, quantile } from './statistics.ts'
 
 export type TargetName = 'direct' | 'bare' | 'portkey' | 'headgate'
 
-/** What one target did in one round; what a round leaves out is null. */
+/** Figures of one target in one round; null for a figure that the round does not measure. */
 export interface Sample {
   /** Calls with many connections. */
   busy: BusySample | null
@@ -32,7 +32,7 @@ export const spreadOf = (values: readonly number[]): Spread => ({
   longest: quantile(values, 1),
 })
 
-/** What one target did in one scenario: medians over the rounds. */
+/** Figures of one target in one scenario: medians over the rounds. */
 export interface TargetFigures {
   callsPerSecond: number
   /** User and system time of its process in microseconds, background work included; null for the upstream. */
@@ -50,8 +50,8 @@ export interface TargetFigures {
 }
 
 /**
- * One target over another, in milliseconds where it is not a ratio: compared within a round, then the median over
- * rounds, so that what the machine did meanwhile falls out.
+ * Compares two targets, by ratio or by difference in milliseconds: within each round, then as the median over rounds.
+ * Other load of the machine affects both targets of a round and cancels out.
  */
 export interface Comparison {
   cpuRatio: number

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 
-/** One answer as it came over the wire, without its body. */
+/** Status, times and sizes of one answer, without its body. */
 export interface WireAnswer {
   status: number
   /** Bytes of the body. */
@@ -16,8 +16,8 @@ export interface WireAnswer {
 const TAIL_BYTES = 32 * 1024
 
 /**
- * A kept-alive HTTP/1.1 connection that sends prepared bytes and reads answers, one at a time. It knows just as much
- * HTTP as the three servers of the bench speak, so that the generator costs little next to what it measures.
+ * A kept-alive HTTP/1.1 connection that sends prepared bytes and reads answers, one at a time. It supports only the
+ * HTTP of the bench's three servers, so that the generator costs little compared with them.
  */
 export class HttpConnection {
   readonly #socket: Socket

@@ -7,7 +7,7 @@ import { type Call, connectionsOf, isLarge, type Scenario } from './scenarios.ts
 import type { BenchSystem } from './system.ts'
 import { hasWrk, runWrk } from './wrk.ts'
 
-/** One of the servers that are compared. */
+/** A server that takes part in a comparison. */
 export interface Target {
   name: TargetName
   port: number

@@ -16,7 +16,7 @@ export function cpuMicroseconds(pid: number): number {
 }
 
 /**
- * The same of a process and its children, those that have ended among them.
+ * Usage of a process and of its children, including children that have ended.
  *
  * @throws StartError without /proc
  */
@@ -51,7 +51,7 @@ function ticksOf(stat: string): { parent: number; own: number; ended: number } {
  * Waits until a process has done nothing for a while, so that work it put off is counted with what caused it.
  *
  * @param quiet how long it must have been idle, in milliseconds
- * @param limit when to go on regardless, in milliseconds
+ * @param limit longest wait, in milliseconds
  */
 export async function untilIdle(pid: number, quiet: number, limit: number): Promise<void> {
   const end = performance.now() + limit
@@ -60,7 +60,7 @@ export async function untilIdle(pid: number, quiet: number, limit: number): Prom
   while (performance.now() < end && performance.now() - since < quiet) {
     await setTimeout(50)
     const now = cpuMicroseconds(pid)
-    // One tick now and then is what timers of an idle process cost.
+    // Timers of an idle process cost a tick now and then.
     if (now - used <= MICROSECONDS_PER_TICK) continue
     used = now
     since = performance.now()

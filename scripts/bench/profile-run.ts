@@ -12,7 +12,7 @@ export interface ProfilePlan {
   inspectorPort: number
   milliseconds: number
   connections: number
-  /** Where the profiles are written to. */
+  /** Folder for the profiles. */
   folder: string
 }
 

@@ -52,7 +52,7 @@ async function debuggerUrl(port: number): Promise<string> {
       const url = targets[0]?.webSocketDebuggerUrl
       if (url !== undefined) return url
     } catch {
-      // Not listening yet.
+      // The inspector does not listen yet: retry.
     }
     await setTimeout(100)
   }
@@ -108,7 +108,7 @@ class Inspector {
   }
 }
 
-/** Where time went: one function, or one group of them. */
+/** Time of one function, or of one group of functions. */
 export interface ProfileRow {
   /** Folder of ours, a package's name, or `runtime`: what has no source, natives that functions of ours call among it. */
   group: string

@@ -1,7 +1,7 @@
 import type { DemoKeys } from '../local-secrets.ts'
 import { conversation } from './conversations.ts'
 
-/** One request, the same for every call of a scenario. */
+/** The request of a scenario, the same for each of its calls. */
 export interface Call {
   path: string
   headers: Record<string, string>
@@ -9,14 +9,14 @@ export interface Call {
   body?: string
   /** API keys that calls use in turn instead of the one in the headers. */
   keys?: readonly string[]
-  /** What the end of a complete answer has in it, so that a stream which broke off does not count as one. */
+  /** Text at the end of every complete answer, so that a stream that was cut off does not count. */
   ending: string
 }
 
-/** Which aims a scenario has. */
+/** The aims of a scenario. */
 export type AimKind = 'whole' | 'paced' | 'burst' | 'responses-whole' | 'responses-paced' | 'responses-burst'
 
-/** One kind of call that is measured. */
+/** A kind of call that is measured. */
 export interface Scenario {
   name: string
   title: string
@@ -27,7 +27,7 @@ export interface Scenario {
   events: number
   /** Bytes of a request's body, about. */
   bodyBytes: number
-  /** Whether the gateway is called in another protocol than the upstream speaks. */
+  /** Whether the call uses another protocol than the upstream. */
   translated: boolean
   /** Null for none. */
   aims: AimKind | null
@@ -82,7 +82,7 @@ const MESSAGES = { caller: 'messages', upstream: 'messages' } as const
 const RESPONSES = { caller: 'responses', upstream: 'chat' } as const
 const TO_MESSAGES = { caller: 'chat', upstream: 'messages' } as const
 const TO_CHAT = { caller: 'messages', upstream: 'chat' } as const
-/** As issues measure from outside: by another generator of load, with few connections. */
+/** Scenarios for a second load generator with few connections, as users measure. */
 const OUTSIDE = { ...CHAT, connections: 8 }
 const PACED = { stream: true, pace: PACE_MS } as const
 

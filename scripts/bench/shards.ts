@@ -1,9 +1,9 @@
 import { eq, sql } from 'drizzle-orm'
 import { apiKeys, memberships, organizations, users } from '../../schema/identity.ts'
 import { createApiKey } from '../../src/identity/api-key.ts'
-import { KEY_SCOPES } from '../../src/identity/principal.ts'
 import { digestToken } from '../../src/identity/secret-token.ts'
 import type { KeyRing } from '../../src/lib/crypto.ts'
+import { KEY_SCOPES } from '../../src/wire/key-scopes.ts'
 import type { ScriptDatabase } from '../database.ts'
 import { demoId, organizationId } from '../demo-organizations.ts'
 

@@ -22,7 +22,7 @@ const CREDITS = 1_000_000_000_000
 export const VARIABLES = {
   ORGANIZATION_RATE_LIMIT: RATE_LIMIT,
   USER_RATE_LIMIT: RATE_LIMIT,
-  // A busy machine must not make the gateway go on without Redis, which would refuse calls and cost nothing.
+  // On a busy machine, Redis must not time out: the gateway would refuse calls, which cost nothing.
   LIMITS_TIMEOUT_MS: String(10_000),
 }
 
@@ -34,7 +34,7 @@ export interface BenchSystem {
   /** Folder of the bundle that the gateway runs, source map included. */
   bundle: string
   scripts: { gateway: Bundle; tools: Bundle }
-  /** How each script is started, for starting it once more beside the others. */
+  /** Options with which each script was started, to start another copy. */
   runtimes: Record<'bare' | 'gateway' | 'tools', WorkerdOptions>
   /** URL of the model upstream, `http://127.0.0.1:<port>`. */
   upstream: string
@@ -56,9 +56,9 @@ export interface SystemOptions {
 }
 
 /**
- * Where Durable Objects store their data: in memory if the system has a folder for that. `workerd` flushes to disk before
- * it answers, so that on a disk the bench would measure the disk: Cloudflare's objects write to replicas over the network
- * instead.
+ * Folder for the data of Durable Objects: in memory if the system has such a folder. `workerd` flushes to disk before
+ * it answers, so that on a disk the bench would measure the disk: Cloudflare's objects write to replicas over the
+ * network instead.
  */
 export const STORAGE = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 

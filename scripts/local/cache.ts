@@ -1,7 +1,7 @@
 import { listenOnLoopback, readBody } from './loopback-server.ts'
 import type { RunningStandIn } from './stand-in-process.ts'
 
-/** What the Cache API holds for one key. */
+/** The answer that is cached under one key. */
 interface Entry {
   status: number
   statusText: string
@@ -18,9 +18,9 @@ const ENTRIES_LIMIT = 2_000
 
 /**
  * Starts the server behind workerd's `cacheApiOutbound`, so that `caches.default` works outside of Cloudflare. The
- * protocol, seen on the wire of workerd: match is a GET with `Cache-Control: only-if-cached`, and counts as found
- * when the answer says `CF-Cache-Status: HIT`; put is a PUT whose body is the whole HTTP answer as text; delete is
- * `PURGE`, 404 when there was nothing. `CF-Cache-Namespace` names the cache that `caches.open` chose.
+ * protocol, observed at workerd: match is a GET with `Cache-Control: only-if-cached`, and counts as found when the
+ * answer says `CF-Cache-Status: HIT`; put is a PUT whose body is the whole HTTP answer as text; delete is `PURGE`, 404
+ * when there was nothing. `CF-Cache-Namespace` names the cache that `caches.open` chose.
  *
  * Entries live as long as `s-maxage` or `max-age` allows; answers that forbid storing are not stored. A match with a condition is
  * answered whole.

@@ -24,7 +24,7 @@ export interface Child {
 }
 
 export interface ChildCommand {
-  /** What messages and the log file call it. */
+  /** Name in messages and of the log file. */
   name: string
   command: string
   arguments: string[]
@@ -43,7 +43,7 @@ export interface StandInCommand {
 
 const START_LIMIT_MS = 60_000
 
-/** A little more than a stand-in gives itself before it ends by its own means. */
+/** Slightly longer than the time after which a stand-in ends itself. */
 const STOP_GRACE_MS = 9_000
 
 /**
@@ -177,7 +177,7 @@ export class Children {
     }
     this.#running.add(child)
     exited.then(() => {
-      // What the leader leaves behind in its group would keep ports and files.
+      // Processes of the group that outlive its leader would keep ports and files open.
       if (pid !== 0) signalGroup(pid, 'SIGKILL')
       forget()
     })
@@ -238,7 +238,7 @@ function lastTellingLine(path: string): string {
   return (error ?? lines.at(-1) ?? '').trim()
 }
 
-/** What a child needs of this process's environment; never its secrets. */
+/** The variables that a child gets from this process's environment; never secrets. */
 export function inheritedEnvironment(): NodeJS.ProcessEnv {
   const names = [
     'PATH',

@@ -34,8 +34,8 @@ export interface HostForwarderOptions {
 const HEAD_BYTES = 128 * 1024
 
 /**
- * Forwards every request to another loopback port, as the platform's edge does. Under another host name, that is how the LLM
- * host exists on a machine without DNS for it. Nothing is buffered: bodies stream both ways with backpressure.
+ * Forwards every request to another loopback port, as the platform's edge does. A second forwarder sets another host
+ * name, for the LLM host on a machine without DNS. Nothing is buffered: bodies stream both ways with backpressure.
  *
  * A client that leaves ends the forwarded request by a reset. workerd alone treats the FIN of a closed connection as the end
  * of the client's sending; it detects the closed connection only when a write is answered with a reset, and there is no write

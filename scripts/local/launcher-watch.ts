@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 const INTERVAL_MS = 250
 
 /**
- * Calls back when the npm that runs this script is gone, or a process between them. npm passes a signal on to its shell only,
- * and that shell ends without telling the script: a system that `npm run` started would live on.
- * Does nothing when no npm is there.
+ * Calls back when the npm that runs this script is gone, or a process between them. npm passes a signal on to its shell
+ * only, and that shell ends without passing it on to the script: a system started by `npm run` would keep running. Does
+ * nothing if no npm started the script.
  */
 export function watchLauncher(onGone: () => void): void {
   if (process.env.npm_lifecycle_event === undefined) return

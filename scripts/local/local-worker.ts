@@ -30,9 +30,9 @@ const WATCHED = ['src', 'workers', 'schema']
 const GENERATED = /(?:^|[\\/])\./
 
 /**
- * Builds the Worker and runs it in workerd itself. `wrangler dev` puts a proxy of its own in front, which keeps from the
- * Worker that a client has left, and takes no more requests once the runtime behind it has crashed.
- * A change of a source builds and starts it again; sources that do not build leave the running one as it is.
+ * Builds the Worker and runs it in workerd itself. `wrangler dev` has a proxy in front. That proxy hides from the
+ * Worker that a client has left, and accepts no requests after the runtime has crashed. A change of a source builds and
+ * starts it again; sources that do not build leave the running one as it is.
  *
  * @throws what `build` and `start` throw the first time
  */
@@ -49,7 +49,7 @@ class WatchedWorker implements LocalWorker {
   #workerd: RunningWorkerd | undefined
   #timer: NodeJS.Timeout | undefined
   #rebuildWaits = false
-  /** One build or start at a time. */
+  /** Serializes builds and starts. */
   #work: Promise<void> = Promise.resolve()
 
   constructor(options: LocalWorkerOptions) {

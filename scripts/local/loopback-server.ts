@@ -7,10 +7,10 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** Thrown by `readBody` when a request is larger than the stand-in takes; answered with 413. */
+/** Thrown by `readBody` for a body above the limit; answered with 413. */
 export class BodyTooLargeError extends Error {}
 
-/** Handles one request. What it throws is answered with 500 and the message. */
+/** Handles a request. An exception is answered with 500 and its message. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
 /** An HTTP server that is bound to the loopback address and nothing else. */

@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, w
 import { claimPath } from './folder-claim.ts'
 import { OptionError } from './stand-in-process.ts'
 
-/** One line of the file: a record was stored, or deleted when there is no value. */
+/** A line of the file: a record was stored, or deleted if there is no value. */
 type Line = [collection: string, id: string, value?: unknown]
 
 /** Lines after which the file is rewritten with the live records only. */
@@ -56,8 +56,8 @@ export class RecordCollection<Value> {
 }
 
 /**
- * Records that survive a restart: every change is appended to a file before the caller goes on, so that a message
- * that was accepted is not lost even if the process is killed. Without a path the records end with the process.
+ * Records that survive a restart: every change is appended to a file before the call returns. A message that was
+ * accepted is not lost even if the process is killed. Without a path, the records are in memory only.
  */
 export class RecordStore {
   readonly #path: string | undefined
@@ -124,7 +124,7 @@ export class RecordStore {
 function readLines(path: string): Line[] {
   if (!existsSync(path)) return []
   const texts = readFileSync(path, 'utf8').split('\n')
-  // What follows the last line break was cut short by a kill; its change had not been answered yet.
+  // The text after the last line break was cut short by a kill; its change had not been answered yet.
   texts.pop()
   return texts.map((text, index) => {
     try {

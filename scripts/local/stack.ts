@@ -1,17 +1,19 @@
 import type { StandInCommand } from './children.ts'
 
-/** Which stand-ins to start, and how. A service that is left out has a real counterpart. */
+/** The stand-ins to start, with their options. A service that is left out has a real counterpart. */
 export interface StackPlan {
   /**
-   * `folder`: where embedded Postgres keeps its data, or `memory`; `template`: what it has in memory at the start, a file of
-   * `packDatabase`; `isBrief`: whether it runs for seconds only; `url`: a real PostgreSQL to stand before.
+   * `folder`: of embedded Postgres' data, or `memory`; `template`: a file of `packDatabase` with which memory begins;
+   * `isBrief`: it runs for seconds only; `url`: of a real PostgreSQL, in place of the embedded one.
    */
   postgres?: { folder: string } | { template: string; isBrief: boolean } | { url: string }
-  /** `file`: what survives a restart; nothing does without it. */
+  /** `file`: stores the data over restarts; without it they are in memory only. */
   redis?: { token: string; file?: string }
   qstash?: { token: string; currentSigningKey: string; nextSigningKey: string; file?: string }
   modelUpstream?: { record: boolean }
-  /** `folder`: where the R2 bucket's objects are. Nothing else can take its place on this machine. */
+  /**
+   * `folder`: of the R2 bucket's objects. R2 has no real counterpart outside Cloudflare, so this stand-in always runs.
+   */
   contentStore: { folder: string }
   /** Whether tests may move the clocks of the stand-ins. */
   control: boolean
@@ -25,7 +27,7 @@ export type StackPorts = Record<StandInName, number>
 /** URLs of what a plan starts, `http://127.0.0.1:<port>`; null for what it leaves out. */
 export type StackUrls = Record<StandInName, string | null> & { contentStore: string }
 
-/** Where everything of a plan will be, known before it runs. */
+/** Addresses of a plan's stand-ins, known before they run. */
 export function stackUrls(plan: StackPlan, ports: StackPorts): StackUrls {
   const url = (name: StandInName) => (plan[name] === undefined ? null : `http://127.0.0.1:${ports[name]}`)
   return {

@@ -19,9 +19,9 @@ type OptionValues = Record<string, string | boolean | undefined>
 const CLOSE_LIMIT_MS = 8_000
 
 /**
- * Runs a stand-in as a process of its own: reads the command line, starts it, prints one JSON line
- * `{"ready":true,"port":N}` on stdout, and stops it on SIGINT, SIGTERM or, with `--parent`, when stdin closes
- * (which is how it notices that the process which started it is gone).
+ * Runs a stand-in as a process of its own: reads the command line, starts it, and prints one JSON line
+ * `{"ready":true,"port":N}` on stdout. SIGINT and SIGTERM stop it; with `--parent`, so does the end of stdin, when the
+ * process that started it is gone.
  *
  * Exit codes: 0 after a clean stop, 2 for a wrong command line, 1 for everything else. A failure is one line
  * on stderr.

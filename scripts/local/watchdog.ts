@@ -7,7 +7,7 @@
 import { createInterface } from 'node:readline'
 import { endGroup } from './process-group.ts'
 
-/** A stand-in ends by itself when its owner does, within a fraction of this. */
+/** Longer than the time within which a stand-in ends after its owner. */
 const GRACE_MS = 1_500
 
 const groups = new Set<number>()

@@ -10,7 +10,10 @@ const GATEWAY_OBJECTS = {
   CONNECTION_CREDENTIALS: 'ConnectionCredentials',
 }
 
-/** The configuration of the runtime in Cap'n Proto's text. @param cachePort of the stand-in of the Cache API; null for none. */
+/**
+ * The configuration of the runtime in Cap'n Proto's text. @param cachePort port of the Cache API's stand-in; null for
+ * none
+ */
 export function configOf(
   options: WorkerdOptions,
   bindings: Record<string, string>,

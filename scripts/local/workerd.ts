@@ -30,7 +30,7 @@ export interface WorkerdOptions {
   port?: number
   /** Variables and secrets. They travel in the process environment, never on a command line or in a file. */
   bindings: Record<string, string>
-  /** Where Durable Objects keep their data; a temporary folder that `stop` removes when left out. */
+  /** Folder for the data of Durable Objects. Default: a temporary folder that `stop` removes. */
   storageDirectory?: string
   compatibilityDate: string
   flags: string[]
@@ -50,11 +50,11 @@ export interface WorkerdOptions {
   scheduled?: boolean
   /** Port on 127.0.0.1 for the runtime's inspector (profiles, heap); off when left out. */
   inspectorPort?: number
-  /** Where the configuration and the copy of the bundle go, removed by `stop`; a temporary folder when left out. */
+  /** Folder for the configuration and the copy of the bundle, removed by `stop`. Default: a temporary folder. */
   folder?: string
   /** Called when the process ends by itself. */
   onCrash?: () => void
-  /** Where the output goes; discarded when left out, except for the reason of a failed start. */
+  /** Stream for the output. Default: the output is discarded, except for the reason of a failed start. */
   logFile?: string
 }
 
@@ -80,9 +80,9 @@ export interface RunningWorkerd {
 const START_LIMIT_MS = 15_000
 
 /**
- * Runs the built bundle in the open-source runtime, without wrangler in between: this is what tests and the bench
- * call. Durable Objects are on disk, outbound requests may go to loopback (the guarded fetch inside the Worker
- * still decides), and the Cache API works against a stand-in.
+ * Runs the built bundle in the open-source runtime without wrangler, for tests and the bench. Durable Objects are on
+ * disk, outbound requests may go to loopback (the guarded fetch inside the Worker still decides), and the Cache API
+ * works against a stand-in.
  *
  * @throws StartError if the bundle is missing, the port is in use, or workerd refuses the bundle
  */

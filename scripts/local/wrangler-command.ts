@@ -8,8 +8,8 @@ export function wranglerArguments(parameters: string[]): string[] {
 }
 
 /**
- * Environment under which wrangler reaches no other host: no usage data, no update check, no look-up of request
- * metadata, nothing of the caller's environment in the Worker, and its registry and logs in our own folder.
+ * Environment in which wrangler contacts no other host: usage data, update check and look-up of request metadata are
+ * off. The Worker gets none of the caller's variables; registry and logs are in our own folder.
  */
 export function wranglerEnvironment(folder: string): NodeJS.ProcessEnv {
   return {

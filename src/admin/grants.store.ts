@@ -4,6 +4,7 @@ import { grants, models } from '../../schema/models.ts'
 import {
   type EpochChange,
   equal,
+  insertedRow,
   type OrganizationScope,
   raisingEpoch,
   selectPage,
@@ -24,9 +25,7 @@ export async function insertGrant(
   const { database, organizationId } = scope
   const insert = database.insert(grants).values({ ...grant, organizationId })
   const { result, epoch } = await raisingEpoch(scope, insert.returning())
-  const [row] = result
-  if (row === undefined) throw new Error('the grant was not inserted')
-  return { result: row, epoch }
+  return { result: insertedRow(result, 'grant'), epoch }
 }
 
 export async function selectGrant(

@@ -3,6 +3,7 @@ import { integrationGrants } from '../../schema/integrations.ts'
 import {
   type EpochChange,
   equal,
+  insertedRow,
   type OrganizationScope,
   raisingEpoch,
   selectPage,
@@ -22,9 +23,7 @@ export async function insertIntegrationGrant(
   const { database, organizationId } = scope
   const insert = database.insert(integrationGrants).values({ ...grant, organizationId })
   const { result, epoch } = await raisingEpoch(scope, insert.returning())
-  const [row] = result
-  if (row === undefined) throw new Error('the grant was not inserted')
-  return { result: row, epoch }
+  return { result: insertedRow(result, 'grant'), epoch }
 }
 
 export async function selectIntegrationGrant(

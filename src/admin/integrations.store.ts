@@ -11,6 +11,7 @@ import {
   disabledSince,
   type EpochChange,
   equal,
+  insertedRow,
   type OrganizationScope,
   raisingEpoch,
   selectPage,
@@ -53,9 +54,7 @@ export async function insertIntegration(
     ...([insert, ...(hasCatalogue ? [database.insert(toolCatalogues).values(catalogue)] : [])] as const),
     database.select(shownColumns).from(integrations).where(isIntegration(scope, values.id)),
   )
-  const [row] = result
-  if (row === undefined) throw new Error('the integration was not inserted')
-  return { result: row, epoch }
+  return { result: insertedRow(result, 'integration'), epoch }
 }
 
 export async function selectShownIntegration(

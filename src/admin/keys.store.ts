@@ -2,6 +2,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import { apiKeys } from '../../schema/identity.ts'
 import {
   equal,
+  insertedRow,
   type OrganizationScope,
   raisingEpoch,
   selectPage,
@@ -31,12 +32,11 @@ export async function insertKey(
   { database, organizationId }: OrganizationScope,
   key: Omit<typeof apiKeys.$inferInsert, 'organizationId'>,
 ): Promise<KeyRow> {
-  const [row] = await database
+  const rows = await database
     .insert(apiKeys)
     .values({ ...key, organizationId })
     .returning(keyColumns)
-  if (row === undefined) throw new Error('the key was not inserted')
-  return row
+  return insertedRow(rows, 'key')
 }
 
 export async function selectKey(

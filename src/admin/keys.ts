@@ -1,10 +1,10 @@
 import { createApiKey } from '../identity/api-key.ts'
-import type { KeyScope } from '../identity/principal.ts'
 import { digestToken } from '../identity/secret-token.ts'
 import { audited, type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { isStorableInstant } from '../ledger/changes/scoped-statements.store.ts'
 import { invalidRequest, notFound } from '../lib/api-error.ts'
 import type { Compatibility } from '../wire/compatibility.ts'
+import type { KeyScope } from '../wire/key-scopes.ts'
 import { insertKey, type KeyRow, selectKey, updateKeyCompatibility, updateKeyRevoked } from './keys.store.ts'
 import { readMember } from './members.ts'
 

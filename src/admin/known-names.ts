@@ -29,7 +29,7 @@ export async function unknownNames(scope: ChangeScope, named: readonly NamedAt[]
 }
 
 /**
- * Refuses a rule that names what is not there: it would never hold, and look like a protection.
+ * Refuses a rule with unknown names: it would never apply, and look like a protection.
  * @throws ApiError `invalid_request` naming every such part.
  */
 export async function requireKnown(scope: ChangeScope, named: readonly NamedAt[]): Promise<void> {

@@ -6,6 +6,7 @@ import {
   beyond,
   disabledSince,
   type EpochChange,
+  insertedRow,
   microseconds,
   newestFirst,
   raiseCatalogueEpoch,
@@ -44,12 +45,11 @@ export async function insertProvider(
   database: Database,
   provider: Omit<typeof providers.$inferInsert, 'disabledAt' | 'createdAt'>,
 ): Promise<EpochChange<ProviderRow>> {
-  const [[row], raised] = await database.batch([
+  const [rows, raised] = await database.batch([
     database.insert(providers).values(provider).returning(providerColumns),
     raiseCatalogueEpoch(database),
   ])
-  if (row === undefined) throw new Error('the provider was not inserted')
-  return { result: row, epoch: raisedEpoch(raised) }
+  return { result: insertedRow(rows, 'provider'), epoch: raisedEpoch(raised) }
 }
 
 export async function selectProvider(database: Database, providerId: string): Promise<ProviderRow | null> {

@@ -4,6 +4,7 @@ import { organizations } from '../../schema/identity.ts'
 import {
   disabledSince,
   equal,
+  insertedRow,
   type OrganizationScope,
   selectPage,
 } from '../ledger/changes/scoped-statements.store.ts'
@@ -27,12 +28,11 @@ export async function insertOrganization(
   values: OrganizationValues & { name: string; slug: string },
 ): Promise<OrganizationRow> {
   const { name, slug, rateLimitPerMinute = null, userRateLimitPerMinute = null, ledgerShards = 1 } = values
-  const [row] = await database
+  const rows = await database
     .insert(organizations)
     .values({ id: organizationId, name, slug, rateLimitPerMinute, userRateLimitPerMinute, ledgerShards })
     .returning()
-  if (row === undefined) throw new Error('the organization was not inserted')
-  return row
+  return insertedRow(rows, 'organization')
 }
 
 /** @param organizationId the only one that may be seen, or null for every one of the deployment. */

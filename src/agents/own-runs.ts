@@ -1,4 +1,4 @@
-/** Runs as their user starts and reads them. Those of others are treated as missing (interface: Agents). */
+/** Runs as their user starts and reads them. Runs of other users are treated as missing (interface: Agents). */
 import type { Database } from '../../schema/database.ts'
 import { policyFor } from '../calls/policy-for-call.ts'
 import { modelTarget } from '../calls/target.ts'
@@ -137,7 +137,7 @@ async function redactedResult(
   if (result === null) return null
   const model = storedDefinition(definition).steps[step - 1]?.model ?? ''
   const { parts, ...message } = JSON.parse(result) as { role: string; parts: Array<{ text: string }> }
-  // Policies know the parts of a message by their form on the Responses surface.
+  // Policies read the parts of a message in their form of the Responses surface.
   const content = parts.map(({ text }) => ({ type: 'output_text', text }))
   const policy = await policyFor(deps, principal, modelTarget(model))
   const [redacted] = await runSlices(redactItems(policy, [{ type: 'message', role: 'assistant', content }]))

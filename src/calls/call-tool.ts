@@ -1,13 +1,13 @@
 /**
- * The only path to a tool: access, policies on arguments and result, limits, credits and audit of one tool call. Of the tool
- * itself it receives the name, the price and the time.
+ * The only path to a tool: access, policies on arguments and result, limits, credits and audit of one tool call. It
+ * knows only name, price and time-out of the tool.
  */
 
 import { inspectJson } from '../dlp/json-inspection.ts'
 import type { CallPolicy } from '../dlp/policy/call-policy.ts'
 import type { RenewDeps } from '../identity/identify.ts'
 import { isExpired, type Principal } from '../identity/principal.ts'
-import { type CallOutcome, outcomeOf } from '../ledger/audit-record.ts'
+import { type CallOutcome, callOutcome } from '../ledger/audit-record.ts'
 import type { RateLimit } from '../ledger/contract.ts'
 import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
@@ -131,7 +131,7 @@ export async function callPreparedTool<Beside>(
   const { plan, opened } = admitted
   const { target, price } = plan.execution
   const executed = await executeTool(plan, principal, request.timeLimit, signal)
-  const outcome = outcomeOf(opened.opening, deps.clock(), {
+  const outcome = callOutcome(opened.opening, deps.clock(), {
     ...executed.outcome,
     cost: executed.isCharged ? price : 0,
     dlp: dlpOf(plan.policy),

@@ -4,7 +4,7 @@
  */
 
 import type { Principal } from '../identity/principal.ts'
-import { type CallOpening, type CallOutcome, outcomeOf } from '../ledger/audit-record.ts'
+import { type CallOpening, type CallOutcome, callOutcome } from '../ledger/audit-record.ts'
 import {
   type Admission,
   type CallProgress,
@@ -147,7 +147,7 @@ export async function refuseAs(
   { target, dlp = null }: RefusalContext,
 ): Promise<Recorded | Refused | Stale> {
   const opening = openingOf(request.identity, request.rights.principal, target)
-  const outcome = { ...outcomeOf(opening, deps.clock(), refusal), dlp }
+  const outcome = { ...callOutcome(opening, deps.clock(), refusal), dlp }
   const admission = await recordRefusal(deps, opening, outcome, countedOf(request.rights, request.counted))
   if (admission?.kind === 'stale') return admission
   if (admission?.kind === 'admitted') return { kind: 'recorded', rateLimit: admission.rateLimit }
@@ -227,7 +227,7 @@ export async function extend(
 
 /** The outcome of a call that ended with an error before anything was used. */
 export const refusalOutcome = (opening: CallOpening, now: number, error: ApiError): CallOutcome =>
-  outcomeOf(opening, now, { status: error.status, errorCode: errorCodeOf(error) })
+  callOutcome(opening, now, { status: error.status, errorCode: errorCodeOf(error) })
 
 /** The error code of an audit record. */
 export const errorCodeOf = ({ code, kind }: ApiError): string =>

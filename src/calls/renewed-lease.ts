@@ -1,8 +1,8 @@
 import { extend, type GovernanceDeps, type GovernedCall } from './governed-call.ts'
 
 /**
- * Keeps a call open in the ledger while its work runs: the lease bounds how long credits stay reserved, and a record is missing,
- * after the process of a call has died, so it is short and renewed when a third of it has passed.
+ * Keeps a call open in the ledger while its work runs: after the process of a call has died, credits stay reserved and
+ * the record is missing until the lease ends. So the lease is short, and renewed when a third of it has passed.
  * @param leaseMilliseconds with which the call was opened. @returns the result of the work. @throws what the work throws.
  */
 export async function withRenewedLease<Result>(

@@ -1,6 +1,6 @@
 import type { ToolFamily } from '../identity/tool-rights.ts'
 
-/** What a governed call uses. Rights and policies are decided for it. */
+/** The model or tool that a governed call uses, for which rights and policies are decided. */
 export type CallTarget =
   | { kind: 'model'; id: string }
   /** A tool of this service, by the name under which models call it. */

@@ -20,7 +20,7 @@ export interface TextField {
   kind?: Direction
   /** Whether the text is JSON by itself, as arguments of a tool are. */
   json?: boolean
-  /** The same for all pieces of one text; the path where left out. */
+  /** Identifies the text that this is a piece of. Default: the path. */
   key?: string
   /** The name of the member that the text is the value of: a word before it. */
   name?: string
@@ -112,7 +112,7 @@ export class Inspection {
   }
 
   /**
-   * As `text`, in slices.
+   * Does what `text` does, in slices.
    * @param field a copy: it is read after other strings have been scanned.
    * @param isCounted for a string whose bytes were counted in another form.
    */

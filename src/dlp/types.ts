@@ -8,7 +8,7 @@ export type ByDirection<Value> = Readonly<Record<Direction, Value>>
 export const byDirection = <Value>(valueFor: (direction: Direction) => Value): ByDirection<Value> =>
   Object.fromEntries(DIRECTIONS.map((direction) => [direction, valueFor(direction)])) as ByDirection<Value>
 
-/** Where a detector found something, in UTF-16 units of the text as it was given. */
+/** Place of a finding, in UTF-16 units of the original text. */
 export interface Finding {
   start: number
   end: number

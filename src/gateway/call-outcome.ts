@@ -1,6 +1,6 @@
 import { errorCodeOf, type GovernedCall, refusalOutcome } from '../calls/governed-call.ts'
 import { unpricedUnits } from '../calls/usage.ts'
-import { type CallOutcome, outcomeOf } from '../ledger/audit-record.ts'
+import { type CallOutcome, callOutcome } from '../ledger/audit-record.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { Clock } from '../lib/clock.ts'
 import { answerCharge, type Charge, type ChargeBasis, NO_CHARGE, withLost } from './calls/charges.ts'
@@ -9,7 +9,7 @@ import type { PlannedCall } from './calls/model-call.ts'
 import { CLIENT_LEFT, type StartedStream } from './relay/stream-answer.ts'
 import type { FailoverResult } from './upstreams/failover.ts'
 
-/** The outcome of a sent call. Of a stream it resolves at its end. Never rejects. */
+/** The outcome of a sent call. Resolves at the end of a stream. Never rejects. */
 export function outcomeOfSent(
   deps: { clock: Clock },
   { basis, policy }: PlannedCall,
@@ -28,7 +28,7 @@ async function settledOutcome(
   const end = answer.kind === 'stream' ? await answer.ended : endOf(answer)
   const now = clock()
   const charge = withContainerTime(basis, withLost(basis, end.charge, lost), now - opening.at)
-  return outcomeOf(opening, now, {
+  return callOutcome(opening, now, {
     ...charge,
     status: end.status,
     errorCode: end.errorCode,
@@ -86,11 +86,11 @@ export function interruptedOutcome(
     provider,
     flags: ['interrupted', ...priceFlags(basis, charge)],
   }
-  return outcomeOf(call.opening, now, known)
+  return callOutcome(call.opening, now, known)
 }
 
 /** The outcome of a call that was admitted but not sent. @param now milliseconds since the epoch. */
 export function unsentOutcome({ opening }: GovernedCall, now: number, error: unknown): CallOutcome {
   if (error instanceof ApiError) return refusalOutcome(opening, now, error)
-  return outcomeOf(opening, now, { status: 500, errorCode: 'internal_error' })
+  return callOutcome(opening, now, { status: 500, errorCode: 'internal_error' })
 }

@@ -1,5 +1,5 @@
 import type { GovernedCall } from '../calls/governed-call.ts'
-import { type Attempt, outcomeOf } from '../ledger/audit-record.ts'
+import { type Attempt, callOutcome } from '../ledger/audit-record.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { applyEdits, joinBytes } from '../lib/byte-edits.ts'
@@ -53,7 +53,7 @@ export async function answerTokenCount(
   const attempt = await upstreamCount(deps, signal, model.routes, body)
   const counted = attempt?.tokens ?? null
   const inputTokens = counted ?? (await runSlices(estimateInputTokens(body, route.upstreamModel)))
-  const outcome = outcomeOf(opening, deps.clock(), {
+  const outcome = callOutcome(opening, deps.clock(), {
     status: 200,
     provider: attempt?.record.provider ?? null,
     attempts: attempt ? [attempt.record] : [],

@@ -1,14 +1,7 @@
+import type { PublicSurface } from '../wire/public/operations.ts'
+
 /** A family of routes that share header forms and an error envelope (interface: Authentication, Errors). */
-export type Surface =
-  | 'chat_completions'
-  | 'messages'
-  | 'responses'
-  | 'models'
-  | 'mcp'
-  | 'connections'
-  | 'agents'
-  | 'management'
-  | 'none'
+export type Surface = PublicSurface | 'management'
 
 /** Header forms that carry a key. `authorization` means `Authorization: Bearer <key>`. */
 export type KeyHeader = 'authorization' | 'x-api-key' | 'api-key'

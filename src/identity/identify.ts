@@ -5,6 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { KeyRing } from '../lib/crypto.ts'
 import type { SharedLimitDeps } from '../lib/shared-limits.ts'
 import { withinTime } from '../lib/time-limit.ts'
+import { KEY_SCOPES } from '../wire/key-scopes.ts'
 import { parseApiKey } from './api-key.ts'
 import {
   findKeyRights,
@@ -19,7 +20,6 @@ import {
   type CallerCredential,
   type Entitlement,
   isExpired,
-  KEY_SCOPES,
   type Principal,
 } from './principal.ts'
 import { digestsFor, digestToken } from './secret-token.ts'

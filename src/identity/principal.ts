@@ -1,14 +1,11 @@
 import type { Compatibility } from '../wire/compatibility.ts'
+import type { KeyScope } from '../wire/key-scopes.ts'
 import type { IntegrationGrants } from './integration-rights.ts'
 import type { ToolRights } from './tool-rights.ts'
 
 export type Role = 'owner' | 'admin' | 'member'
 
 export type Entitlement = 'personal_api_key_access' | 'auditor' | 'billing' | 'security'
-
-/** The scopes of keys. A key without a scope is refused on the surfaces of that scope with 403. */
-export const KEY_SCOPES = ['models', 'agents', 'mcp'] as const
-export type KeyScope = (typeof KEY_SCOPES)[number]
 
 /**
  * The credential of a caller: an API key, a session of the web terminal, a run of an agent (a schedule has no key), or the

@@ -9,7 +9,10 @@ export type AuthorizationMethod =
   | { kind: 'header'; header: string }
   /** User name and password (RFC 7617). */
   | { kind: 'basic' }
-  /** OAuth 2.1 of a person, with PKCE. What is left out is discovered (RFC 9728, RFC 8414) or registered (RFC 7591). */
+  /**
+   * OAuth 2.1 of a person, with PKCE. Members that are left out are discovered (RFC 9728, RFC 8414) or registered (RFC
+   * 7591).
+   */
   | {
       kind: 'oauth'
       authorizationServer?: string

@@ -1,6 +1,6 @@
 import type { InspectionCounts } from '../wire/records.ts'
 
-/** One request to an upstream. */
+/** A request to an upstream. */
 export interface Attempt {
   provider: string
   upstreamModel: string
@@ -86,7 +86,7 @@ export interface AuditedChange {
  * An outcome whose members are empty unless they are given: nothing was used, no upstream was reached.
  * @param now milliseconds since the epoch.
  */
-export function outcomeOf(
+export function callOutcome(
   { at }: Pick<CallOpening, 'at'>,
   now: number,
   known: Partial<CallOutcome> & { status: number },

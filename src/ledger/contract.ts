@@ -42,7 +42,7 @@ export interface LedgerClient {
   chains(): Promise<LedgerChain[]>
   /** After a change of rights is stored in Postgres: no call admitted after this resolves runs under an older epoch. */
   learnEpoch(organizationEpoch: number): Promise<void>
-  /** The same for the catalogue, of the deployment's ledger: it sends the epoch to every registered ledger. */
+  /** Announces a new epoch of the catalogue. The deployment's ledger sends it to every registered ledger. */
   announceCatalogue(catalogueEpoch: number): Promise<void>
 }
 
@@ -72,7 +72,7 @@ export interface CallLimits {
 }
 
 /** `rateLimit` is absent for a call that is not counted, and for one that is only checked. */
-export type Admission = { kind: 'admitted'; rateLimit?: RateLimit } | Refusal
+export type Admission = { kind: 'admitted'; rateLimit?: RateLimit } | AdmissionRefusal
 
 /** The limit of the caller that has the least room, the user's or the organization's, after a call was counted. */
 export interface RateLimit {
@@ -83,7 +83,7 @@ export interface RateLimit {
   resetsAt: number
 }
 
-export type Refusal =
+export type AdmissionRefusal =
   | { kind: 'no_credits'; available: number; required: number }
   /** @see retryAfterSeconds: whole, at least 1. */
   | { kind: 'limited'; scope: 'organization' | 'user'; retryAfterSeconds: number }

@@ -3,8 +3,8 @@
  * hashing and signing, in the manner of RFC 8785.
  *
  * Unpaired surrogates and NUL become U+FFFD, because Postgres refuses both in jsonb
- * (https://www.postgresql.org/docs/current/datatype-json.html) and such a text from a caller
- * must not prevent a record from being stored.
+ * (https://www.postgresql.org/docs/current/datatype-json.html). Such a text of a caller must not prevent a record from
+ * being stored.
  *
  * @throws TypeError for what JSON cannot hold: NaN, infinities, bigint, functions, symbols, `undefined` in an array.
  */

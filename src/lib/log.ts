@@ -1,6 +1,6 @@
 /**
- * Values that must not reach a log, also inside a third party's error text. A key does not follow a letter (`task-force`
- * contains none), unless that is the end of an escape (`%2F`, `\n`) or the key is a whole one of ours.
+ * Values that must not reach a log, also inside a third party's error text. A key does not follow a letter
+ * (`task-force` contains none). Exceptions are the end of an escape (`%2F`, `\n`) and a complete key of the gateway.
  */
 const SECRET_SHAPES =
   /(?:(?<!(?<!%[0-9a-f]|\\)[a-z])|(?=hg[sl]?_[0-9a-z]{12}_[0-9a-z]{20}))(Bearer\s+|hg[sl]?_|gsk_|sk-|sk_|v1\.|xai-(?=[\w-]{20})|AIza(?=[\w-]{30}))[A-Za-z0-9_.~+/=-]{8,}/gi
@@ -30,7 +30,7 @@ export function redact(text: string): string {
   return text.replace(SECRET_SHAPES, '$1[redacted]')
 }
 
-/** The same for paths and addresses, in which a key may be percent-encoded, any number of times. */
+/** Replaces keys and credentials in paths and addresses, in which they may be percent-encoded any number of times. */
 export function redactEncoded(text: string): string {
   const decoded = fullyDecoded(text)
   const redacted = redact(decoded)
@@ -97,7 +97,7 @@ export function logFailure(event: string, place: FailurePlace, error: unknown): 
 const innermost = (error: unknown): unknown =>
   error instanceof Error && error.cause instanceof Error ? innermost(error.cause) : error
 
-/** What follows the message in a stack. Lines of the message may look like frames: it can quote what callers send. */
+/** The part of a stack after its message. Lines of the message may look like frames: it can quote what callers send. */
 function framesOf({ message, stack = '' }: Error): string | null {
   const start = stack.indexOf(message)
   if (start < 0) return null

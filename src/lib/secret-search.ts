@@ -1,6 +1,6 @@
 /**
  * Searches bytes for any of several texts, in upper or lower case. It looks at every `shortest`-th byte or so (Wu and
- * Manber, "A fast algorithm for multi-pattern searching"), so that an answer without a credential costs next to nothing.
+ * Manber, "A fast algorithm for multi-pattern searching"), so that an answer without a credential costs little.
  */
 
 /** Entries of the table of shifts: a power of two, small because every provider has a table. */
@@ -55,7 +55,7 @@ export class TextSearch {
     return false
   }
 
-  /** Finds the places of the texts, which do not overlap. Of texts that begin at one place, the longest one counts. */
+  /** Finds the places of the texts, which do not overlap. If several texts begin at one place, the longest counts. */
   placesIn(bytes: Uint8Array): Span[] {
     const copied = isSlow(bytes) ? bytes.slice() : bytes
     const places: Span[] = []

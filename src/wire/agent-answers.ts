@@ -39,7 +39,7 @@ export const shownRun = z.object({
   status: z.enum(['in_progress', 'success', 'failure', 'cancelled']),
 })
 
-/** One attempt of a step that has begun. */
+/** An attempt of a step that has begun. */
 export const shownStep = z.object({
   stepNumber: z.int(),
   name: z.string().nullable(),

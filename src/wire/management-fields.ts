@@ -18,7 +18,7 @@ export const LARGEST_INTEGER = 2_147_483_647
 export const isUuid = (text: string) => UUID.test(text)
 export const isModelId = (text: string) => MODEL_ID.test(text) && !isAgentModel(text)
 
-// What checks by code accept, for descriptions of the API (JSON Schema).
+// The values that checks by code accept, for descriptions of the API (JSON Schema).
 const NO_CONTROLS = '[^\\u0000-\\u001f\\u007f]*'
 const LINE_WITH_TEXT = `^${NO_CONTROLS}[^\\s\\u0000-\\u001f\\u007f]${NO_CONTROLS}$`
 

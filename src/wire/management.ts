@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { compatibility } from './compatibility.ts'
+import { KEY_SCOPES } from './key-scopes.ts'
 import { instant, modelId, pageParameters, slug, text, uuid } from './management-fields.ts'
 
 /** Organizations and what they have, in the management API: users, groups, keys, grants and credits. */
@@ -21,8 +22,8 @@ const ledgerShards = z
   .max(16, 'must be at most 16')
 
 export const role = z.enum(['owner', 'admin', 'member'])
-export const scope = z.enum(['models', 'agents', 'mcp'])
-export type KeyScope = z.infer<typeof scope>
+export const scope = z.enum(KEY_SCOPES)
+export type { KeyScope } from './key-scopes.ts'
 
 export const organizationListQuery = z.strictObject({ ...pageParameters, slug: slug.optional() })
 

@@ -19,7 +19,7 @@ const SHOWN = { timeout: 30_000, interval: 20 }
 const partOf = (part: number): string[] =>
   Array.from({ length: 15 }, (_, index) => `${part}.${index} é and 🦉 “quoted”, `)
 
-/** What comes before the text has about so many bytes, most of them in the two events that hold the response. */
+/** Approximate bytes before the text, most of them in the two events that hold the response. */
 const BYTES_BEFORE_TEXT = 2_000
 /** Fewer bytes than the events of a part have, so that each connection gets as far as its cut. */
 const BYTES_OF_PART = 2_000

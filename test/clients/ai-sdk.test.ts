@@ -8,7 +8,10 @@ import { expectNotesRead, NOTE_MODELS, prepareNoteTask, THINKING_MODEL } from '.
 
 const library = await installLibrary('ai-sdk', { ai: '7.0.173', '@ai-sdk/openai': '4.0.118', zod: '4.6.7' })
 
-/** Stored, it refers to what was said before; else it says it again, reasoning sealed if it is asked for. */
+/**
+ * With stored responses, the SDK refers to earlier items. Otherwise it sends them again, with sealed reasoning on
+ * request.
+ */
 const WAYS = [
   { name: 'stored', openai: {}, referring: true },
   {
@@ -36,7 +39,7 @@ describe.skipIf('missing' in library)('AI SDK 7', { timeout: CLIENT_TEST_LIMIT_M
       streamed: run.streamed,
       options: {
         providerOptions: {
-          // For a model it does not know, it is told that it reasons.
+          // The SDK does not know the model, so an option says that it reasons.
           openai: { ...run.openai, ...(run.thinks && { forceReasoning: true, reasoningEffort: 'high' }) },
         },
       },

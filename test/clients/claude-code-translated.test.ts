@@ -59,7 +59,7 @@ describe.skipIf(claudeCodeMissing)(
       const seen = await upstreamCalls(bench, task.prompt)
       expectTranslated(seen, 'chat', task.secretWord)
       for (const { headers, body } of seen) {
-        // What means something to its own provider alone stays here.
+        // Members that only their own provider supports are not sent.
         expect(Object.keys(headers).filter((name) => /^(anthropic|x-claude)-/.test(name))).toEqual([])
         expect(body).not.toMatch(/x-anthropic-billing-header|cache_control|context_management|"thinking"/)
         expect(JSON.parse(body).tools).toMatchObject([{ type: 'function', function: { name: 'Read' } }])
@@ -166,7 +166,7 @@ describe.skipIf(claudeCodeMissing)(
       expect(second).toEqual({ provenance: 'reported', input: 30, output: 7 })
     })
 
-    it('goes on without a search that only another provider has', async () => {
+    it('continues without a search that only another provider has', async () => {
       const prompt = await scripted([
         turn([{ name: 'WebSearch', input: { query: 'weather of today' } }]),
         turn([], 'I could not search.'),

@@ -79,7 +79,7 @@ describe.skipIf(codexMissing)('Codex 0.169', { timeout: CLIENT_TEST_LIMIT_MS }, 
       for (const { headers, body, answer } of calls) {
         expect(headers.authorization === `Bearer ${bench.tenant.key}`).toBe(true)
         expect(JSON.parse(body)).toMatchObject({ store: false, include: ['reasoning.encrypted_content'] })
-        // It goes on after no other event.
+        // Codex continues after no other event.
         expect(lastEvent(answer).type).toBe('response.completed')
       }
       expect(calls.map(({ answer }) => lastEvent(answer).response.incomplete_details)).toEqual([
@@ -119,7 +119,7 @@ describe.skipIf(codexMissing)('Codex 0.169', { timeout: CLIENT_TEST_LIMIT_MS }, 
     },
   )
 
-  it('goes on after a call in the mode of Open Responses too', async () => {
+  it('continues after a call in the mode of Open Responses too', async () => {
     const prompt = await promptOf('chat', [{ text: 'I read it.', calls: [COMMAND] }, { text: 'It is read.' }])
     const events = await askCodex(bench, { prompt, model: CHAT_MODEL, openResponses: true })
     expect(messages(events)).toEqual(['I read it.', 'It is read.'])
@@ -156,7 +156,7 @@ describe.skipIf(codexMissing)('Codex 0.169', { timeout: CLIENT_TEST_LIMIT_MS }, 
     expect(await expectRecorded(bench)).toMatchObject([{ provenance: 'estimated' }, TURN_USAGE])
   })
 
-  it('tells its user why the gateway refused', async () => {
+  it('shows its user the reason of a refusal', async () => {
     const asked = askCodex(bench, { prompt: 'Hello.', model: 'no-such-model' })
     await expect(asked).rejects.toThrow(/no-such-model/)
     expect(modelCalls(bench).map(({ status }) => status)).toEqual([400])

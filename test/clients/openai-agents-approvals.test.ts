@@ -25,7 +25,7 @@ const library = await installLibrary('openai-agents', {
 })
 
 const NOT_STORED = 'the whole history, nothing stored'
-/** What a client sends after the request for approval, and what its first run was. */
+/** The messages of a client after the request for approval, and the form of its first run. */
 const SENDS = [
   { sends: 'the whole history', before: false, options: {} },
   { sends: NOT_STORED, before: false, options: { store: false } },
@@ -89,7 +89,7 @@ describe.skipIf('missing' in library)('OpenAI Agents SDK 0.20', { timeout: CLIEN
       interruptions: run.asks === 'interruption' ? 1 : 0,
     })
     expect(await server.calls('add')).toBe(1)
-    // The model is not asked to make the call again, and gets its result.
+    // The model gets the result without making the call again.
     const told = await upstreamCalls(bench, prompt)
     expect(told).toHaveLength(turns)
     const messages = JSON.stringify(bodyOf(told.at(-1) ?? { body: '{}' }).messages)
@@ -111,7 +111,7 @@ describe.skipIf('missing' in library)('OpenAI Agents SDK 0.20', { timeout: CLIEN
     const shown = {
       "'scripted-chat'": task.model,
       "'memory'": crm.slug,
-      "'Read what you remember.'": task.prompt,
+      "'Read the graph.'": task.prompt,
     }
     const own = Object.entries(shown).reduce((text, [example, value]) => {
       expect(text.split(example)).toHaveLength(2)
@@ -123,7 +123,7 @@ describe.skipIf('missing' in library)('OpenAI Agents SDK 0.20', { timeout: CLIEN
     const { stdout } = await runClient({
       program: process.execPath,
       arguments: [path],
-      environment: { ...bench.environment, BASE: bench.proxy.url, KEY: bench.tenant.key },
+      environment: { ...bench.environment, HEADGATE_URL: bench.proxy.url, HEADGATE_KEY: bench.tenant.key },
       folder: bench.folder,
     })
     expect(stdout.trim()).toBe('Bob was added.')

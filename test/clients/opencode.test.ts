@@ -57,7 +57,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.clear())
 
-/** The configuration a user would write, with everything off that asks for more than the model. */
+/** The configuration that a user would write, without features that contact other hosts. */
 function configuration({ provider, model }: (typeof RUNS)[number]): string {
   const options = { baseURL: `${bench.proxy.url}/v1`, apiKey: bench.tenant.key }
   return JSON.stringify({

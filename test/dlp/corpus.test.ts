@@ -138,7 +138,7 @@ describe('what adjoins values', () => {
       .filter((type) => quality.recall(type) < 0.95)
       .map((type) => `${type} ${quality.recall(type).toFixed(2)}`)
   }
-  // What looks like a host or an address in the name of a file is a name or a version.
+  // In the name of a file, text with the form of a host or an address is a name or a version.
   const tied = STRUCTURED.filter((type) => type !== 'domain' && type !== 'ip').concat('phone')
   /** Letters make codes and keys other ones. */
   const glued: readonly LabelType[] = ['card', 'iban', 'us_routing', 'us_ssn', 'us_itin']
@@ -151,7 +151,7 @@ describe('streams', () => {
   let corpus: Corpus
 
   beforeAll(() => {
-    // One of each kind of every type.
+    // A value of each kind of every type.
     corpus = buildCorpus({ seed: SEED, valuesPerType: 1, lookAlikes: 60 })
   })
 

@@ -21,7 +21,7 @@ const BY_ID: Readonly<Record<string, LabelType>> = {
   secret: 'entropy_secret',
 }
 
-/** Those of the rest are many of one sort: an id of a country, a key of a vendor, a coin's address. */
+/** The other detectors are many of one sort: an id of a country, a key of a vendor, a coin's address. */
 const BY_CATEGORY: Readonly<Record<string, LabelType>> = {
   government: 'national_id',
   crypto: 'wallet',

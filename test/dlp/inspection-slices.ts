@@ -32,7 +32,7 @@ function policyOf(profile: Profile) {
   return callPolicy(profiles, new TokenVault(new Uint8Array(32), 'owner'))
 }
 
-/** As large bodies are held: in a resizable buffer. */
+/** Copies bytes into a resizable buffer, in which the gateway holds large bodies. */
 export function heldBytes(bytes: Uint8Array): Uint8Array {
   const held = new Uint8Array(new ArrayBuffer(bytes.length, { maxByteLength: bytes.length }))
   held.set(bytes)
@@ -85,7 +85,7 @@ export function* answerSlices({ kind, restores }: AnswerInput, body: Uint8Array)
   }
 }
 
-/** As chunks arrive from an upstream. */
+/** Size of a chunk from an upstream. */
 const CHUNK_BYTES = 64 * 1024
 
 /** Everything that is done to the frames of a stream, in slices. @returns how the stream ended. */

@@ -4,7 +4,7 @@ import { holdBack } from '../../src/dlp/stream/hold-back.ts'
 import { EVERYTHING, profileOf } from '../unit/dlp/finding.ts'
 import { growthOf } from './timing.ts'
 
-/** What starts something that detectors follow, over and over. */
+/** Texts that start a match of some detector; each is repeated. */
 const UNITS = [
   'a', 'A', '1', '1 ', '1-', '12 ', '4111 ', '4111\n', '+1 ', '(1', 'a@', 'a.', 'a.b@c.', '1.1.', '1:', '::', 'f:', '://', 'http://a:b',
   'http://a:b@', 'password=', 'password:"', 'token: a1b2c3d4e5f6a7b8c9d0 ', 'eyJ-', 'eyJ.', 'sk-', 'sk-proj-', 'ya29.', 'SG.', 'M.', '-----BEGIN ',

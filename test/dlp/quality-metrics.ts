@@ -4,11 +4,11 @@ import type { LabelType } from './corpus/values.ts'
 import { typeOfDetector } from './detector-types.ts'
 
 /**
- * How findings are held against labels. A finding fits a label of its type when it covers at least nine tenths of what
- * the label says has to be covered, and at least half of the finding lies within the label's outer ends. A label is
- * found when a finding fits it. A finding is right when it fits a label; it counts neither way when it says something
- * true about a part of a label of another type (`TRUE_WITHIN`); everything else found is wrong, also when it covers a
- * label of another type.
+ * How findings are held against labels. A finding fits a label of its type when it covers at least nine tenths of the
+ * label's required part, and at least half of the finding lies within the label's outer ends. A label is found when a
+ * finding fits it. A finding is right when it fits a label; it counts neither way when it says something true about a
+ * part of a label of another type (`TRUE_WITHIN`); everything else found is wrong, also when it covers a label of
+ * another type.
  */
 
 const COVERED = 0.9
@@ -34,7 +34,7 @@ const SAME_AS: { readonly [Type in LabelType]?: readonly LabelType[] } = {
 export interface TypeQuality {
   labels: number
   found: number
-  /** Labels that are covered by findings of any type: what would not have left. */
+  /** Labels that are covered by findings of any type, and so would not have been released. */
   covered: number
   right: number
   wrong: number
@@ -43,7 +43,7 @@ export interface TypeQuality {
 export interface Miss {
   sample: Sample
   label: Label
-  /** What lay there instead, if anything. */
+  /** The label at that place, if there is one. */
   instead: string[]
 }
 

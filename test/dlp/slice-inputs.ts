@@ -268,7 +268,7 @@ const CALLS = '"tool_calls":[{"index":0,"function":{"arguments":"'
 const USE_START =
   'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f","input":{'
 
-/** One event. */
+/** A stream of one event. */
 const event =
   (head: string, unit: string, tail: string, end: Uint8Array): StreamInput['chunks'] =>
   (bytes) => [Buffer.concat([filled(head, unit, `${tail}\n\n`)(bytes), end])]

@@ -77,7 +77,10 @@ const findings = (from: number, count: number, units: number): Finding[] =>
     return { start, end: start + units, detector: 'email', category: 'contact' as const, score: 1 }
   })
 
-/** Findings of which one overlaps all others and yields to them. Of the others, later ones are longer: they come first. */
+/**
+ * One finding that overlaps all others and yields to them, and others of growing length: longer findings take
+ * precedence.
+ */
 function overlappingFindings(): Finding[] {
   const end = FINDINGS * FINDING_UNITS
   const whole: Finding = { start: 0, end, detector: 'all', category: 'custom', score: 1 }

@@ -41,7 +41,7 @@ export const simpleTrials = (): Trial[] =>
     ['', ' ', '\n', '.', ':', '"', '=', '/'].map((end) => grown('', [[fragment + end, 1]], '')),
   )
 
-/** One unit over and over. */
+/** One unit, repeated. */
 export const repeating = (unit: string): Trial => grown('', [[unit, 1]], '!!!')
 
 /** A random combination of fragments. */
@@ -88,7 +88,7 @@ export const WAYS = {
 /** Blocks and characters for each unit of a text; the worst that are known take half of it. */
 const MOST_STEPS_PER_UNIT = 2_000
 
-/** As `describeGrowth`, of an inspection. */
+/** Does what `describeGrowth` does, for an inspection. */
 export const describeExcess = (
   counter: StepCounter,
   inspect: (text: string) => void,

@@ -4,11 +4,11 @@ import type { SeededRandom } from './corpus/seeded-random.ts'
 
 /** How a text behaves that arrives in pieces. */
 
-/** What a finding is replaced by; no corpus text has this character. */
+/** Replacement of a finding; no corpus text has this character. */
 const MARK = '\u25a0'
 
 export interface Passage {
-  /** What came out, findings replaced. */
+  /** The released text, findings replaced. */
   output: string
   /** For each unit of the text, whether it came out as it was. */
   passed: Uint8Array
@@ -52,7 +52,7 @@ export function* randomLengths(random: SeededRandom, most: number): Generator<nu
   for (;;) yield random.integer(1, most)
 }
 
-/** What the text becomes when it is there at once. */
+/** The text with its findings replaced, inspected as a whole. */
 export function wholeOutput(text: string, spans: readonly Finding[]): string {
   let output = ''
   let at = 0

@@ -21,7 +21,8 @@ import { callTool, framesOf } from '../http/support/dlp-answers.ts'
 import { Random } from './support/random.ts'
 import { expectSeenIn, type Reading, read, replay } from './support/response-readers.ts'
 
-// The whole runtime is killed while runs are in every phase of a turn. Nothing helps them but QStash, which repeats its message.
+// The whole runtime is killed while runs are in every phase of a turn. Only QStash, which repeats its message, makes
+// them continue.
 
 const KILLS = Number(process.env.AGENT_KILL_RUNS || 40)
 const SEED = Number(process.env.AGENT_SEED || Date.now() % 1_000_000)
@@ -127,7 +128,7 @@ async function inPhase({ phase, mark, seen }: Trial): Promise<void> {
   }
 }
 
-/** What one kill brought about. */
+/** Effects of one kill. */
 interface KillReport {
   ended: Array<Trial & { run: ReadRun }>
   /** Until all of them had ended, from the moment on at which the runtime was there again. */
@@ -202,7 +203,7 @@ describe(`the runtime killed in the middle of runs (seed ${SEED})`, () => {
   })
 })
 
-/** Every reader is shown the same, and the one that saw the kill has seen nothing else. */
+/** Every reader gets the same events; the one that was connected during the kill got no others. */
 async function expectStreams(trials: readonly Trial[]): Promise<void> {
   for (const { runId, seen } of trials) {
     const id = `resp_run_${runId}`

@@ -25,7 +25,7 @@ afterAll(async () => {
 })
 
 describe(`runs of agents whose messages, processes, objects and database fail (seed ${SEED})`, () => {
-  it('end, once, with what they did and paid for', { timeout: 1_800_000 }, async () => {
+  it('end once, with the effects and costs of their attempts', { timeout: 1_800_000 }, async () => {
     const options = { runs: RUNS, together: TOGETHER, faults: FAULTS }
     const report = await runAgentCampaign(system, random, options)
     const { counts, acceptedForgeries } = system.tape

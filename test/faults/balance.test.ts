@@ -9,7 +9,7 @@ describe('200 calls at once on a balance for 50', () => {
   beforeAll(async () => {
     gateway = await startGateway({
       bundleDirectory: inject('bundleDirectory'),
-      // So many calls at once may find Redis slow, which would lower the rate limit.
+      // With so many concurrent calls Redis may be slow, which would lower the rate limit.
       variables: { LIMITS_TIMEOUT_MS: '20000', DEGRADED_RATE_LIMIT: '1000000', LEDGER_FLUSH_MS: '100' },
     })
   })

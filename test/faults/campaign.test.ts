@@ -10,8 +10,8 @@ import { Random } from './support/random.ts'
 /** Clients that call at the same time. */
 const CLIENTS = 6
 /**
- * What the slowest call may take: Postgres is asked for the caller, for the rights and for the beginning of the
- * ledger, and then the upstream for an answer, each with a time-out.
+ * Limit of the slowest call: three queries to Postgres (caller, rights, start of the ledger) and one request to the
+ * upstream, each with a time-out.
  */
 const BOUND_MS = 35_000
 
@@ -37,7 +37,7 @@ beforeAll(async () => {
 })
 afterAll(() => faulty?.stop())
 
-/** Clients that go on calling until they are told to stop. */
+/** Clients that call until they are stopped. */
 class Clients {
   readonly results: CallResult[] = []
   readonly #random: Random

@@ -23,13 +23,13 @@ const TIMES = {
   UPSTREAM_FIRST_EVENT_TIMEOUT_MS: 600,
   UPSTREAM_EVENT_TIMEOUT_MS: 600,
   UPSTREAM_ANSWER_TIMEOUT_MS: 1_200,
-  // Nothing may have reached the caller when the first event is late.
+  // Longer than the limits above: while the first event is awaited, nothing may be sent to the caller.
   STREAM_COMMIT_MS: 5_000,
 }
 
 let faulty: FaultyGateway
 let tenant: Tenant
-/** Addresses that swallow connections, take them and say nothing, and refuse them. */
+/** Addresses that never complete a connection, accept it without an answer, and refuse it. */
 const hosts = { full: '', silent: '', gone: 'http://127.0.0.1:1' }
 const cleanUps: Array<() => Promise<void>> = []
 
@@ -107,7 +107,7 @@ describe.each(FORMS)('for %s, a host that', (_, more) => {
     expect(attempts).toEqual(['0 unreachable', '1 200'])
     expect(record.cost).toBe(ANSWER_COST)
     expect((await call(model, await good(more.stream), more)).attempts).toEqual(['1 200'])
-    // Where all are gone they are tried all the same.
+    // If all routes are down, they are tried nevertheless.
     const both = await call(await modelAt(hosts.gone, hosts.full), 'anybody?', more)
     expect(both.answer.status).toBe(502)
     expect(both.attempts).toEqual(['0 unreachable', '1 connect_timeout'])
@@ -157,7 +157,7 @@ describe('an upstream that has begun to answer', () => {
     expect(record.provenance).toBe('estimated')
   })
 
-  it('is not left between two events: the caller has the first one, and is told', async () => {
+  it('is not left between two events: the caller has the first one, and gets an error', async () => {
     const begun = (answered('chat', 'the beginning', true)[1] as { sse: string[] }).sse.slice(0, 1)
     const script = await inTurn(
       faulty.gateway,

@@ -63,7 +63,7 @@ describe('workerd killed', () => {
       expect(broken.every(({ end }) => end === 'broken')).toBe(true)
       await gateway.workerd.restart()
       await held.release()
-      // Nobody calls the ledger: what is stored must wake it.
+      // No call wakes the ledger: its stored alarm must.
       await vi.waitFor(async () => expect(await recorded(tenant)).toBe(before.length + broken.length), {
         timeout: 20_000,
         interval: 100,

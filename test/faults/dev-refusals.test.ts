@@ -22,7 +22,7 @@ async function refusalOf(environment: Record<string, string>, parameters: string
   const { stdout, stderr } = run.output()
   expect(stdout).toBe('')
   expect(stderr).toMatch(/^headgate: [^\n]+\n$/)
-  // Nothing that was begun may be left to stand in the way of the next start.
+  // No started process may be left that prevents the next start.
   expect(readdirSync(folder).filter((name) => name.endsWith('.lock') || name === 'worker.json')).toEqual([])
   return stderr.slice('headgate: '.length).trim()
 }

@@ -111,7 +111,7 @@ async function runAgent(file: DevFile, name: string): Promise<string> {
 }
 
 describe.skipIf(process.platform !== 'linux')('npm run dev', () => {
-  it('serves calls on both hosts and tells what it promises', async () => {
+  it('serves calls on both hosts and prints addresses and keys that work', async () => {
     const run = start({ viaNpm: true })
     const file = await run.ready()
     expect(file).toMatchObject({
@@ -148,9 +148,11 @@ describe.skipIf(process.platform !== 'linux')('npm run dev', () => {
         .find((line) => line.startsWith('  curl ')) ?? ''
     const { stdout } = await execute('sh', ['-c', `${curl} -s`])
     expect(JSON.parse(stdout)).toMatchObject({ object: 'chat.completion', model: 'scripted-chat' })
-    const print = '. "$1/env.sh" && echo "$HEADGATE_URL $HEADGATE_KEY $HEADGATE_AGENT"'
+    const print = '. "$1/env.sh" && echo "$HEADGATE_URL $HEADGATE_KEY $HEADGATE_AGENT $ADMIN_TOKEN"'
     const shell = await execute('sh', ['-c', print, 'sh', folder])
-    expect(shell.stdout).toBe(`${file.base_url} ${owner} ${file.agents['Ticket report']}\n`)
+    expect(shell.stdout).toBe(
+      `${file.base_url} ${owner} ${file.agents['Ticket report']} ${file.admin_token}\n`,
+    )
     for (const name of ['dev.json', 'env.sh', 'secrets.json', 'worker.json']) {
       expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600)
     }
@@ -244,17 +246,22 @@ describe.skipIf(process.platform !== 'linux')('npm run dev', () => {
     expect((await call(file.base_url, file.keys.owner ?? '')).status).toBe(200)
   })
 
-  it.each(['postgres', 'redis', 'qstash', 'model-upstream'])('says that %s died, and ends', async (name) => {
-    const run = start()
-    await run.ready()
-    const pid =
-      name === 'model-upstream' ? childOf(run.pid(), 'model-upstream/main.ts') : processOf(`${name}/main.ts`)
-    expect(pid).toBeGreaterThan(0)
-    process.kill(pid, 'SIGKILL')
-    expect(await run.ended()).toBe(1)
-    expect(run.output().stderr).toBe(`headgate: ${name} ended unexpectedly (SIGKILL)\n`)
-    await nothingLeft()
-  })
+  it.each(['postgres', 'redis', 'qstash', 'model-upstream'])(
+    'reports that %s died, and ends',
+    async (name) => {
+      const run = start()
+      await run.ready()
+      const pid =
+        name === 'model-upstream'
+          ? childOf(run.pid(), 'model-upstream/main.ts')
+          : processOf(`${name}/main.ts`)
+      expect(pid).toBeGreaterThan(0)
+      process.kill(pid, 'SIGKILL')
+      expect(await run.ended()).toBe(1)
+      expect(run.output().stderr).toBe(`headgate: ${name} ended unexpectedly (SIGKILL)\n`)
+      await nothingLeft()
+    },
+  )
 
   it('starts a runtime that crashed again', async () => {
     const run = start()

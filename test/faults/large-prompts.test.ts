@@ -25,7 +25,7 @@ let other: Tenant
 beforeAll(async () => {
   gateway = await startGateway({
     bundleDirectory: inject('bundleDirectory'),
-    // As deployed: a busy event loop must not look like an absent Redis.
+    // The value of a deployment: a busy event loop must not count as an absent Redis.
     variables: { LIMITS_TIMEOUT_MS: '300' },
   })
   heavy = await createBusyTenant(gateway, 1_000_000_000_000)

@@ -21,7 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => gateway?.stop())
 
-/** What the upstream does until the client leaves; the ones that send a stream first. */
+/** Scripts of the upstream until the client leaves: with events first, or silent. */
 const STREAM_SCRIPTS = ['stall', 'long-stream tokens=500 delay=5']
 const SILENT_SCRIPTS = ['slow-headers signal=never', 'silent-stream']
 

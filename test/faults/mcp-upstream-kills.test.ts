@@ -101,7 +101,7 @@ interface Call {
   answer: Answer
 }
 
-/** What a call that did not complete has as its answer. */
+/** Answer of a call that did not complete. */
 const FAILURE = { code: 'upstream_failed', message: expect.any(String), retryable: false }
 
 const isCompleted = ({ answer }: Call) =>
@@ -139,7 +139,7 @@ describe('the process of an upstream is killed in the middle of calls with effec
       )
       const listed = (await listMcpTools(gateway, tenant.key)).map(({ name }) => name)
       expect(listed.filter((name) => names.includes(name))).toEqual(names)
-      // A process that is not there executes nothing, and holds nobody up.
+      // Calls to a killed process execute nothing and end at once.
       for (const { name } of ways) {
         const params = { name, arguments: {} }
         const { result } = jsonOf(await sendMcp(gateway, tenant.key, 'tools/call', params)) as {

@@ -56,7 +56,7 @@ const MESSAGES: Dialect = {
   ],
 }
 
-/** An upstream that tells usage once, so that nothing has to be cut out of its chunks. */
+/** An upstream that sends usage once, so that no chunk needs an edit. */
 const CHAT: Dialect = {
   route: MODEL_ROUTES.find(({ name }) => name === 'chat completions') as ModelRoute,
   more: { stream_options: { include_usage: true } },
@@ -98,7 +98,7 @@ const open = async (dialect: Dialect, steps: ScriptStep[], mark = '') => {
   return openStream(gateway.baseUrl + dialect.route.path, bearer(tenant.key), body)
 }
 
-/** What was received but for the gateway's heartbeats, each of which has to stand between two frames. */
+/** Received text without the gateway's heartbeats, each of which must be between two frames. */
 function withoutHeartbeats(text: string, heartbeat: string): string {
   return text
     .split(/(?<=\n\n)/)
@@ -139,7 +139,7 @@ async function runWhole(dialect: Dialect, random: Random): Promise<void> {
   })
 }
 
-/** A frame that was cut has left in part, and is ended before the failure is told. */
+/** A part of the cut frame was sent; it is ended before the failure. */
 async function runCut(dialect: Dialect, random: Random): Promise<void> {
   const frames = dialect.frames(textsOf(random))
   const whole = Buffer.from(frames.join(''))
@@ -175,7 +175,7 @@ async function runLeaving(dialect: Dialect, random: Random): Promise<void> {
   left.set(mark, { at: Date.now(), id: String(stream.headers['x-request-id']) })
 }
 
-/** Looked at once for all: the upstream tells all its requests at a time. */
+/** Checked once for all streams, because the upstream returns all its requests together. */
 async function expectSettled(): Promise<void> {
   const seen = await vi.waitFor(
     async () => {
@@ -240,7 +240,7 @@ async function warmUp(): Promise<void> {
 }
 
 describe.skipIf(!TELLS_MEMORY)('fifty callers that do not read', () => {
-  it('leave what their upstreams send where it is', { timeout: 120_000 }, async () => {
+  it('do not make the gateway buffer their streams', { timeout: 120_000 }, async () => {
     const memory = new ResidentMemory(gateway.pids.workerd)
     await warmUp()
     const before = memory.now()

@@ -79,7 +79,7 @@ describe('the template of an empty database', () => {
     return rows[0]?.n ?? 0
   }
 
-  it('gives the same database again and holds nobody’s data', { timeout: 120_000 }, async () => {
+  it('opens the same database again, and the template has no data', { timeout: 120_000 }, async () => {
     const made = await tablesOf(join(folder, 'first'))
     expect(made).toBeGreaterThan(100)
     expect(readdirSync(cache)).toEqual([expect.stringMatching(/^pglite-[\d.]+\.tar$/)])

@@ -59,7 +59,7 @@ async function recordsOf(tenant: Tenant, results: CallResult[]): Promise<number>
 }
 
 describe('while Postgres', () => {
-  it.each(MODES)('%s, a gateway that knows nobody yet lets nobody in', async (_, mode) => {
+  it.each(MODES)('%s, a gateway without cached callers admits no call', async (_, mode) => {
     const tenant = await createBusyTenant(faulty.gateway, 1_000_000_000)
     await faulty.gateway.workerd.restart()
     const control = upstreamControl(faulty.gateway)

@@ -30,7 +30,7 @@ export class Random {
   }
 }
 
-/** One operation: its words, and how the replies are to be compared. */
+/** An operation: its words, and the comparison of the replies. */
 export interface Operation {
   readonly words: string[]
   /** Whether the order of the reply is Redis' own business. */

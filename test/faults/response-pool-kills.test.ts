@@ -40,13 +40,13 @@ afterAll(() => gateway?.stop())
 
 /** A response that is brought into one phase before the kill. */
 interface Trial {
-  /** What the upstream sees in each request for it, and in no other. */
+  /** Text that the upstream gets in requests of this response only. */
   mark: string
   kind: Kind
   reading: Reading
 }
 
-/** Where the kill finds a response. Those that end may be in the middle of their last write. */
+/** State of a response at the kill. Ending ones may be in the middle of their last write. */
 const KINDS = ['dispatching', 'generating', 'streaming', 'whole', 'background', 'stored', 'ending'] as const
 type Kind = (typeof KINDS)[number]
 
@@ -94,7 +94,7 @@ async function killOnce(tenant: Tenant, random: Random) {
   return { all, results }
 }
 
-/** Two readers get the same, which begins with what was seen before the kill; no model was asked twice. */
+/** Two readers get the same events, which begin with those read before the kill; no model was called twice. */
 async function expectEnded(tenant: Tenant, trial: Trial): Promise<ToldResponse | null> {
   const seen = trial.reading.bytes()
   const requests = await upstreamControl(gateway).requests(0, trial.mark)
@@ -129,7 +129,7 @@ describe('workerd killed with 32 live responses in an object', () => {
       // Streams show their ids; those of other answers are lost with them.
       expect(told.filter(Boolean).length).toBeGreaterThan(LIVE / 3)
       const places = told.flatMap((last) => (last ? [last.id.slice(5, 10)] : []))
-      // One object, or the next one where more than 32 were live.
+      // All in one object, or some in the next one if more than 32 were live.
       expect(new Set(places).size).toBeLessThanOrEqual(3)
       killed += LIVE
       ended += told.filter((last) => last?.status === 'completed').length

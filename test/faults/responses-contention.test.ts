@@ -23,7 +23,7 @@ const hasRealPostgres = findRealPostgres() !== undefined
 if (!hasRealPostgres)
   tellSkipped('contention over conversations (embedded Postgres has one session)', 'PostgreSQL')
 
-/** Does it again as callers do, after the errors that the database asks to repeat for. */
+/** Retries as callers do, after errors for which the database documents a retry. */
 async function persistently<Result>(change: () => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -116,7 +116,7 @@ describe.skipIf(!hasRealPostgres)(NAME, { timeout: 60_000 }, () => {
       items.push(message('large', { body: null, contentKey: `items/${round}` }))
       const used = [...items.map(({ id }) => id), source.input[0]?.id ?? '']
       const final = finalOf(begin, { inputItems: items, usedItemIds: used, outputItems: [message('out')] })
-      // Not tried again: the two wait for each other, and never in a circle.
+      // Neither statement is retried: they lock rows in one order, so that there is no deadlock.
       const [status, deleted] = await Promise.all([
         finishResponse(database, owner, final),
         deleteResponse(database, owner, begin.id),

@@ -28,7 +28,7 @@ import {
 
 const PER_KILL = 25
 const AT_ONCE = 8
-/** Of what goes on while the process is killed. */
+/** Time-out for work during the kill. */
 const LONGEST_MS = 1_500
 
 let gateway: StartedGateway
@@ -93,7 +93,7 @@ async function killOnce(tenant: Tenant, random: Random, known: ReadonlySet<strin
   await upstreamControl(gateway).release(signal)
   const told = flights.map((flight) => ({ ...flight, id: responseIdIn(flight.reading.bytes()) }))
   const begun = (await responseIds(tenant)).filter((id) => !known.has(id))
-  // Rows that nobody was told of: of the kill itself, or of an answer that did not arrive.
+  // Rows without an answer to a client: of the kill itself, or of an answer that was lost.
   const ids = new Set([...begun, ...told.flatMap(({ id }) => (id === null ? [] : [id]))])
   const fallen = await inParallel(ids.size, AT_ONCE, async (index): Promise<Fallen | null> => {
     const id = [...ids][index] ?? ''
@@ -108,7 +108,7 @@ const responseIds = async ({ organizationId }: Tenant): Promise<string[]> =>
     ({ id }) => String(id),
   )
 
-/** Two readers at once are told the same, it agrees with what was seen, and the snapshot with both. */
+/** Two concurrent readers get the same events, which agree with those read before the kill and with the snapshot. */
 async function expectEnded(
   key: string,
   id: string,
@@ -117,7 +117,7 @@ async function expectEnded(
 ): Promise<Fallen | null> {
   const path = `/v1/responses/${id}`
   const { status } = await read(gateway, { key, path }).result
-  // It died before anybody was told of it, and has been taken back.
+  // It was rolled back: the kill came before any client had its id.
   if (status === 404 && seen === '') return null
   const [whole, again] = await Promise.all([replay(gateway, key, id), replay(gateway, key, id)])
   expect(again).toBe(whole)
@@ -143,7 +143,7 @@ describe('workerd killed in the middle of responses', () => {
       while (fallen.length < RUNS) {
         const killed = await killOnce(tenant, random, new Set(fallen.map(({ id }) => id)))
         results.push(...killed.results)
-        // What was told after the kill before is still so after this one.
+        // Answers after the previous kill are the same after this one.
         const before = fallen.slice(-5)
         await Promise.all(
           before.map(async ({ id, whole }) => expect(await replay(gateway, tenant.key, id)).toBe(whole)),
@@ -155,7 +155,7 @@ describe('workerd killed in the middle of responses', () => {
         new Map(fallen.map(({ id, last }) => [id, last.status])),
       )
       const failed = fallen.filter(({ last }) => last.status === 'failed')
-      // What ended and what did not: the kills found both.
+      // Both occurred: responses that had ended, and responses that had not.
       expect(failed.length).toBeGreaterThan(RUNS / 10)
       expect(fallen.length - failed.length).toBeGreaterThan(RUNS / 20)
       await expectContinues(tenant, random, fallen)
@@ -164,7 +164,7 @@ describe('workerd killed in the middle of responses', () => {
     },
   )
 
-  it('ends by itself what nobody asks for', async () => {
+  it('ends responses by itself that no client reads', async () => {
     const tenant = await createBusyTenant(gateway, 1_000_000_000)
     const signal = uniqueName('unwatched')
     const body = { model: 'scripted-chat', input: `script:stall signal=${signal}`, background: true }
@@ -176,7 +176,7 @@ describe('workerd killed in the middle of responses', () => {
   })
 })
 
-/** Every conversation goes on: with what was completed, and without what failed. */
+/** Every conversation continues: with completed responses, and without failed ones. */
 async function expectContinues(tenant: Tenant, random: Random, fallen: readonly Fallen[]): Promise<void> {
   const { key } = tenant
   await inParallel(Math.min(30, fallen.length), AT_ONCE, async () => {

@@ -25,7 +25,7 @@ import {
 
 const AT_ONCE = 10
 const LONGEST_MS = 600
-/** Of a response; the upstream is given longer. */
+/** Time-out of a response; the upstream's is longer. */
 const TIME_LIMIT_MS = 3_000
 
 let faulty: FaultyGateway
@@ -53,7 +53,7 @@ interface Trial {
   results: CallResult[]
   id: string
   removed: boolean
-  /** As it stands in the end; null when it was deleted. */
+  /** The final response; null if it was deleted. */
   last: ToldResponse | null
 }
 

@@ -114,7 +114,7 @@ describe('clients of responses that leave at any moment', () => {
     const trials = await inParallel(RUNS, AT_ONCE, () => trial(tenant.key, random))
     const rows = await endedRows(gateway, tenant)
     expect(rows.every(({ status }) => status === 'completed')).toBe(true)
-    // Whoever left before it heard anything began a response all the same, once the request was there.
+    // A client that left before any answer has nevertheless started a response, if the request arrived.
     const told = new Set(trials.flatMap(({ id }) => (id === null ? [] : [id])))
     expect(told.size).toBeGreaterThan(RUNS / 3)
     expect(rows.length).toBeGreaterThanOrEqual(told.size)

@@ -28,7 +28,7 @@ import {
 const TOGETHER = 20
 const AT_ONCE = 10
 const LONGEST_MS = 2_000
-/** So long a caller stays known without Postgres. */
+/** Time for which a caller is known without Postgres. */
 const KNOWN_MS = 25_000
 const MODES: FaultMode[] = ['refuse', 'hang', 'error', 'lose_answers', { delayMilliseconds: 300 }]
 /** The gateway waits two seconds for Postgres; the rest is for a machine that is busy. */
@@ -84,7 +84,7 @@ async function outage(
   await postgres.become(random.pick(MODES))
   const results = await Promise.all(flights.map(({ reading }) => reading.result))
   const begun = flights.filter((_, index) => results[index]?.status === 200)
-  // Those that were on their way in are refused as a fault of ours, or get in.
+  // Requests that arrived at that moment are refused as an internal error, or admitted.
   for (const { status } of results) expect([200, 500]).toContain(status)
   const ended = begun.map(expectEnded)
   if (random.chance(0.5))
@@ -100,7 +100,7 @@ async function outage(
   }
 }
 
-/** In time, whole, and as the upstream said it. */
+/** The response ends in time, complete, with the upstream's text. */
 function expectEnded(flight: Flight): ToldResponse {
   const last = expectWholeStream(flight.reading.bytes())
   expect(last).toMatchObject({ status: 'completed', output_text: flight.answer.text })
@@ -113,10 +113,10 @@ async function expectTold(key: string, response: ToldResponse): Promise<void> {
   const path = `/v1/responses/${response.id}`
   const { status, text } = await read(faulty.gateway, { key, path }).result
   if (status === 500) {
-    // The window is over: then Postgres alone can tell, and has to have it.
+    // After the window only Postgres has the response.
     const rows = await query(faulty.gateway, 'select status from responses where id = $1', [response.id])
     const stranger = await read(faulty.gateway, { key, path: '/v1/responses/resp_unknown' }).result
-    // Who is calling has to be looked up now and then; nobody gets in any more once that fails.
+    // Callers are looked up from time to time; when that fails, no call is admitted.
     if (stranger.status === 500) return
     expect({ id: response.id, mode: faulty.postgres.mode, rows }).toMatchObject({
       rows: [{ status: response.status }],
@@ -126,7 +126,7 @@ async function expectTold(key: string, response: ToldResponse): Promise<void> {
   expect({ status, response: JSON.parse(text) }).toEqual({ status: 200, response })
 }
 
-/** The conversation goes on as soon as Postgres is there, with all that was said in it. */
+/** The conversation continues as soon as Postgres is back, with all its items. */
 async function goOn(key: string, before: ToldResponse, random: Random) {
   const { gateway } = faulty
   const place = random.chance(0.5)
@@ -153,7 +153,7 @@ async function goOn(key: string, before: ToldResponse, random: Random) {
   return { result, last }
 }
 
-/** Each is there once, with its items once, and is told so also after its window. */
+/** Each response exists once, with its items once, and is read the same after its window. */
 async function expectStored(tenant: Tenant, ended: readonly ToldResponse[]): Promise<void> {
   const { gateway } = faulty
   const rows = await endedRows(gateway, tenant)
@@ -182,7 +182,7 @@ describe('Postgres away when responses end', () => {
   it.each(RESPONSE_SEEDS)('they end in time, and are written once (seed %i)', async (seed) => {
     const random = new Random(seed)
     for (let trials = 0; trials < RUNS; ) {
-      // Of its own: whoever was let in longer ago has to be looked up again, which is another matter.
+      // A tenant of its own: a caller known for longer would be looked up again, which another test covers.
       const tenant = await createBusyTenant(faulty.gateway, 10_000_000_000)
       const { results, ended } = await outage(tenant, random)
       trials += ended.length / 2

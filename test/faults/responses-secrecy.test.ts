@@ -72,7 +72,7 @@ async function sayEverywhere(asking: Tenant, answering: Tenant): Promise<string[
       const { text } = await postResponse(answering.key, body, address)
       const [id] = /resp_\w+/.exec(text) ?? []
       await ask(answering.key, 'GET', `/v1/responses/${id}?stream=true`, address)
-      // An answer that goes on by itself: what the model called is told to it again.
+      // An answer over several turns, in which the model gets the results of its calls.
       const turns = [[say('a'), callTool('find', { code: fresh() })], [say(`b ${fresh()}`)]]
       const again = await turnsScript(upstream, turns, address)
       await postResponse(answering.key, { ...body, input: again, tool_choice: 'none' }, address)
@@ -85,7 +85,7 @@ async function sayEverywhere(asking: Tenant, answering: Tenant): Promise<string[
   return codes
 }
 
-/** Where of all that a gateway keeps values are found, but for the upstream, which says and hears them. */
+/** Stored data of a gateway in which values occur, except the upstream's, which sends and receives them. */
 async function placesOf(codes: string[]): Promise<string[]> {
   const places = [...(await haystacks(address))].filter(([name]) => !/upstream/i.test(name))
   for (const kind of ['Postgres', 'Durable Objects', 'logs', 'content store']) {
@@ -99,7 +99,7 @@ async function placesOf(codes: string[]): Promise<string[]> {
   )
 }
 
-describe('no value is kept or said anywhere', () => {
+describe('no value is stored or sent anywhere', () => {
   it.each(['redact', 'mask', 'block'])(
     'that a policy does not let be (%s)',
     async (action) => {

@@ -25,7 +25,7 @@ afterAll(() => gateway?.stop())
 interface Writing {
   name: string
   result: CallResult
-  /** Of one that was admitted. */
+  /** The response, if the request was admitted. */
   response: ToldResponse | null
 }
 
@@ -83,7 +83,7 @@ class Conversation {
     await this.#check(writings)
   }
 
-  /** Several write within a moment. Whoever is admitted ends as soon as it can; then another may be. */
+  /** Several writers start together. The admitted one ends at once; then another may be admitted. */
   async race(random: Random): Promise<void> {
     const span = random.integer(0, 60)
     const pauses = Array.from({ length: WRITERS }, () => random.integer(0, span))
@@ -97,7 +97,7 @@ class Conversation {
     await this.#check(writings)
   }
 
-  /** What was admitted is there once, each input with its output; of what was refused there is nothing. */
+  /** Admitted responses are stored once, each input with its output; refused ones are not stored. */
   async #check(writings: Writing[]): Promise<void> {
     this.writings.push(...writings)
     const admitted = this.writings.filter(({ response }) => response !== null)

@@ -84,7 +84,7 @@ function accepts(host: string, port: number): Promise<boolean> {
 }
 
 describe.each(STAND_INS)('the process of the $name stand-in', { timeout: 60_000 }, ({ name, parameters }) => {
-  it('tells one line when it is ready, listens on loopback only, and ends cleanly on SIGTERM', async () => {
+  it('prints one line when it is ready, listens on loopback only, and ends cleanly on SIGTERM', async () => {
     const run = start(name, parameters)
     const port = await run.port
     // Without --parent the end of stdin means nothing.
@@ -103,7 +103,7 @@ describe.each(STAND_INS)('the process of the $name stand-in', { timeout: 60_000 
     expect((await run.ended).code).toBe(0)
   })
 
-  it('tells a port in use in one line', async () => {
+  it('reports a port in use in one line', async () => {
     const server = net.createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as net.AddressInfo

@@ -135,7 +135,7 @@ describe.skipIf(!hasRealPostgres)('statements on tables that grow', { timeout: 3
       await growth.growTo(size)
       await forgetStatistics()
       rounds.push({ size, statistics: false, executions: await drive() })
-      // What autovacuum does: rows that a sweep has deleted cost its next search their places until then.
+      // In place of autovacuum: until then, the next search of a sweep passes over the rows that the last one deleted.
       await client.query('VACUUM ANALYZE')
       rounds.push({ size, statistics: true, executions: await drive() })
     }

@@ -181,7 +181,7 @@ describe('the work grows as the stream does', () => {
   })
 })
 
-// Of lists by index these would have thousands of millions of places.
+// Lists by index would have thousands of millions of elements.
 describe('absurd indexes', () => {
   const far = [4e9, 0, 1e300, 7]
 

@@ -14,7 +14,7 @@ afterAll(() => faulty?.stop())
 /** Longer than any time-out of the upstream, with room for a busy machine. */
 const BOUND_MS = 8_000
 
-/** What a caller gets: an error before anything was sent, one in the stream, or the answer. */
+/** Result for a caller: an error before anything was sent, an error in the stream, or the answer. */
 type Expected = 'bad_gateway' | 'stream_error' | 'answer'
 
 interface Fault {
@@ -77,19 +77,22 @@ function expectOutcome(result: CallResult, expected: Expected): void {
 }
 
 describe('when the upstream', () => {
-  it.each(FAULTS)('$name, every surface says so in time and settles', async ({ script, whole, stream }) => {
-    const { gateway } = faulty
-    const tenant = await createBusyTenant(gateway, 1_000_000_000)
-    const text = typeof script === 'string' ? `script:${script}` : await registerScript(gateway, script)
-    const options = { key: tenant.key, text, boundMilliseconds: BOUND_MS + 2_000 }
-    const results = await Promise.all(SCRIPTED_KINDS.map((kind) => callModel(gateway, kind, options)))
-    for (const result of results) expectOutcome(result, result.kind.stream ? stream : whole)
-    const { calls } = await expectWholeLedger(gateway, tenant, results)
-    expect(calls).toHaveLength(results.length)
-    for (const result of results) {
-      expect(calls.find(({ requestId }) => requestId === result.requestId)?.status).toBe(result.status)
-    }
-  })
+  it.each(FAULTS)(
+    '$name, every surface reports it in time and settles',
+    async ({ script, whole, stream }) => {
+      const { gateway } = faulty
+      const tenant = await createBusyTenant(gateway, 1_000_000_000)
+      const text = typeof script === 'string' ? `script:${script}` : await registerScript(gateway, script)
+      const options = { key: tenant.key, text, boundMilliseconds: BOUND_MS + 2_000 }
+      const results = await Promise.all(SCRIPTED_KINDS.map((kind) => callModel(gateway, kind, options)))
+      for (const result of results) expectOutcome(result, result.kind.stream ? stream : whole)
+      const { calls } = await expectWholeLedger(gateway, tenant, results)
+      expect(calls).toHaveLength(results.length)
+      for (const result of results) {
+        expect(calls.find(({ requestId }) => requestId === result.requestId)?.status).toBe(result.status)
+      }
+    },
+  )
 
   it.each([
     ['is away', 'SIGKILL', 500],
@@ -111,7 +114,7 @@ describe('when the upstream', () => {
       expect(Math.min(...results.map(({ milliseconds }) => milliseconds))).toBeGreaterThan(least - 50)
     const { calls } = await expectWholeLedger(gateway, tenant, results)
     expect(calls.map(({ status }) => status).sort()).toEqual(results.map(({ status }) => status).sort())
-    // Whoever was not reached has read nothing and charges nothing; who was silent may have read it all.
+    // An unreachable upstream has read nothing and charges nothing; a silent one may have read everything.
     expect(calls.every(({ cost }) => (signal === 'SIGKILL' ? cost === 0 : cost > 0))).toBe(true)
     const after = await callModel(gateway, SCRIPTED_KINDS[0] as CallResult['kind'], options)
     expect(after.status).toBe(200)

@@ -2,13 +2,13 @@ import { createHash, randomBytes } from 'node:crypto'
 
 /** How the stand-in misbehaves; each lasts until it is changed. */
 export interface ServerFaults {
-  /** What the token endpoint answers in place of tokens. */
+  /** Answer of the token endpoint in place of tokens. */
   token?: 'error' | 'malformed' | 'no_bearer' | 'redirect' | 'endless' | 'invalid_client' | 'throttled' | null
   /** Refuses the consent. */
   denies?: boolean
   /** Another issuer in the redirect (RFC 9207), or none. */
   issuer?: string | null
-  /** What the revocation endpoint answers in place of a revocation. */
+  /** Answer of the revocation endpoint in place of a revocation. */
   revocation?: 'error' | 'redirect' | 'endless' | null
   /** Called before each token request is answered. */
   beforeToken?: (() => Promise<void>) | null
@@ -29,7 +29,7 @@ export interface ServerOptions {
   rotates?: boolean
   /** Whether it has an endpoint for revocations (RFC 7009). */
   revokes?: boolean
-  /** Where the tokens are taken, if not at this origin. */
+  /** Resource that accepts the tokens, if not this origin. */
   resource?: string
   /** A client that is registered in advance. */
   client?: { client_id: string; client_secret?: string }
@@ -91,7 +91,7 @@ export class AuthorizationServer {
     }
   }
 
-  /** Where the tokens are taken. */
+  /** Resource that accepts the tokens. */
   get resource(): string {
     return this.#options.resource ?? `${this.origin}/mcp`
   }

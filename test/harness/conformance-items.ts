@@ -33,7 +33,7 @@ interface ItemOptions {
   condensed: boolean
 }
 
-/** Which member of an item or a part its deltas make up. */
+/** The member of an item or a part that deltas make up. */
 const TEXTS: Record<string, string> = { output_text: 'text', refusal: 'refusal', summary_text: 'text' }
 const ARGUED: Record<string, string> = {
   function_call: 'arguments',

@@ -1,4 +1,4 @@
-/** One event of a response stream as a client reads it. */
+/** An event of a response stream as a client reads it. */
 export interface StreamEvent {
   /** The `id:` line. */
   id?: string
@@ -97,7 +97,7 @@ const number = (value: unknown) => typeof value === 'number'
 const boolean = (value: unknown) => typeof value === 'boolean'
 const { string, array, object } = KINDS
 
-/** What every response object has, null where it does not apply and never absent. */
+/** Members of every response object: null if they do not apply, never absent. */
 const RESPONSE_MEMBERS: Record<string, (value: unknown) => boolean> = {
   id: string,
   object: (value) => value === 'response',
@@ -159,7 +159,7 @@ export function checkResponseObject(response: Record<string, unknown>, report: R
 
 const CALLS = ['function_call', 'custom_tool_call']
 
-/** What every item has. `call_id` is what callers answer to, and another name than `id`. */
+/** Checks the members of every item. Callers answer to `call_id`, which differs from `id`. */
 export function checkItem(item: Record<string, unknown>, report: Report): void {
   const names = ['id', 'type', 'status', ...(CALLS.includes(String(item.type)) ? ['call_id', 'name'] : [])]
   for (const name of names) {

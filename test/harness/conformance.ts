@@ -165,7 +165,7 @@ const calls = (name: string, type: string): Array<[string, Handler]> => [
   [`response.${name}.done`, (checks, data) => checks.argumentsDone(data, type)],
 ]
 
-/** What each event says about items. */
+/** Effect of each event on items. */
 const ITEM_EVENTS: Record<string, Handler> = Object.fromEntries([
   ['response.output_item.added', (checks, data) => checks.added(data)],
   ['response.output_item.done', (checks, data) => checks.done(data)],

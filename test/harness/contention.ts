@@ -23,8 +23,8 @@ export function createBusyTenant(address: GatewayAddress, credits: number): Prom
 }
 
 /**
- * Makes many calls at once on a balance that is not enough for them, holds the admitted ones at the upstream until
- * everybody has been decided about, then lets them end.
+ * Makes many calls at once on a balance that is too small for all. The admitted ones wait at the upstream until every
+ * call has been decided, and then end.
  *
  * @returns what each client saw, the admitted ones apart. Fails unless exactly what fits was admitted and answered,
  *   everything else was refused for want of credits, and the ledger is whole afterwards
@@ -78,7 +78,7 @@ export async function contend(address: GatewayAddress, contention: Contention) {
   expect(refused).toHaveLength(calls - held)
   for (const result of refused) expectNoCredits(result)
   for (const result of answered) expectAnswered(result)
-  // What was left over was not enough for any call that was refused.
+  // The rest of the balance was too small for every call that was refused.
   const cheapest = Math.min(...refused.map(({ kind }) => needs[kinds.indexOf(kind)] ?? 0))
   expect(during.available).toBeLessThan(cheapest)
   const report = await expectWholeLedger(address, tenant, results)
@@ -87,7 +87,7 @@ export async function contend(address: GatewayAddress, contention: Contention) {
   return { tenant, held, answered, refused, report, spent: balance - report.balance }
 }
 
-/** What the gateway wants to be free in the balance for such a call, as it tells a caller who has nothing. */
+/** Reservation of such a call, read from the refusal of a caller without credits. */
 async function reservationOf(
   address: GatewayAddress,
   kind: CallKind,

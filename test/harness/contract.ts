@@ -20,7 +20,7 @@ interface Document {
   paths: Record<string, Record<string, { operationId: string; responses: Record<string, unknown> }>>
 }
 
-/** What is wrong with an answer of the gateway, by its contract; null for a right one, and for a path that no document has. */
+/** The violation of the contract in an answer of the gateway; null if there is none, or no document has the path. */
 export function contractFault(method: string, url: string, status: number, body: unknown): string | null {
   const { pathname } = new URL(url)
   const operation = operationOf(method, pathname)

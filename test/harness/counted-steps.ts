@@ -1,9 +1,9 @@
 import inspector from 'node:inspector'
 
 /**
- * Counts what code does instead of the time that it takes: how often each block of `src` runs (V8's precise
- * coverage), the characters and entries that built-in functions read, and the bytes that it allocates, which are what
- * copies cost. The same work has the same count on every machine.
+ * Counts the work of code instead of its time: runs of each block of `src` (V8's precise coverage), characters and
+ * entries that built-in functions read, and bytes allocated, which are the cost of copies. The same work has the same
+ * count on every machine.
  */
 
 /** Our code, and that of libraries which read what others send. */
@@ -44,7 +44,9 @@ const ARRAY_COSTS: Record<string, Cost<unknown[]>> = {
   lastIndexOf: whole,
 }
 
-/** What copies or reads all of its input. These are counted where a `StepCounter` is asked to. */
+/**
+ * Built-in functions that copy or read all of their input. They are counted only if a `StepCounter` is configured to.
+ */
 const LONG_STRING_COSTS: Record<string, Cost<string>> = {
   toWellFormed: whole,
   isWellFormed: whole,
@@ -197,8 +199,8 @@ export class StepCounter {
   }
 
   /**
-   * The same for a work that waits. Nothing that counts may run beside it, or between two of them: reading the blocks takes
-   * milliseconds, and so they are read once.
+   * Counts asynchronous work. No other counted code may run meanwhile or between two of them: reading the blocks takes
+   * milliseconds, so they are read once.
    */
   async stepsOfAsync(work: () => unknown): Promise<number> {
     const undo = this.#begin()

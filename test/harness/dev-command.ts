@@ -6,7 +6,7 @@ import { freePorts, portProblem } from '../../scripts/local/ports.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** What `npm run dev` writes for others to read. */
+/** Files that `npm run dev` writes. */
 export interface DevFile {
   base_url: string
   llm_url: string
@@ -17,7 +17,7 @@ export interface DevFile {
   agents: Record<string, string>
 }
 
-/** One run of `scripts/dev.ts`. */
+/** A run of `scripts/dev.ts`. */
 export interface DevRun {
   process: ChildProcess
   /** Process id of the script itself. */

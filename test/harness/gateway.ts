@@ -7,7 +7,7 @@ export function gateway(): GatewayAddress {
   return inject('gateway')
 }
 
-/** One request as the scripted upstream saw it; `GET /control/requests` has more members. */
+/** A request that the scripted upstream received; `GET /control/requests` has more members. */
 export interface SeenRequest {
   sequence: number
   method: string

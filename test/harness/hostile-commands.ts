@@ -17,7 +17,7 @@ export interface HostileCommand {
   commands: string[]
   /** Base64 of a file `file.b64` that is there before. */
   file?: () => string
-  /** What its output has to have. */
+  /** Text that the output must contain. */
   always?: RegExp
   /** Something that its output must not have. */
   never?: RegExp
@@ -80,7 +80,7 @@ function expectHarmlessOutput(
 /** A megabyte of one character in `x`. */
 const MEGABYTE = 'x=a; for i in $(seq 20); do x=$x$x; done; '
 
-/** Whatever the names of these return, it has to be nothing. */
+/** Reads names that an attack may have set; the values must be empty. */
 const POLLUTION_PROBE =
   "echo '{}' | jq -c '[.polluted, .__proto__, .toString]'; awk 'BEGIN{print a[\"polluted\"]}'; echo $polluted"
 

@@ -22,7 +22,7 @@ export interface McpServer {
   calls(tool?: string): Promise<number>
 }
 
-/** As `PUT /control/mcp/<name>` takes it; what is left out has a default. */
+/** Body of `PUT /control/mcp/<name>`; members that are left out have defaults. */
 export type ScriptedServerInput = {
   [Member in keyof ScriptedServer]: Member extends 'faults' ? Record<string, Json> : ScriptedServer[Member]
 }
@@ -113,8 +113,8 @@ export async function refreshIntegration(
 }
 
 /**
- * What the functions of the catalogue need, over the database of a gateway: for tests that read the catalogue past every
- * surface.
+ * Dependencies of the catalogue's functions, over the database of a gateway: for tests that read the catalogue
+ * directly.
  */
 export function toolCatalogueDeps(address: Pick<GatewayAddress, 'variables'>) {
   const configuration = parseConfiguration(address.variables)

@@ -19,8 +19,8 @@ export interface LedgerReport {
 const SETTLED_WITHIN_MS = 30_000
 
 /**
- * What has to hold for an organization once everything is over, whatever happened before: that of `expectSettledLedger`, a
- * record for each request, and a balance that is not negative.
+ * Expects the invariants of an organization after all calls: those of `expectSettledLedger`, a record for each request,
+ * and a balance that is not negative.
  *
  * @param results what clients saw: each request id among them has exactly one record, unless nobody was identified
  */
@@ -45,8 +45,8 @@ export async function expectWholeLedger(
 }
 
 /**
- * Expects a ledger in which no reservation is open and nothing waits for Postgres, whose chain has no gap and is intact, and
- * where each movement of credits is there once and their sum is the balance.
+ * Expects a ledger without open reservations or pending writes, and an intact chain without a gap. Each movement of
+ * credits exists once, and their sum is the balance.
  * @param within milliseconds until leases have run out. @returns the bodies of all records, in order of their sequence.
  */
 export async function expectSettledLedger(

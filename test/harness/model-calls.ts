@@ -30,7 +30,7 @@ export const CALL_KINDS: readonly CallKind[] = [
   kind('count_tokens', '/v1/messages/count_tokens', 'messages', {}),
 ]
 
-/** Those of them whose answer a script can shape. */
+/** Kinds of call whose answer a script can set. */
 export const SCRIPTED_KINDS = CALL_KINDS.filter(({ name }) => name !== 'count_tokens')
 
 export function callKind(name: string): CallKind {
@@ -54,7 +54,7 @@ export interface CallOptions {
   body?: Record<string, unknown>
 }
 
-/** What a client saw of its call. */
+/** Result of a call for its client. */
 export interface CallResult {
   kind: CallKind
   /** Null when it got no headers. */

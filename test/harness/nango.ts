@@ -17,7 +17,7 @@ export class NangoStandIn {
   readonly requests: string[] = []
   /** In place of the answers of every path. */
   fault: Response | null = null
-  /** Of every connection: its tokens cannot be renewed any more. */
+  /** No connection's tokens can be renewed any more. */
   isExhausted = false
   /** How often a client had tokens renewed before their end. Each time there is a new access token. */
   forced = 0

@@ -2,9 +2,9 @@ import * as z from 'zod'
 import type { StreamEvent } from './conformance-rules.ts'
 import { readResponseStream } from './response-stream-text.ts'
 
-// What Open Responses requires of responses, items and events (https://www.openresponses.org/specification, schema of
-// 2026-04-24). Written from the specification, without knowledge of the code under test. Members that are not listed are
-// extensions, which the specification allows.
+// Requirements of Open Responses on responses, items and events (https://www.openresponses.org/specification, schema of
+// 2026-04-24). Written from the specification, without knowledge of the code under test. Members that are not listed
+// are extensions, which the specification allows.
 
 const text = z.string()
 const index = z.int().min(0)

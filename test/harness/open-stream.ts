@@ -5,7 +5,7 @@ import { vi } from 'vitest'
 export interface OpenStream {
   status: number
   headers: IncomingHttpHeaders
-  /** What has arrived so far. */
+  /** The text received so far. */
   text(): string
   /** When the newest bytes arrived, in milliseconds since the epoch. */
   lastReceivedAt(): number
@@ -36,7 +36,7 @@ export async function openStream(
     incoming.on('end', () => resolve(text))
     incoming.on('error', reject)
   })
-  // Whoever leaves in the middle never waits for the end.
+  // A test that leaves early does not wait for the end: its rejection is handled here.
   ended.catch(() => {})
   incoming.on('data', (chunk: string) => {
     text += chunk

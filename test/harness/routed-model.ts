@@ -61,7 +61,7 @@ export const KINDS: Record<Dialect, ProviderKind> = { chat: 'openai-compatible',
 
 const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 }
 const MESSAGES_USAGE = { input_tokens: 11, output_tokens: 7 }
-/** What `answered` reports, in micro-credits by `PRICES`. */
+/** Cost of the usage of `answered`, in micro-credits by `PRICES`. */
 export const ANSWER_COST = 11 + 7 * 5
 
 const frame = (data: unknown): string => `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
@@ -129,7 +129,7 @@ const streamed = (sse: string[]): ScriptStep[] => [
   { end: true },
 ]
 
-/** The same streamed answer with a pause after its first event. */
+/** A streamed answer with a pause after its first event. */
 export function slowed([headers, content, ...rest]: ScriptStep[], milliseconds: number): ScriptStep[] {
   if (!headers || !content || !('sse' in content)) throw new Error('not a stream')
   const [first = '', ...others] = content.sse
@@ -174,7 +174,7 @@ export function callRouted(
   })
 }
 
-/** One attempt as the audit row tells it. */
+/** An attempt in the form of the audit row. */
 export interface AttemptRow {
   provider: string
   upstreamModel: string

@@ -20,7 +20,7 @@ export const newestAnthropic = Anthropic
 
 export const CHAT_MODEL = 'scripted-chat'
 export const MESSAGES_MODEL = 'scripted-messages'
-/** What the upstream's built-in scripts answer when they get to their end. */
+/** Complete answers of the upstream's built-in scripts. */
 export const SCRIPTED_TEXT = 'This is the scripted answer, with an é and a 🦉.'
 
 export const openAiUrl = () => `${gateway().baseUrl}/v1`
@@ -45,7 +45,7 @@ export async function collect<Item>(stream: AsyncIterable<Item>): Promise<Item[]
   return items
 }
 
-/** What a call that has to fail was rejected with. @throws when it was not. */
+/** The error of a call that must fail. @throws if the call succeeds */
 export async function failureOf(call: PromiseLike<unknown>): Promise<Record<string, unknown>> {
   const outcome = await Promise.resolve(call).then(
     () => null,
@@ -55,7 +55,7 @@ export async function failureOf(call: PromiseLike<unknown>): Promise<Record<stri
   return outcome as Record<string, unknown>
 }
 
-/** One HTTP request that a client made. */
+/** An HTTP request of a client. */
 export interface ClientAttempt {
   /** Milliseconds since the epoch, when it was sent and when its headers came. */
   sentAt: number

@@ -38,10 +38,10 @@ export interface GatewayOptions {
   measured?: { storage: string; inspectorPort?: number }
 }
 
-/** What a test needs to know of a gateway; plain data, so that it can be handed to test processes. */
+/** Addresses and secrets of a gateway for tests; plain data, so that they can be passed to test processes. */
 export interface GatewayAddress {
   baseUrl: string
-  /** The same gateway under its LLM host. */
+  /** URL of the gateway under its LLM host. */
   llmUrl: string
   llmHost: string
   adminToken: string

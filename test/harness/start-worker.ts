@@ -16,9 +16,9 @@ export interface StartedWorker extends GatewayAddress {
 
 /**
  * Starts the Worker with other variables over the shared Postgres, Redis, QStash, upstream and content store. It takes
- * a tenth of the time of `startGateway`. Its Durable Objects are its own, so an organization may only be called through
- * the Worker that it was created through, and models and providers may only be changed through the shared gateway:
- * an audit chain has one writer.
+ * a tenth of the time of `startGateway`. Its Durable Objects are its own, and an audit chain has one writer. So an
+ * organization may only be called through the Worker that created it, and models and providers may only be changed
+ * through the shared gateway.
  * @param toolsUrl of a script of tools of its own, for tests that stop it.
  */
 export async function startWorker(

@@ -34,7 +34,9 @@ export function randomText(random: SeededRandom, fragments: readonly string[]): 
 
 /** Fourfold texts may take this many times as many steps: linear work takes 4, squared work 16. */
 const MOST_GROWTH = 5.2
-/** Units of the smaller text. What has a limit, such as the length of a key, grows faster below that limit. */
+/**
+ * Units of the smaller text. It is above limits such as the length of a key, because cost grows faster below a limit.
+ */
 const SIZES = [1_000, 4_000, 16_000]
 
 /**

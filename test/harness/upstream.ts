@@ -3,7 +3,7 @@ import { type SeenRequest, upstreamControl } from './gateway.ts'
 import type { GatewayAddress } from './start-gateway.ts'
 import { uniqueName } from './tenant.ts'
 
-/** One request as the scripted upstream recorded it, with how far its answer got. */
+/** A request that the scripted upstream recorded, with the progress of its answer. */
 export interface UpstreamRequest extends SeenRequest {
   bodySha256: string
   bodyBytes: number
@@ -37,7 +37,7 @@ export async function registerScript(
   return `script:${name}`
 }
 
-/** What one request of a script gets: its steps, or those of a streamed and of a whole answer. */
+/** The answer to one request of a script: its steps, or those of a streamed and of a whole answer. */
 export type ScriptAnswer = { steps: ScriptStep[] } | { streamed: ScriptStep[]; whole: ScriptStep[] }
 
 /** Registers a script whose answers are given in turn, of which the last repeats. */
@@ -53,7 +53,7 @@ export async function registerAnswers(
 /** Text that finds a request again among those of other tests. */
 export const marker = () => uniqueName('marker')
 
-/** What the upstream has lately seen with this text in the first 64 KB of its body, oldest first. */
+/** The upstream's latest requests that have this text in the first 64 KB of their body, oldest first. */
 export async function seenRequests(
   address: Pick<GatewayAddress, 'standIns'>,
   text: string,

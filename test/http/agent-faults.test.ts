@@ -36,7 +36,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => address.stop())
 
-/** What the scheduled job of the Worker has, over the services of this system. */
+/** Dependencies of the Worker's scheduled job, over the services of this system. */
 function sweepDeps(after = 0) {
   const configuration = parseConfiguration(address.variables)
   neonConfig.fetchEndpoint = (host, port) => `http://${host}:${port}/sql`
@@ -61,7 +61,7 @@ const attemptsOf = async (runId: string) =>
   (await runDetails(tenant, runId, address)).attempts.map(
     ({ step, attempt, status }) => `${step}.${attempt} ${status}`,
   )
-/** As if the lease of a delivery that died had run out. */
+/** Ends the lease, as if it were that of a delivery that died. */
 const endLease = (runId: string) =>
   query(address, "UPDATE runs SET leased_until = now() - interval '1 second' WHERE id = $1", [runId])
 
@@ -186,7 +186,7 @@ describe('a run', () => {
     await address.startStandIn('qstash')
     const revision = { organizationId: tenant.organizationId, runId, rev: 1 }
     for (const again of ['first', 'second']) await publishRun(sweepDeps(), revision, { again })
-    // One repetition for both.
+    // The message is repeated once for both deliveries.
     await vi.waitFor(async () => {
       const pending = jsonOf(await send(`${address.standIns.qstash}/control/pending`))
       expect(pending).toMatchObject({ active: [], messages: [{}] })
@@ -215,7 +215,7 @@ describe('a run', () => {
     await address.killStandIn('qstash')
     const { runId } = await trigger(tenant, agentId, {}, address)
     expect(await outboxOf(runId)).toEqual([{ rev: 1, published: false }])
-    // Nothing is lost by a sweep while it is away, either.
+    // A sweep while QStash is away loses no message either.
     await republishOverdue(sweepDeps(60_000))
     expect(await outboxOf(runId)).toEqual([{ rev: 1, published: false }])
     await address.startStandIn('qstash')

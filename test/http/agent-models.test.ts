@@ -51,7 +51,7 @@ describe.concurrent('agents as models', () => {
     expect(await call(tenant.key, 'agent/x')).toEqual(unknown)
     expect(await call(tenant.key, 'agent/')).toEqual(unknown)
     const { key } = await addKey(gateway(), tenant.base, tenant.userId, { scopes: ['models'] })
-    // As one that does not exist (interface, Authentication 6).
+    // The answer is that of a missing agent (interface, Authentication 6).
     expect(await call(key, `agent/${hidden}`)).toEqual(unknown)
     expect(await listed(key)).toEqual([])
     const messages = [{ role: 'user', content: 'Hi' }]

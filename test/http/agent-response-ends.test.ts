@@ -274,7 +274,7 @@ describe('with other variables', () => {
   })
 
   it('a reader of a run that waits gets heartbeats, until it leaves', async () => {
-    // Of its two calls, the first one begins the run.
+    // The first of its two calls starts the run.
     const limited = await createTenant(address, { organization: { rate_limit_per_minute: 1 } })
     const agentId = await createAgent(limited, definitionOf([{ instructions: 'Hi' }]), address)
     const body = JSON.stringify({ model: `agent/${agentId}`, input: '', stream: true })

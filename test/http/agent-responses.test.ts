@@ -210,7 +210,7 @@ describe.concurrent('an agent', () => {
 })
 
 describe.concurrent('the input of an agent', () => {
-  /** What the placeholders of `a`, `b` and `input` are replaced by. */
+  /** Values of the placeholders `a`, `b` and `input`. */
   const seen = async (inputs: Json[], body: Json): Promise<string> => {
     const text = marker()
     const instructions = `${await says('Done.')} ${text} ${inputs.map(({ name }) => `<{{${name}}}>`).join('')}`

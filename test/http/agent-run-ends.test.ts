@@ -207,7 +207,7 @@ describe.concurrent('a run', () => {
     const { runId } = await trigger(own, agentId, { who: 'bob@example.com' })
     expect(resultText(await endedRun(own, runId))).toBe('Ask ann@example.com.')
     expect((await seenRequest(gateway(), text)).body).not.toContain('bob@')
-    // Nor is what was not inspected anywhere in the database.
+    // The database has no text that was not inspected.
     const stored = await sql(
       `SELECT r::text || s::text || coalesce((SELECT string_agg(i.body, '') FROM response_items i
          WHERE i.organization_id = r.organization_id), '') AS row

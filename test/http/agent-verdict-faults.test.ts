@@ -31,7 +31,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => address.stop())
 
-/** What the scheduled job of the Worker has, over the services of this system. */
+/** Dependencies of the Worker's scheduled job, over the services of this system. */
 function sweepDeps(after = 0) {
   const configuration = parseConfiguration(address.variables)
   neonConfig.fetchEndpoint = (host, port) => `http://${host}:${port}/sql`
@@ -137,7 +137,7 @@ describe('a verdict', () => {
     await vi.waitFor(async () => expect(await dueOf(runId)).toEqual([{ calls: 0, lost: true }]), {
       timeout: 10_000,
     })
-    // Nothing is lost by a sweep while it is away, either.
+    // A sweep while QStash is away loses no message either.
     await republishVerdicts(sweepDeps(60_000))
     expect(await dueOf(runId)).toEqual([{ calls: 0, lost: true }])
     await address.startStandIn('qstash')

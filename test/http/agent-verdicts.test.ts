@@ -130,7 +130,7 @@ describe.concurrent('a check', () => {
     return { runId, result, explanation: verdicts[0]?.explanation, judged }
   }
 
-  // Which checks fail: checks.test.ts.
+  // checks.test.ts tests which outputs fail a check.
   it.each([
     [
       { type: 'json_schema', schema: { type: 'object' } },
@@ -217,7 +217,7 @@ describe.concurrent('a judge', () => {
 
   it.each([
     ['two malformed answers', ['Yes!', 'Yes.']],
-    // What else is not the expected form: judge-answer.test.ts.
+    // judge-answer.test.ts has the other unexpected forms.
     ['a verdict that does not follow', [judgement({ quote: 'Say done.', met: false }, 'met')]],
   ])('that is broken is unknown: %s', async (_, answers) => {
     const { result, steps, requests, verdict } = await judged(answers)

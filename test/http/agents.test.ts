@@ -141,7 +141,7 @@ describe.concurrent('agents', () => {
       const restarted = await post({ key }, `/v1/runs/${id}/restart`, {})
       expect({ status: restarted.status, body: jsonOf(restarted) }).toEqual(missing('Run', id))
     }
-    // What is malformed is so for every key.
+    // A malformed request is refused for every key.
     expect((await get('/v1/runs/x', key)).status).toBe(400)
     expect((await post({ key }, '/v1/agents/runs', {})).status).toBe(400)
   })

@@ -9,7 +9,7 @@ import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant
 import { registerScript, type ScriptStep } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 
-/** What the gateway may hold, and nearly all that an organization may hold of it by an answer beside its request. */
+/** Bytes that the gateway may hold, and nearly all that one organization may hold with an answer beside its request. */
 const ROOM = 2_000_000
 const NEARLY_ALL = 1_740_000
 const LARGE = 1_250_000
@@ -134,7 +134,7 @@ describe('a large answer', () => {
         errorCode: 'rate_limited',
         provenance: 'estimated',
         attempts: [{ status: 200, failure: 'no_room' }],
-        // What it made is not known but for its bytes; it cannot have been more than was asked for.
+        // Only the bytes of the output are known; it cannot have more tokens than requested.
         usage: { output: 1_000 },
       })
       await expectAllGivenBack()

@@ -19,7 +19,7 @@ function call(route: ModelRoute, text: string, more: Json = {}) {
   return send(gateway().baseUrl + route.path, { method: 'POST', headers: bearer(tenant.key), body })
 }
 
-/** The same call at the upstream itself. */
+/** Makes the call at the upstream itself. */
 function callDirectly(route: ModelRoute, text: string, more: Json = {}) {
   const headers = { authorization: 'Bearer x', 'x-api-key': 'x', 'anthropic-version': '2023-06-01' }
   const body = JSON.stringify(route.request(text, more))
@@ -97,7 +97,7 @@ describe.each(generating)('%s', (_, route) => {
   })
 })
 
-/** What may be missing of a stream whose usage was asked for: comments, and usage that is null. */
+/** Parts that may be missing in a stream with usage: comments, and usage that is null. */
 const permitted = (text: string) =>
   framesOf(text)
     .filter((frame) => /^data:/m.test(frame))
@@ -182,7 +182,8 @@ describe.each(chatRoutes)('usage on a stream of %s', (_, route) => {
     const chunk = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
     for (const ending of ['data: [DONE]\n\n', 'data:[DONE]\n\n', 'data: [DONE] \n\n', '']) {
       const script = await registerScript(gateway(), [{ sse: [chunk, ending] }])
-      // What leaves unread may tell it as the upstream does, once: from then on the provider's streams are read first.
+      // A stream that passes unread may have it as the upstream sent it, once: later streams of the provider are read
+      // first.
       await call(route, script, USAGE)
       const { text } = await call(route, script, USAGE)
       expect(text.replace('data:[', 'data: [')).toBe(`${chunk}data: [DONE]\n\n`)

@@ -5,7 +5,7 @@ import { type Answer, send } from '../harness/send.ts'
 import { addKey, addMember, administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { allKinds, type Kind } from './support/call-kinds.ts'
 
-/** Of documentation only (RFC 5737), so that nobody else's calls are counted with these. */
+/** An address for documentation (RFC 5737), so that no other calls are counted with these. */
 const IP = `203.0.113.${1 + Math.floor(Math.random() * 250)}`
 let tenant: Tenant
 let kinds: Kind[]
@@ -107,7 +107,7 @@ function expectRecord(kind: Kind, answer: Answer, entry: AuditEntry): void {
   expectDispatch(kind, record)
 }
 
-/** What only a call that reached an upstream has. */
+/** Members of calls that reached an upstream. */
 function expectDispatch({ route, expected }: Kind, record: Record<string, unknown>): void {
   const dispatched =
     route !== 'models' && record.reserved !== undefined && (record.attempts as unknown[]).length > 0

@@ -67,7 +67,7 @@ const hosts: Host[] = ['base', 'llm']
 const cases = routeExamples().flatMap((route) => hosts.map((host) => ({ route, host })))
 
 describe.concurrent.each(cases)('$route.method $route.pattern on the $host host', ({ route, host }) => {
-  it('answers every header form as the interface says', async () => {
+  it('answers every header form as the interface requires', async () => {
     const wrong: string[] = []
     for (const form of formsFor(route, host)) {
       const answer = await call(route, host, form)
@@ -90,8 +90,8 @@ const FORMS_OF_EACH: Record<Host, string[]> = {
 }
 
 /**
- * One function reads the headers of a surface, so the first route of each surface and host has every form. The other routes
- * have those that show that they call it. Where a route is not served, a valid key shows that it is not there.
+ * One function reads the headers of a surface, so the first route of each surface and host has every form. The other
+ * routes have the forms that show that they call it. If a host does not serve a route, a valid key shows that.
  */
 function formsFor(route: RouteExample, host: Host): HeaderForm[] {
   if (!route.hosts.includes(host)) return kindsOfForms(keys).slice(0, 1)
@@ -127,7 +127,7 @@ const forbiddenForms = (key: string, name: string): HeaderForm[] => [
 
 let addresses = 0
 
-/** One for each call, because an address has few wrong tokens. */
+/** Each call has an address of its own, because an address may send few wrong tokens. */
 function nextAddress(): string {
   addresses += 1
   return `198.18.${addresses >> 8}.${addresses & 255}`

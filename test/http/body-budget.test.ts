@@ -11,7 +11,7 @@ import { marker, registerScript, seenRequest } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
 
-/** What the gateway may hold: a body of nearly all of it tells at once when anything was not given back. */
+/** Bytes that the gateway may hold: a body of nearly all of them fails if any earlier bytes were not released. */
 const ROOM = 2_000_000
 const NEARLY_ALL = ROOM - 20_000
 const HALF = 1_250_000
@@ -80,8 +80,8 @@ async function begin(
 }
 
 /**
- * Holds part of the room by a body that does not end. Whichever comes when there is no more room is refused, and that
- * may be this body as long as it arrives, so it is begun again until it is the other that is refused.
+ * Holds part of the room by a body that does not end. A body that arrives without room is refused, which may be this
+ * one, so it is sent again until the other body is refused.
  */
 const occupied = (chunked: boolean): Promise<Socket> =>
   vi.waitFor(async () => {
@@ -99,7 +99,7 @@ describe('beyond the buffer cap', () => {
     ['compressed', (body, route) => post(gzipSync(body), { route, encoding: 'gzip' })],
   ]
   it.each(
-    // What counts a body is the same for every route, and the envelope is the same for every form.
+    // Bodies are counted by the same code for every route, and envelopes are the same for every form.
     MODEL_ROUTES.flatMap((route) =>
       forms
         .filter((_, index) => route === chat || index === 0)
@@ -123,7 +123,10 @@ describe('beyond the buffer cap', () => {
     await expectAllGivenBack()
   })
 
-  /** Senders of one organization that hold all that it may. As in `occupied`: begun again until it is the other that is refused. */
+  /**
+   * Senders of one organization that hold all bytes that it may. As in `occupied`, they start again until the other one
+   * is refused.
+   */
   const slowSenders = (): Promise<Socket[]> =>
     vi.waitFor(async () => {
       const begun = await Promise.all(
@@ -226,7 +229,7 @@ describe('a body is given back', () => {
     await expectAllGivenBack()
   })
 
-  // Of a caller that left workerd alone learns only when it writes; what stands before it tells it at once.
+  // workerd by itself notices only on writing that a caller left; the forwarder before it reports that at once.
   describe.each([
     ['alone', () => gateway.baseUrl],
     ['behind an edge', () => edge.url],

@@ -48,7 +48,7 @@ const ALL = {
 }
 const SOME = { going: [529], final: [400] }
 
-/** What is no answer in a form of its own in each protocol, streamed and whole. */
+/** Answers without content, in the forms of each protocol, streamed and whole. */
 const READ_APART = new Set(['an empty answer', 'an error as its first event', 'JSON that ends early'])
 
 const FORMS = [
@@ -141,7 +141,7 @@ describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream, statuse
           ],
         ]) as Array<[string, ScriptStep[], string]>),
   ]
-  // What is no answer is read by the protocol and form of the provider, and then treated alike.
+  // The provider's protocol and form decide which answers are empty; all are then treated alike.
   it.concurrent.each(isCorner ? nothings : nothings.filter(([name]) => READ_APART.has(name)))(
     'goes on to the next after %s',
     async (_name, steps, attempt) => {
@@ -165,7 +165,7 @@ describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream, statuse
       { chunkBase64: gzipSync('zipped').toString('base64') },
       { end: true },
     ]
-    // Which one that is, failover.test.ts shows of more.
+    // failover.test.ts tests the choice for more combinations.
     const cases: Array<[first: ScriptStep[], second: ScriptStep[], status: number, body: string]> = [
       [broken, busy, 429, ' {"busy": 1}'],
       [ours, broken, 500, '<h1>500</h1>'],
@@ -199,7 +199,7 @@ describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream, statuse
     expect(attempts).toEqual(['0 unreachable', '1 unreachable'])
   })
 
-  it.runIf(isCorner)('waits for the one that asks to wait a moment, and asks it once more', async () => {
+  it.runIf(isCorner)('waits for a route with a short Retry-After, and tries it once more', async () => {
     const moment = (milliseconds: number) => failed(429, '{}', { 'retry-after-ms': String(milliseconds) })
     const script = await inTurn(gateway(), moment(900), moment(300), good)
     const startedAt = Date.now()
@@ -213,7 +213,7 @@ describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream, statuse
     expect(twice.attempts).toHaveLength(3)
   })
 
-  it.runIf(isCorner)('leaves one that asks to wait longer alone until then', async () => {
+  it.runIf(isCorner)('does not try a route with a longer Retry-After until then', async () => {
     const model = await twoRoutes(dialect)
     const wait = failed(429, '{}', { 'retry-after': '20' })
     const first = await call(dialect, model, await inTurn(gateway(), wait, good), { stream })
@@ -222,7 +222,7 @@ describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream, statuse
     expect(second.attempts).toEqual(['1 200'])
     const broken = await call(dialect, model, await inTurn(gateway(), failed(500)), { stream })
     expect(broken.attempts).toEqual(['1 500'])
-    // Nobody else says anything, so it is asked before its time rather than to tell the caller nothing.
+    // No other route answers, so this one is tried before its wait ends: better than no answer.
     const alone = await call(dialect, model, await inTurn(gateway(), [{ destroy: true }], good), { stream })
     expect(alone.attempts).toEqual(['1 unreachable', '0 200'])
   })
@@ -259,7 +259,7 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
     expect(record.flags).toContain('stream_cut')
   })
 
-  it('charges for what an upstream may charge for as well, once', async () => {
+  it('charges once for an attempt that an upstream may charge for', async () => {
     const own = await createTenant(gateway())
     const cut: ScriptStep[] = [
       { headers: { 'content-type': 'application/json' } },
@@ -355,7 +355,7 @@ describe('routes of two protocols', () => {
     expect(attempts).toEqual(['0 500'])
   })
 
-  it('tells why when no route can', async () => {
+  it('gives the reason if no route can', async () => {
     const model = await createRoutedModel(gateway(), ['anthropic', 'anthropic'])
     const { answer, attempts, record } = await call('chat', model, 'two, please', { n: 2 })
     expect(answer.status).toBe(400)

@@ -449,7 +449,7 @@ describe.concurrent('a tool call with a connected account', () => {
     expect(await read(world)).toMatchObject({ status: 'active' })
     server.faults = {}
 
-    // One call is enough to find out that no token helps.
+    // One call is enough to mark the connection.
     const third = await authorize(await startLink(world))
     expectPage(await third.browser.get(third.back), 200, 'Connected')
     await requireToken('none-that-is-issued')

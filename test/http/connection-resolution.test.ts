@@ -54,7 +54,7 @@ async function createWorld() {
   }
 }
 
-/** What became of a call, in one line. */
+/** Result of a call, in one line. */
 async function callTool(tenant: Tenant, name: string): Promise<string> {
   const answer = await sendMcp(gateway(), tenant.key, 'tools/call', { name, arguments: { text: 'x' } })
   const { result, error } = jsonOf(answer) as { result?: Json; error?: Json }

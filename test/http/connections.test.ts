@@ -62,7 +62,7 @@ describe.concurrent('the list of connections', () => {
     expect(data.map(({ is_preferred }) => is_preferred)).toEqual([true, false, false])
   })
 
-  it('loses what is no longer shared, was removed from a group or was revoked', async () => {
+  it('loses connections that are no longer shared, were removed from a group or were revoked', async () => {
     const { tenant, slug } = await createWorld()
     const [address, { ask }] = [gateway(), administrator(gateway())]
     const other = await addMember(address, tenant.base)
@@ -143,7 +143,7 @@ describe.concurrent('the default-setter', () => {
     }
   })
 
-  it('answers 404 for what does not exist, what is not visible and what is of another organization', async () => {
+  it('answers 404 for connections that do not exist, are not visible, or belong to another organization', async () => {
     const { tenant, slug } = await createWorld()
     const [address, stranger] = [gateway(), await createWorld()]
     const member = await addMember(address, tenant.base)

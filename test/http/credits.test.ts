@@ -22,7 +22,7 @@ const grant = (tenant: Tenant, amount: number, id?: string) =>
     ...(id && { id }),
   })
 
-/** What a call of this text is held for, as its refusal says. */
+/** Reservation of a call with this text, read from its refusal. */
 async function reservationOf(tenant: Tenant, text: string): Promise<number> {
   const { error } = jsonOf(await call(tenant, text)) as { error: { message: string } }
   return Number(/up to (\d+) micro-credits/.exec(error.message)?.[1])
@@ -51,7 +51,7 @@ describe('a balance', () => {
     await upstreamControl(gateway()).release(signal)
     const statuses = (await Promise.all(calls)).map(({ status }) => status).sort()
     expect(statuses).toEqual([...Array(5).fill(200), ...Array(11).fill(429)])
-    // What was held and not used is free again: five input and eleven output tokens each.
+    // Unused reservations are released: each call used five input and eleven output tokens.
     const { balance, available } = await settledCredits(gateway(), tenant)
     expect(balance).toBe(Math.floor(5.5 * reserve) - 5 * (5 + 5 * 11))
     expect(available).toBe(balance)

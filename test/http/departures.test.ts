@@ -106,7 +106,7 @@ describe.concurrent.each(notLegacy)('a caller of $name that does not read', (way
   /** More than an upstream could ever get rid of: the buffers of sockets alone may hold tens of megabytes. */
   const FLOOD = 1024 * 1024 * 1024
 
-  it('makes the upstream wait, which goes on when the caller does', async () => {
+  it('makes the upstream wait, which continues when the caller reads again', async () => {
     const text = marker()
     const body = bodyOf(way, `${text} script:flood bytes=${FLOOD}`, { stream: true })
     const stream = await openStream(urlOf(way), bearer(tenant.key), body)

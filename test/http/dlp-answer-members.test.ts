@@ -221,7 +221,7 @@ describe('of a messages answer', () => {
     expectBalance(await recordOf(redacting, answer))
   })
 
-  it('a kind of delta that nobody knows yet is followed over its pieces', async () => {
+  it('an unknown kind of delta is inspected across its pieces', async () => {
     const code = someCode()
     const pieces = cut(`so ${code} and KX-12`, [4]).map((content) => ({ type: 'compaction_delta', content }))
     const answer = await streamOf(...block(0, { type: 'compaction', content: '' }, ...pieces))

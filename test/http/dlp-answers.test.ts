@@ -45,7 +45,7 @@ beforeAll(async () => {
 
 const hasParts = ({ route, upstream }: Way) => route.name !== 'completions' && upstream !== 'completions'
 
-/** What a model says with the value in every part. */
+/** An answer of a model with the value in every part. */
 function spoken(way: Way, code: string): { parts: Part[]; expected: ReturnType<typeof toldBy> } {
   const text = (hidden: string) => `Über "${hidden}"\n😀 and KX-1234, ${hidden}`
   const input = (hidden: string) => ({
@@ -127,7 +127,7 @@ describe.each(namedWays(WAYS))('an answer of %s', (_, way) => {
     },
   )
 
-  it('is told byte for byte where nothing is found', async () => {
+  it('is sent byte for byte if nothing is found', async () => {
     const parts = hasParts(way) ? [think('hm. '), say('Well. ')] : [say('Well. ')]
     const script = await answerScript(way.upstream, parts, [2])
     const [one, other] = await Promise.all(

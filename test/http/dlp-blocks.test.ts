@@ -131,7 +131,8 @@ it.each(namedWays([CHAT_WAY, MESSAGES_WAY, MESSAGES_TO_CHAT]))(
 describe('what is held back', () => {
   it.each(namedWays(WAYS))('of %s is never told when the stream is cut', async (_, way) => {
     const code = someCode()
-    // What is held back does not depend on the action: each protocol has both, the other ways have one.
+    // The action does not change what is held back: both actions are tested once for each protocol, one for the other
+    // ways.
     for (const tenant of way === CHAT_WAY || way === MESSAGES_WAY ? [blocking, redacting] : [redacting]) {
       for (const [text, end] of [
         [`well ${code}`, { destroy: true }],
@@ -162,7 +163,7 @@ describe('what is held back', () => {
       const script = await registerScript(gateway(), [...slowly, { waitForSignal: never }])
       const body = JSON.stringify(way.route.request(script, { model: way.model, stream: true }))
       const stream = await openStream(gateway().baseUrl + way.route.path, bearer(redacting.key), body)
-      // Of a call of a tool nothing is told before its end; frames without a word keep coming.
+      // A call of a tool is released only at its end; empty frames arrive meanwhile.
       await stream.until((told) => told.includes('wel'))
       await seenRequest(gateway(), script, ({ eventsWritten }) => eventsWritten > 15)
       stream.leave()

@@ -441,7 +441,7 @@ describe('other requests', () => {
     expect(await values.inDatabase()).toEqual([])
   })
 
-  it('for what is not there are recorded without its id', async () => {
+  it('for missing resources are recorded without the id', async () => {
     const values = new PlacedValues()
     for (const [method, path] of [
       ['GET', 'models/@'],

@@ -28,7 +28,7 @@ beforeAll(async () => {
   blocking = await governedTenant(codePolicy('block'))
 })
 
-/** What the upstream is sent of a request under a policy, and what is recorded of it. */
+/** The upstream's request and the record of a call under a policy. */
 async function sent(way: Way, tenant: Tenant, request: (mark: string) => Json) {
   const mark = marker()
   const answer = await callWay(way, tenant, mark, request(mark))
@@ -119,7 +119,7 @@ describe('a text file in base64 is looked into', () => {
     expect(findings).toBe(2)
   })
 
-  it('and passes as it came when nothing is found, as does what is no text', async () => {
+  it('and passes unchanged if nothing is found, as does content that is no text', async () => {
     const picture = Buffer.from(Array.from({ length: 300 }, (_value, index) => (index * 7) % 256))
     for (const data of [encoded('nothing here '.repeat(9)).replace(/=+$/, ''), picture.toString('base64')]) {
       const content = file({ file_data: `data:text/plain;base64,${data}` })
@@ -151,7 +151,7 @@ describe('names that are technical elsewhere hide nothing', () => {
     await expectBlocked(way, more(code))
   })
 
-  it('what the interface removes does not leave', async () => {
+  it('members that the interface removes are not sent', async () => {
     const code = someCode()
     const { body, findings } = await sent(MESSAGES_WAY, redacting, () => ({ metadata: { user_id: code } }))
     expect(body).not.toContain('metadata')

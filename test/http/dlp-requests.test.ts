@@ -56,7 +56,7 @@ describe.each(namedWays(WAYS))('a request of %s', (_, way) => {
     const told = await recordOf(tenant, answer)
     const version = expect.stringMatching(/^[0-9a-f-]{36}@1$/)
     const expected = IN_PLACE[action](code)
-    // What passes comes back as well: the upstream repeats what it was told.
+    // Text that passes comes back, because the upstream repeats its input.
     const findings = action === 'allow' ? {} : { code: action === 'warn' ? 2 : 1 }
     expect(told.dlp).toEqual({ policyVersion: version, findings })
     if (expected === null) {

@@ -43,7 +43,7 @@ describe('scopes', () => {
     expect(await isBlocked(CHAT_WAY, tenant.key)).toBe(false)
   })
 
-  it('a direction that no policy covers is let alone', async () => {
+  it('a direction without a policy is not inspected', async () => {
     const tenant = await governedTenant(codePolicy('redact', { directions: ['tool_result'] }))
     const mark = marker()
     const messages = [

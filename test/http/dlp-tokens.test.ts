@@ -67,7 +67,7 @@ const withCalls = ({ route, upstream }: Way) => route.name !== 'completions' && 
 const LENGTHS = Array.from({ length: 40 }, (_, index) => index + 1)
 
 describe.each(namedWays(WAYS))('an answer of %s', (_, way) => {
-  it('tells the value where the model repeats its token, and leaves other tokens', async () => {
+  it('restores the value where the model repeats its token, and leaves other tokens', async () => {
     const code = someCode()
     const [token = ''] = await tokensFor(way, tenant, code)
     const unknown = '[[CODE_000000000000]]'
@@ -81,13 +81,13 @@ describe.each(namedWays(WAYS))('an answer of %s', (_, way) => {
       expect(told.text).toBe(text(code))
       expect(told.calls.map(({ json }) => JSON.parse(json))).toEqual(withCalls(way) ? [input(code)] : [])
       const recorded = await recordOf(tenant, answer)
-      // What comes back to its own user is no finding.
+      // A value that returns to its own user is no finding.
       expect(recorded.dlp?.findings).toEqual({ code: 1 })
       expectBalance(recorded)
     }
   })
 
-  it('tells it wherever the stream is cut', async () => {
+  it('restores it wherever the stream is cut', async () => {
     const code = someCode()
     const [token = ''] = await tokensFor(way, tenant, code)
     const text = (value: string) => LENGTHS.map((length) => `${'y'.repeat(length % 11)} ${value}`).join(' ')
@@ -102,7 +102,7 @@ describe.each(namedWays(WAYS))('an answer of %s', (_, way) => {
   })
 })
 
-it('a token of somebody else stays a token', async () => {
+it('a token of another user stays a token', async () => {
   const code = someCode()
   const [token = ''] = await tokensFor(CHAT_WAY, tenant, code)
   const { key } = await addKey(gateway(), tenant.base, await addMember(gateway(), tenant.base))

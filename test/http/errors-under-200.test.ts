@@ -93,9 +93,9 @@ const CHAT_ERRORS: typeof ERRORS = [
 ]
 
 /**
- * What a type stands for is one table, read for every way: callers of messages, whose envelope has a type for each, have all
- * of it, streamed. The other ways have one error of each form of envelope: with and without `Retry-After`, and one of
- * OpenAI's names.
+ * The statuses of error types are one table for every way: callers of messages, whose envelope has a type for each,
+ * have all of it, streamed. The other ways have one error of each form of envelope: with and without `Retry-After`, and
+ * one of OpenAI's names.
  */
 function errorsFor(caller: Caller, upstream: Dialect, stream: boolean): typeof ERRORS {
   const all = [...ERRORS, ...(upstream === 'chat' ? CHAT_ERRORS : [])]

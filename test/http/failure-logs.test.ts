@@ -28,7 +28,7 @@ const lines = (): Line[] =>
 const linesOf = (event: string, requestId: unknown) =>
   lines().filter((line) => line.event === event && line.request_id === requestId)
 
-/** What one line has to contain so that a person can explain the failure. */
+/** Members that a line must have to explain the failure. */
 const EXPLAINED = {
   level: 'error',
   name: expect.stringMatching(/./),

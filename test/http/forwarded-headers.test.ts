@@ -6,7 +6,7 @@ import { administrator, createTenant, type Tenant, uniqueName } from '../harness
 import { marker, seenRequest } from '../harness/upstream.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
 
-/** Of headers that carry credentials the upstream records a digest. */
+/** The upstream records a digest of headers that carry credentials. */
 const digest = (text: string) => createHash('sha256').update(text).digest('hex')
 
 const CREDENTIAL = uniqueName('provider credential')
@@ -45,7 +45,7 @@ async function arriving(route: ModelRoute, headers: Record<string, string | stri
   return { ...(await seenRequest(gateway(), text)), answer, body }
 }
 
-/** What an upstream gets for a call that came with no header of its own. */
+/** Headers that an upstream gets for a call without headers. */
 function plainHeaders(route: ModelRoute, body: string, stream: boolean): Record<string, string> {
   return {
     host: new URL(gateway().standIns.modelUpstream).host,

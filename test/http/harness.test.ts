@@ -43,7 +43,7 @@ describe('the shared gateway', () => {
     expect(gateway().deniedModels.length).toBeGreaterThan(0)
   })
 
-  // Where there is no /proc, nothing can be read this way.
+  // A system without /proc has no such files.
   it.runIf(process.platform === 'linux')('tells no secret on a command line', () => {
     const { pids, variables } = gateway()
     const secrets = Object.entries(variables).filter(([name]) => /TOKEN|KEY|SECRET/.test(name))

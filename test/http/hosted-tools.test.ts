@@ -42,7 +42,7 @@ const script = (upstream: ResponseWay['upstream'], turns: ReadonlyArray<readonly
 const shell = (...commands: string[]) =>
   callTool('shell', { commands, timeout_ms: null, max_output_length: null })
 
-/** What the model got as results of its calls in its last turn. */
+/** Results of calls in the last request to the model. */
 function resultsIn(body: Json): string[] {
   const messages = body.messages as Array<{ role: string; content: unknown }>
   return messages.flatMap(({ role, content }) => {
@@ -166,7 +166,7 @@ describe.each(RESPONSE_WAYS.filter(([, { stream }]) => stream))(
 
 const [[, WAY]] = RESPONSE_WAYS as unknown as [readonly [string, ResponseWay]]
 
-/** One call of a tool and an answer, as an organization under a policy of codes sees it. */
+/** A call of a tool and an answer, in an organization with a policy for codes. */
 async function underPolicy(action: string, directions: string[], call: Part) {
   const governed = await createTenant(address)
   await administrator(address).ask(

@@ -15,7 +15,7 @@ import { createAgent, definitionOf, endedRun, trigger } from './support/agents.t
 import type { Json } from './support/response-calls.ts'
 import { postResponse } from './support/response-streams.ts'
 
-// What an upstream reports is charged as far as it can be true. The rest is an estimate, which the record names as such.
+// Reported usage is charged as far as it is plausible. The rest is an estimate, which the record names as such.
 
 const MAX_TOKENS = 400
 const SHORT = 'Twenty bytes of text'
@@ -91,7 +91,7 @@ function framesOf(dialect: Dialect, text: string, reported: Reported): { body: o
   return { body: message([{ type: 'text', text }], usage), sse }
 }
 
-/** The same for a script. */
+/** An answer in its streamed and in its whole form. */
 function answerOf(...answer: Parameters<typeof framesOf>): {
   streamed: ScriptStep[]
   whole: ScriptStep[]
@@ -231,7 +231,7 @@ describe.each(['chat', 'messages'] as const)('a usage that cannot be true (%s)',
     expectCorrected(entry, expected(body.length, dialect), ['credential_echoed'])
   })
 
-  it('is corrected in a response, which reports what was charged', async () => {
+  it('is corrected in a response, which reports the charged usage', async () => {
     const script = await registerAnswers(gateway(), [answerOf(dialect, LONG, { prompt: 0, completion: 2 })])
     const body = { model: modelOf().id, input: script, max_output_tokens: MAX_TOKENS }
     const answer = await postResponse(tenant.key, body)

@@ -21,7 +21,7 @@ import {
 
 /** Interface, Limits. */
 const LIMIT = 52_428_800
-/** Of the inputs of a run (docs/agents.md). */
+/** Limit of the inputs of a run (docs/agents.md). */
 const MOST_INPUT_BYTES = 10_000_000
 
 let tenant: Tenant
@@ -109,7 +109,7 @@ describe('a run', () => {
 })
 
 describe('a webhook', () => {
-  it('over its bound is told that bound', async () => {
+  it('over its limit is refused with that limit', async () => {
     const answer = await ask('POST', `/v1/agents/${agentId}/triggers/inbox`, 'x'.repeat(1_048_577))
     expect(jsonOf(answer)).toEqual({ message: 'The request body is larger than 1048576 bytes.' })
     expect(answer.status).toBe(413)

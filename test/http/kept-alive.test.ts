@@ -7,7 +7,7 @@ import { gateway } from '../harness/gateway.ts'
 /** A body that is not JSON, of each size that is read in another way, with its length and in chunks. */
 const SIZES = [0, 2_000, 300_000]
 
-interface Refusal {
+interface RefusedRequest {
   method: string
   path: string
   headers: Record<string, string>
@@ -16,7 +16,7 @@ interface Refusal {
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 /** Requests that are answered before their body is needed, or as soon as it is read. */
-function refusals(): Refusal[] {
+function refusals(): RefusedRequest[] {
   const json = { 'content-type': 'application/json' }
   const keys = {
     none: json,
@@ -97,7 +97,7 @@ class RawConnection {
   }
 
   /** @returns the status. @throws Error for a connection that ends before the answer. */
-  async send({ method, path, headers }: Refusal, size: number, isChunked: boolean): Promise<number> {
+  async send({ method, path, headers }: RefusedRequest, size: number, isChunked: boolean): Promise<number> {
     const body = Buffer.alloc(size, 'x')
     const frame = isChunked ? 'transfer-encoding: chunked' : `content-length: ${size}`
     const lines = Object.entries({ host: 'gateway', ...headers }).map(([name, value]) => `${name}: ${value}`)

@@ -165,7 +165,7 @@ describe.each([chat, messages].map((route) => [route.name, route] as const))('%s
   })
 })
 
-/** What takes a reader more than its bytes; the campaign of faults has many more, of 50 MB, and measures them. */
+/** Bodies that cost a reader more than their bytes. The campaign of faults measures many more, of 50 MB. */
 describe('a body of 5 MB', () => {
   const bytes = 5_000_000
 

@@ -27,7 +27,7 @@ interface World {
   groupId: string
   /** A member of the group. */
   member: { id: string; key: string }
-  /** Of the organization, in no group. */
+  /** A user of the organization, in no group. */
   stranger: { id: string; key: string }
 }
 

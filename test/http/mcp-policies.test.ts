@@ -47,7 +47,7 @@ describe.concurrent('policies on calls of tools', () => {
     expect(entry.record).toMatchObject({ dlp: { findings: { code: 2 } } })
   })
 
-  it('restore in the result what the upstream got tokens for', async () => {
+  it('restore values in the result that the upstream got as tokens', async () => {
     const tokenised = codePolicy('tokenise', { directions: ['tool_arguments', 'tool_result'] })
     const { tenant, server, name } = await governed(tokenised)
     const [sent, of] = [someCode(), someCode()]

@@ -10,7 +10,7 @@ import { createIntegration, mcpTool, startMcpServer } from '../harness/integrati
 import { createMcpTenant } from '../harness/mcp.ts'
 import type { Tenant } from '../harness/tenant.ts'
 
-/** What the official clients of both lines have in common. */
+/** Interface that the official clients of both versions have in common. */
 interface OfficialClient {
   listTools(params?: { cursor?: string }): Promise<{ tools: Array<{ name: string }>; nextCursor?: string }>
   callTool(request: { name: string; arguments?: Record<string, unknown> }): Promise<Record<string, unknown>>

@@ -50,7 +50,7 @@ async function answerTo(caller: Dialect, of: Dialect | RoutedModel, answers: Scr
   return callRouted(gateway(), tenant, routedRequest(caller, model, script, more))
 }
 
-/** The same with what is recorded of the call. */
+/** Makes a call. @returns the answer, with the record of the call */
 async function call(caller: Dialect, of: Dialect | RoutedModel, answers: ScriptStep[][], more = {}) {
   const model = typeof of === 'string' ? await sharedModel(of) : of
   const answer = await answerTo(caller, model, answers, more)

@@ -32,7 +32,7 @@ async function modelOf(dialect: Dialect, entries: object[]): Promise<string> {
       kind: dialect === 'chat' ? 'openai-compatible' : 'anthropic',
       base_url: dialect === 'chat' ? `${base}/v1` : base,
       credential: 'some credential of the tests',
-      // What has no price is refused by another rule.
+      // Another rule refuses members without a price.
       allow_unpriced: true,
       ...entry,
     })

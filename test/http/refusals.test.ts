@@ -11,7 +11,7 @@ import {
   uniqueName,
 } from '../harness/tenant.ts'
 import { marker, seenRequests } from '../harness/upstream.ts'
-import { type Refusal, refusalBody } from '../matrices/envelopes.ts'
+import { type ExpectedRefusal, refusalBody } from '../matrices/envelopes.ts'
 import {
   COMPACT_ROUTE,
   MODEL_ROUTES,
@@ -43,7 +43,7 @@ function call(
 function expectRefusal(
   answer: Answer,
   route: { surface: RequestRoute['surface'] | 'models' },
-  refusal: Refusal,
+  refusal: ExpectedRefusal,
 ) {
   expect(jsonOf(answer)).toEqual(refusalBody(route.surface, refusal))
   expect(answer.status).toBe(refusal.status)
@@ -61,7 +61,7 @@ const routes = [...MODEL_ROUTES, { ...RESPONSES_ROUTE, generates: true }, COMPAC
 describe.each(routes)('%s', (_, route, host) => {
   it('tells an unknown model', async () => {
     for (const model of ['no-such-model', 'scripted-chat ', 'SCRIPTED-CHAT', '*', '__proto__', 'agents/x']) {
-      const refusal: Refusal = {
+      const refusal: ExpectedRefusal = {
         status: route.surface === 'messages' ? 404 : 400,
         code: 'model_not_found',
         message: /does not exist.*GET \/v1\/models/,
@@ -93,7 +93,7 @@ describe.each(routes)('%s', (_, route, host) => {
     expect(answer.headers['x-headgate-limit']).toBe('user')
     // A limit passes by itself: official SDKs may repeat the call.
     expect(answer.headers['x-should-retry']).toBeUndefined()
-    // Nobody else of the organization is kept out by it.
+    // It does not affect other users of the organization.
     expect((await call(route, tenant.key, {}, 'Hello', host)).status).toBe(200)
   })
 
@@ -145,7 +145,7 @@ describe('the models list', () => {
     expectRefusal(limited, { surface: 'models' }, { status: 429, message: /rate limit/ })
     expectWait(limited)
     const scoped = await addKey(gateway(), tenant.base, tenant.userId, { scopes: ['mcp'] })
-    const refusal: Refusal = { status: 403, code: 'model_access_denied', message: /scope/ }
+    const refusal: ExpectedRefusal = { status: 403, code: 'model_access_denied', message: /scope/ }
     expectRefusal(await list(scoped.key), { surface: 'models' }, refusal)
   })
 
@@ -210,7 +210,7 @@ describe('paths and verbs that nothing serves', () => {
       expect(answer.headers.allow).toBe(taken.length === 0 ? undefined : taken.join(', '))
       if (method === 'HEAD') continue
       const served = path.length > 1 ? path.replace(/\/$/, '') : path
-      const refusal: Refusal = {
+      const refusal: ExpectedRefusal = {
         status: 404,
         code: 'not_found',
         message:

@@ -3,7 +3,7 @@ import { createApiKey } from '../../src/identity/api-key.ts'
 import { gateway, query } from '../harness/gateway.ts'
 import { send } from '../harness/send.ts'
 
-/** Of documentation only (RFC 5737), so that nobody else's calls are counted with these. */
+/** An address for documentation (RFC 5737), so that no other calls are counted with these. */
 const IP = `198.51.100.${1 + Math.floor(Math.random() * 250)}`
 
 const attempt = (path: string, headers: Record<string, string>) =>

@@ -55,7 +55,7 @@ function requiredMembers(json: JsonText, route: ModelRoute, text: string): strin
   return [
     json.member('"model"', JSON.stringify(route.model)),
     conversation,
-    // What generates nothing does not send it on.
+    // Endpoints that generate nothing do not forward it.
     ...(route.generates ? [maximum] : []),
   ]
 }
@@ -93,7 +93,7 @@ function withRemovals(json: JsonText, route: ModelRoute, text: string): Example 
   return { sent: join(members), expected: join(members.filter((member) => member.kept)) }
 }
 
-/** The same name with an escape: every reader takes it for the same member. */
+/** The name with an escape: every reader treats it as the same member. */
 const spelled = (name: string) => `"\\u00${name.charCodeAt(0).toString(16)}${name.slice(1)}"`
 
 const arrived = (text: string) => seenRequest(gateway(), text)
@@ -107,7 +107,7 @@ async function expectArrival(route: ModelRoute, text: string, { sent, expected }
   expect(seen.bodySha256).toBe(createHash('sha256').update(expected).digest('hex'))
 }
 
-/** The same for many bodies that all hold the text, looked up together. */
+/** Sends many bodies with one text, and looks up the upstream's requests together. */
 async function expectArrivals(route: ModelRoute, text: string, examples: Example[]): Promise<void> {
   for (const { sent } of examples) await expectSuccess(route, sent)
   const seen = await seenRequests(gateway(), text)

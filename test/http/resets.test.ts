@@ -79,8 +79,8 @@ it.each([
 
 describe('a caller that resets its connection', () => {
   it('in its body gives back the bytes it held', async () => {
-    // Whichever body comes when there is no more room is refused. That may be the one that is to hold it, as long as it
-    // arrives, so it is begun again until it is the other.
+    // A body that arrives without room is refused, which may be the holding one, so it is sent again until the other
+    // body is refused.
     const socket = await vi.waitFor(
       async () => {
         const holder = await begin(requestOf(LARGE), LARGE - 10)

@@ -53,7 +53,7 @@ describe.concurrent('the upgrade', () => {
     const answer = await refusedUpgrade(gateway(), { authorization: `Bearer ${tenant.key}` })
     expect(answer.status).toBe(429)
     expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1)
-    // So does each message: the connection stays.
+    // Each message is refused too; the connection stays open.
     const [event] = await socket.create(HELLO)
     expect(event).toMatchObject({
       type: 'error',

@@ -77,7 +77,7 @@ describe.concurrent('a response on a WebSocket', () => {
     socket.close()
   })
 
-  it('ignores what only HTTP has a use for', async () => {
+  it('ignores members that only HTTP uses', async () => {
     const socket = await connect()
     const script = await turnsScript('chat', [[say('Hi')]])
     const more = { stream: false, stream_options: { include_obfuscation: false }, background: false }
@@ -88,7 +88,7 @@ describe.concurrent('a response on a WebSocket', () => {
     socket.close()
   })
 
-  it('ends a call of a function as Open Responses does, where the upgrade asks for it', async () => {
+  it('ends a call of a function as Open Responses does, if the upgrade requests it', async () => {
     const request = {
       model: MODEL,
       input: 'How is the weather?',
@@ -113,7 +113,7 @@ describe.concurrent('a response on a WebSocket', () => {
     socket.close()
   })
 
-  it('goes on when its client leaves, and is resumed over HTTP', async () => {
+  it('continues when its client leaves, and is resumed over HTTP', async () => {
     const { script, release } = await waitingScript()
     const socket = await connect()
     socket.send({ type: 'response.create', model: MODEL, input: script })
@@ -170,7 +170,7 @@ describe.concurrent('the continuation of a response that is not stored', () => {
     socket.close()
   })
 
-  it('is not found on another connection, which goes on', async () => {
+  it('is not found on another connection, which stays open', async () => {
     const first = await connect()
     const { id } = responseOf(await first.create({ model: MODEL, input: 'Hello', store: false }))
     first.close()
@@ -318,7 +318,7 @@ describe.concurrent('a message that cannot be taken', () => {
     socket.close()
   })
 
-  it('is one that comes while a response is created, which goes on', async () => {
+  it('is one that arrives while a response is created, which continues', async () => {
     const { script, release } = await waitingScript()
     const socket = await connect()
     socket.send({ type: 'response.create', model: MODEL, input: script })

@@ -58,7 +58,7 @@ const itemsOf = (response: { output: Json[] }, type: string) =>
 interface Pending {
   first: ToldResponse
   request: Json & { id: string }
-  /** What a client sends after it that resends the history. */
+  /** Items of a client that resends the history. */
   history: Json[]
   tools: Json[]
   text: string
@@ -150,7 +150,7 @@ describe.each(CORNER_WAYS)('an approval (%s)', (_, way) => {
     expect(messages).toContain('added')
     expect(messages).not.toContain('approval')
 
-    // Whatever comes again, in whatever form.
+    // Sends the decision again, in every form.
     for (const [, stores, again] of FORMS) {
       if (stores && !store) continue
       const repeated = { tools: asked.tools, ...again(asked, decision(asked)) }
@@ -189,7 +189,7 @@ describe.each(CORNER_WAYS)('an approval (%s)', (_, way) => {
       if (answer !== made[0]) expect(answer.text).toMatch(/was used (already|for another call)/)
     }
     expect(await world.server.calls('add')).toBe(before + 1)
-    // Which call that was is on record.
+    // The record has the id of that call.
     const [claim] = await query(gateway(), 'select response_id, call_id from approval_claims where id = $1', [
       asked.request.id,
     ])
@@ -204,7 +204,7 @@ describe.each(CORNER_WAYS)('an approval (%s)', (_, way) => {
     expect(entries).toMatchObject([{ record: { tool: `${world.crm.slug}_add`, status: 200 } }])
   })
 
-  it('that is denied makes no call, and the model is told', async () => {
+  it('that is denied makes no call, and the model gets the denial', async () => {
     const asked = await pending(way, {}, [[say('Then not.')]])
     const before = await world.server.calls('add')
     const denied = decision(asked, false, { reason: 'Bob has left.' })

@@ -37,7 +37,7 @@ beforeAll(async () => {
 })
 
 describe.each(WAYS)('a compaction on %s', (upstream, model) => {
-  it('summarizes what is long, and keeps instructions and messages of the user', async () => {
+  it('summarizes long items, and keeps instructions and messages of the user', async () => {
     const [text, next] = [marker(), marker()]
     const instructions = await turnsScript(upstream, [[think('Hm.'), say(SUMMARY)]])
     const result = await compacted(tenant.key, {
@@ -64,7 +64,7 @@ describe.each(WAYS)('a compaction on %s', (upstream, model) => {
     expect(continued).not.toMatch(/discussed at length|hgc1_/)
   })
 
-  it.runIf(upstream === 'chat')('returns what is short as it is, without a model call', async () => {
+  it.runIf(upstream === 'chat')('returns a short conversation unchanged, without a model call', async () => {
     const owner = await createTenant(gateway())
     const text = marker()
     const input = [user(`Remember ${text}.`), assistant('I will.')]
@@ -108,7 +108,7 @@ describe.each(WAYS)('a compaction on %s', (upstream, model) => {
       expect(result.usage).toMatchObject({ input_tokens: charged('input'), output_tokens: charged('output') })
       const settled = calls.reduce((sum, { credits_settled }) => sum + credits_settled, 0)
       expect((await settledCredits(gateway(), owner)).balance).toBe(1_000_000_000 - settled)
-      // What is longer than the window by itself loses its middle.
+      // An item longer than the window loses its middle.
       const [opening] = await sentWith(first)
       expect(opening).toContain('characters are left out here')
       const closing = (await sentWith(last))[0] ?? ''

@@ -17,7 +17,7 @@ beforeAll(async () => {
   colleagueKey = (await addKey(gateway(), tenant.base, colleague)).key
 })
 
-/** What was said to the model, by whom, without the local model's long answers. */
+/** Messages to the model with their roles, without the local model's long answers. */
 async function saidTo(text: string): Promise<string[]> {
   // Later requests repeat it.
   const [first] = await seenRequests(gateway(), text)
@@ -70,7 +70,7 @@ describe.each(CORNER_WAYS)('a context (%s)', (_, { model, stream }) => {
     expect(await saidTo(fork)).toEqual([`user: ${one}`, 'assistant: …', `user: ${fork}`])
     expect(second.conversation).toEqual(first.conversation)
     expect(forked.conversation?.id).not.toBe(first.conversation?.id)
-    // What both have in common has the same ids in both.
+    // Items that both have in common have the same ids.
     const [original, copy] = [await itemsOf(first), await itemsOf(forked)]
     expect(copy.slice(0, 2)).toEqual(original.slice(0, 2))
     expect(copy).toHaveLength(4)

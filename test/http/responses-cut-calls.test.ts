@@ -88,7 +88,7 @@ describe.each(RESPONSE_WAYS)('a call that is cut off by the limit of tokens (%s)
 const answerOf = (upstream: ResponseWay['upstream']) => framesOf(upstream, [say('So it is.')])
 
 describe.each(STREAMED_WAYS)('a response that is cancelled (%s)', (_, { upstream, model }) => {
-  it('in the middle of a call goes on without it', async () => {
+  it('in the middle of a call continues without that call', async () => {
     const never = uniqueName('never')
     const input = await registerScript(gateway(), [
       { sse: upToArguments(upstream) },
@@ -126,7 +126,7 @@ describe.each(STREAMED_WAYS)('a response that is cancelled (%s)', (_, { upstream
     await goOn(model, expectJson<ToldResponse>(cancelled))
   })
 
-  it('that has failed is gone on from with what it was asked', async () => {
+  it('that has failed is continued with its input', async () => {
     const input = 'script:mid-stream-error'
     const { response } = await respond(tenant.key, { model, input, stream: true })
     expect(response.status).toBe('failed')

@@ -43,7 +43,7 @@ const rowsWith = (text: string) =>
   )
 
 describe.each(RESPONSE_WAYS)('an answer (%s)', (name, { upstream, model, stream }) => {
-  // What a policy finds in a turn does not depend on how the response is told.
+  // The findings of a policy in a turn do not depend on the form of the response.
   const isCorner = CORNER_WAYS.some(([corner]) => corner === name)
   const call = (tenant: Tenant, body: Json) =>
     respond(tenant.key, { model, stream, tools: TOOLS, include: ['reasoning.encrypted_content'], ...body })
@@ -74,7 +74,7 @@ describe.each(RESPONSE_WAYS)('an answer (%s)', (name, { upstream, model, stream 
     expect(expectBalance(recorded)).toEqual(['request', 'response'])
   })
 
-  it('that must not pass fails the response, of which nothing is told', async () => {
+  it('that must not pass fails the response, and nothing of it is sent', async () => {
     const code = someCode()
     const parts: Part[] = [say(`All is well. It is ${code} and more`)]
     const told = await call(blocking, { input: await turnsScript(upstream, [parts]) })
@@ -91,7 +91,7 @@ describe.each(RESPONSE_WAYS)('an answer (%s)', (name, { upstream, model, stream 
     expectBalance(recorded)
   })
 
-  it.runIf(isCorner)('that calls a tool with what must not pass is blocked as well', async () => {
+  it.runIf(isCorner)('that calls a tool with a blocked value is blocked as well', async () => {
     const code = someCode()
     const told = await call(blocking, { input: await turnsScript(upstream, [[callTool('find', { code })]]) })
     expect(told.response).toMatchObject({ status: 'failed', error: { message: MESSAGE } })

@@ -69,7 +69,7 @@ const rowsWith = (text: string) =>
   )
 
 describe.each(CORNER_WAYS)('a request (%s)', (_, { upstream, model, stream }) => {
-  it('is told without what a policy redacts, and kept without it', async () => {
+  it('is sent and stored without the values that a policy redacts', async () => {
     const [text, code] = [marker(), someCode()]
     const told = await respond(redacting.key, { model, stream, ...everywhere(text, code) })
     expect(told.response.status, JSON.stringify(told.response.error)).toBe('completed')
@@ -106,7 +106,7 @@ describe.each(CORNER_WAYS)('a request (%s)', (_, { upstream, model, stream }) =>
     expect(record).toMatchObject({ errorCode: 'dlp_blocked' })
   })
 
-  it('is told with tokens, of which their user reads the values', async () => {
+  it('is sent with tokens, which their user reads as values', async () => {
     const [text, code] = [marker(), someCode()]
     const probe = await respond(tokenising.key, { model, stream, input: `${text} ${code}` })
     const { body } = await seenRequest(gateway(), text)
@@ -139,7 +139,7 @@ describe.each(CORNER_WAYS)('a request (%s)', (_, { upstream, model, stream }) =>
   })
 })
 
-it('somebody else’s token stays one', async () => {
+it('a token of another user stays a token', async () => {
   const [text, code] = [marker(), someCode()]
   await respond(tokenising.key, { input: `${text} ${code}` })
   const [token = ''] = (await seenRequest(gateway(), text)).body.match(/\[\[CODE_[0-9a-f]{12}\]\]/) ?? []
@@ -197,7 +197,7 @@ describe('content that cannot be inspected', () => {
   })
 })
 
-it('what was said before a policy was made is told to the model under it', async () => {
+it('items older than a policy are sent to the model under it', async () => {
   const tenant = await createTenant(gateway())
   const [text, code] = [marker(), someCode()]
   const { response } = await respond(tenant.key, { input: `Remember ${code}.`, instructions: 'x' })

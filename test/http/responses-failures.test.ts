@@ -11,7 +11,7 @@ beforeAll(async () => {
   tenant = await createTenant(gateway())
 })
 
-/** What the upstream does, what is told of it on chat and on messages, and whether text was told before. */
+/** Behaviour of the upstream, the error on chat and on messages, and whether text was sent before. */
 const REFUSED: Array<[script: string, code: string, message: RegExp]> = [
   ['error-400', 'unsupported_value|invalid_prompt', /temperature/],
   ['error-401-echo', 'provider_refused_gateway', /Your API key is not the cause/],
@@ -32,7 +32,7 @@ const CUT: Array<[script: string, text: boolean]> = [
 const SOME = new Set(['error-500', 'empty-stream', 'mid-stream-cut'])
 
 describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (name, { model, stream }) => {
-  // What failed is read by protocol and told by form: two ways have every failure, the others one of each kind.
+  // A failure is read by protocol and rendered by form: two ways have every failure, the others one of each kind.
   const isCorner = CORNER_WAYS.some(([corner]) => corner === name)
   const some = <Case extends [string, ...unknown[]]>(cases: Case[]) =>
     isCorner ? cases : cases.filter(([script]) => SOME.has(script))

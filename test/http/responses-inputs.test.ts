@@ -26,7 +26,7 @@ const message = (role: string, ...content: unknown[]) => ({
   status: 'completed',
 })
 
-/** What may be said, what is kept of it, and what of it each upstream is told. */
+/** Input items, their stored form, and their form for each upstream. */
 const FORMS: Array<[name: string, input: (text: string) => unknown, kept: (text: string) => unknown[]]> = [
   ['a string', (text) => text, (text) => [message('user', inputText(text))]],
   [
@@ -161,7 +161,7 @@ describe.each(CORNER_WAYS)('input (%s)', (_, { model, stream }) => {
     const list = await listItems(tenant.key, `/v1/responses/${response.id}/input_items?order=asc`)
     expect(list.data).toEqual(kept(text))
     const seen = JSON.stringify(bodyOf(await seenRequest(gateway(), text)))
-    // What a model can be told reaches it in the words of its protocol.
+    // Supported items reach a model in the form of its protocol.
     for (const part of ['Be brief.', 'Be kind.', 'One.', 'Two.', 'Three.', PIXEL, PAGE, 'sunny']) {
       if (JSON.stringify(input(text)).includes(part)) expect(seen).toContain(part)
     }

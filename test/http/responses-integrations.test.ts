@@ -123,7 +123,7 @@ describe('tools of integrations', () => {
     return { status: answer.status, ...(jsonOf(answer).error as Json) }
   }
 
-  it('of servers that nobody connected are refused by name', async () => {
+  it('of servers without a connection are refused by name', async () => {
     expect(await refusal([mcp(world, { server_url: 'https://mcp.example.com' })])).toMatchObject({
       status: 400,
       message: expect.stringContaining('tools[0].server_url'),

@@ -21,7 +21,7 @@ import {
 
 let tenant: Tenant
 let governed: Tenant
-/** What models answered before. */
+/** Earlier answers of models. */
 let earlier: Record<ResponseWay['upstream'], string>
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ const REFUSED_CALL = {
 }
 const CODE = someCode()
 
-/** What stands for the long texts of a context: one that fits into a row, and one that does not. */
+/** Placeholders of the long texts of a context: one that fits into a row, and one that does not. */
 interface Texts {
   row: string
   content: string
@@ -88,7 +88,7 @@ const inputOf = (texts: Texts, last: string) => [
 
 const nameOf = (script: string) => script.slice('script:'.length)
 
-/** What a script was asked, in order. */
+/** Requests to a script, in order. */
 async function askedOf(script: string, after: number): Promise<UpstreamRequest[]> {
   const requests = (await upstreamControl(gateway()).requests(after)) as UpstreamRequest[]
   return requests.filter((request) => request.script === nameOf(script))
@@ -202,7 +202,7 @@ describe.each(STREAMED_WAYS)('a further turn (%s)', (_, way) => {
       const [first, second] = await askedOf(script, after)
       const told = Number(second?.bodyBytes) - Number(first?.bodyBytes)
       expect(told).toBeGreaterThan(0)
-      // What the turn said and how it was answered, and nothing that was said meanwhile.
+      // The output of the turn and its answer, without later items.
       expect(told).toBeLessThan(700)
     },
   )

@@ -114,7 +114,7 @@ describe.each(LISTS)('%s', (_, path, length) => {
 })
 
 describe('an item of a conversation', () => {
-  it('is told as in the list', async () => {
+  it('is the same as in the list', async () => {
     const { data } = await list(`${conversationPath()}?limit=100`)
     for (const item of [data[0], data.at(-1)]) {
       const answer = await ask(tenant.key, 'GET', `${conversationPath()}/${item?.id}`)

@@ -17,7 +17,7 @@ const clientOf = (key: string) => new newestOpenAi({ apiKey: key, baseURL: openA
 const create = (key: string, more: object = {}) =>
   clientOf(key).responses.create({ model: MODEL, input: 'hello', ...more })
 
-/** What each request for an id answers. */
+/** Answers of each request for an id. */
 async function statuses(key: string, id: string): Promise<number[]> {
   const { responses } = clientOf(key)
   const statusOf = (work: Promise<unknown>) =>

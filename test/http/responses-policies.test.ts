@@ -76,7 +76,7 @@ describe('under the policies of the model that made it', () => {
 describe('a response that holds a value', () => {
   beforeEach(begin)
 
-  it('a stream whose policies have changed is told anew, without its pieces', async () => {
+  it('a stream whose policies have changed is built anew, without its deltas', async () => {
     await addPolicy(tenant, codePolicy('redact'))
     const { text } = await read(`/v1/responses/${response.id}?stream=true&starting_after=4`)
     const events = readResponseStream(text)
@@ -112,7 +112,7 @@ describe('a response that holds a value', () => {
       ])
     })
 
-    it('hold for whoever asks for its events from then on, who is told when it has ended', async () => {
+    it('apply to later readers of its events, who get them when it has ended', async () => {
       const begun = await createResponse(tenant.key, { input: script, background: true })
       const path = `/v1/responses/${begun.id}`
       await vi.waitFor(async () => expect((await read(path)).text).toContain(code), 10_000)

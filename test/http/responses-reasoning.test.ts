@@ -84,7 +84,7 @@ const thinkingScript = () =>
     { steps: [{ sse: blocksAsFrames(ANSWER, 'end_turn') }] },
   ])
 
-/** What the assistant is told to have said before, in the newest request with this text. */
+/** Earlier assistant messages in the newest request with this text. */
 async function toldBack(text: string): Promise<Json[]> {
   const seen = await seenRequests(gateway(), text)
   const last = seen.at(-1)
@@ -125,7 +125,7 @@ describe.each([true, false])('thinking that is signed (stream: %s)', (stream) =>
     expect(said.slice(3)).toMatchObject([{ text: 'Let me look.' }, { type: 'tool_use', name: 'get_weather' }])
   })
 
-  it('goes back as it came, from what is stored', async () => {
+  it('is sent back unchanged, from storage', async () => {
     const text = marker()
     const input = `${await thinkingScript()} ${text}`
     const { response } = await respond(tenant.key, request(stream, { input }))
@@ -183,7 +183,7 @@ describe.each([true, false])('thinking that is signed (stream: %s)', (stream) =>
   })
 })
 
-it('thinking without a signature is told, and sealed when that is asked for', async () => {
+it('thinking without a signature is returned, and sealed on request', async () => {
   for (const stream of [true, false]) {
     const body = { model: 'scripted-chat', input: 'script:thinking', stream, ...INCLUDE }
     const { response } = await respond(tenant.key, body)
@@ -195,7 +195,7 @@ it('thinking without a signature is told, and sealed when that is asked for', as
   }
 })
 
-it('sealed thinking is told by items only when it is asked for', async () => {
+it('items have sealed thinking only on request', async () => {
   const { response } = await respond(
     tenant.key,
     request(false, { input: await thinkingScript(), ...INCLUDE }),
@@ -212,7 +212,7 @@ it('sealed thinking is told by items only when it is asked for', async () => {
   expect(items.data.map(({ type }) => type)).toEqual(['message', 'reasoning', 'message', 'function_call'])
 })
 
-it('sealed thinking can be asked for later than with its request', async () => {
+it('sealed thinking can be requested after its response', async () => {
   const { response } = await respond(tenant.key, request(false, { input: await thinkingScript() }))
   expect(response.output[0]).not.toHaveProperty('encrypted_content')
   const place = `/v1/responses/${response.id}`

@@ -45,7 +45,8 @@ const REFUSALS: Array<[status: number, type: string, retryAfter?: string]> = [
 ]
 
 describe.each(RESPONSE_WAYS)("a provider's refusal (%s)", (name, { upstream, model, stream }) => {
-  // What a status becomes depends on no form: one way has every status, the others one with a time to wait and one without.
+  // The rendering of a status does not depend on the form: one way has every status, the others one with `Retry-After`
+  // and one without.
   const isCorner = CORNER_WAYS.some(([corner]) => corner === name)
   const refusals =
     name === CORNER_WAYS[0]?.[0] ? REFUSALS : REFUSALS.filter(([status]) => status === 429 || status === 500)

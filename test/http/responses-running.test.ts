@@ -55,7 +55,7 @@ const idIn = (text: string) => /"id":"(resp_[^"]+)"/.exec(text)?.[1] ?? ''
 const hasText = (text: string) => text.includes('"delta":"First "')
 
 describe('a response that runs', () => {
-  it('is told as it stands, and at its end as a whole', async () => {
+  it('is read in its current state, and complete at its end', async () => {
     const begun = await create()
     expect(begun).toMatchObject({ status: 'in_progress', usage: null, background: true })
     expect(await responseOf(begun.id)).toMatchObject({ id: begun.id, status: 'in_progress' })
@@ -67,7 +67,7 @@ describe('a response that runs', () => {
     })
   })
 
-  it('goes on when its caller leaves, and whoever comes later gets the same events', async () => {
+  it('continues when its caller leaves, and later readers get the same events', async () => {
     const first = await openCreate()
     const begun = await first.until(hasText)
     const id = idIn(begun)
@@ -101,7 +101,7 @@ describe('a response that runs', () => {
     await seenRequest(gateway(), script, ({ clientClosedAt }) => clientClosedAt !== null)
   })
 
-  it('is gone when it is deleted, of which its followers are told', async () => {
+  it('ends for its readers when it is deleted', async () => {
     const begun = await create()
     const stream = await follow(begun.id)
     const deleted = await ask(tenant.key, 'DELETE', `/v1/responses/${begun.id}`)

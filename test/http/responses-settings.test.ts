@@ -31,7 +31,7 @@ const FORMAT = { type: 'json_schema', name: 'weather', schema: SCHEMA, strict: t
 describe.each(CORNER_WAYS)('settings (%s)', (_, { upstream, model, stream }) => {
   const call = async (body: Json) => (await respond(tenant.key, { model, stream, ...body })).response
 
-  it('are told by the response as they were asked for', async () => {
+  it('are in the response as they were requested', async () => {
     const settings = {
       instructions: 'Be brief.',
       metadata: { project: 'é', nested: { a: [1, null] } },
@@ -181,7 +181,7 @@ it.each(['minimal', 'low', 'medium', 'high'])(
   },
 )
 
-it('reasoning tokens and what a cache had are told by the usage', async () => {
+it('usage has reasoning tokens and cached tokens', async () => {
   for (const [, way] of RESPONSE_WAYS) {
     const { response } = await respond(tenant.key, { ...way, input: 'script:usage-full' })
     expect(response.usage).toEqual({

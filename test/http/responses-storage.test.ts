@@ -112,23 +112,26 @@ describe.each(CORNER_WAYS)('large input (%s)', (_, { upstream, model, stream }) 
     60_000,
   )
 
-  it.runIf(upstream === 'messages')('an output of a tool above 1 MB is kept and told as well', async () => {
-    const text = marker()
-    const output = randomBytes(600_000).toString('hex')
-    const input = [
-      { role: 'user', content: text },
-      { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
-      { type: 'function_call_output', call_id: 'c', output },
-    ]
-    const { response } = await respond(tenant.key, { model, stream, input })
-    expect(response.status).toBe('completed')
-    const path = `/v1/conversations/${response.conversation?.id}/items?order=asc`
-    const list = expectJson<ToldList>(await ask(tenant.key, 'GET', path))
-    expect(list.data[2]?.output === output).toBe(true)
-  })
+  it.runIf(upstream === 'messages')(
+    'an output of a tool above 1 MB is stored and sent to the model',
+    async () => {
+      const text = marker()
+      const output = randomBytes(600_000).toString('hex')
+      const input = [
+        { role: 'user', content: text },
+        { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+        { type: 'function_call_output', call_id: 'c', output },
+      ]
+      const { response } = await respond(tenant.key, { model, stream, input })
+      expect(response.status).toBe('completed')
+      const path = `/v1/conversations/${response.conversation?.id}/items?order=asc`
+      const list = expectJson<ToldList>(await ask(tenant.key, 'GET', path))
+      expect(list.data[2]?.output === output).toBe(true)
+    },
+  )
 })
 
-it('what is deleted is gone from the content store', async () => {
+it('deleted items are erased from the content store', async () => {
   const { response } = await respond(tenant.key, { input: [userImage('Look.', imageOf(2e6))] })
   const list = expectJson<ToldList>(await ask(tenant.key, 'GET', `/v1/responses/${response.id}/input_items`))
   const id = list.data[0]?.id ?? ''
@@ -141,7 +144,7 @@ it('what is deleted is gone from the content store', async () => {
   expect(rows).toEqual([])
 })
 
-it('a conversation that a model cannot be told as a whole is refused as such', async () => {
+it('a conversation that is too long for a model is refused as such', async () => {
   const image = imageOf(30e6)
   const first = (await respond(tenant.key, { input: [userImage('Look.', image)] })).response as ToldResponse
   const answer = await postResponse(tenant.key, {

@@ -42,7 +42,7 @@ describe.each(CORNER_WAYS)('tool_choice (%s)', (_, { upstream, model, stream }) 
     [allowed('auto', 'get_time'), 'auto', { type: 'auto' }],
   ]
 
-  it.each(CHOICES)('%j is told to the model, and echoed', async (choice, chat, messages) => {
+  it.each(CHOICES)('%j is sent to the model, and echoed', async (choice, chat, messages) => {
     const text = marker()
     const { response } = await call({ input: `Say hello. ${text}`, tool_choice: choice })
     expect(response.tool_choice).toEqual(choice)
@@ -114,7 +114,7 @@ describe.each(CORNER_WAYS)('tool_choice (%s)', (_, { upstream, model, stream }) 
     }
   })
 
-  it('parallel_tool_calls is told to the model', async () => {
+  it('parallel_tool_calls is sent to the model', async () => {
     const text = marker()
     const { response } = await call({ input: `Use every tool. ${text}`, parallel_tool_calls: false })
     expect(response.output.map(({ name }) => name)).toEqual(['get_weather'])
@@ -123,7 +123,7 @@ describe.each(CORNER_WAYS)('tool_choice (%s)', (_, { upstream, model, stream }) 
     else expect(body.tool_choice).toMatchObject({ disable_parallel_tool_use: true })
   })
 
-  it('a tool that nobody gave is told to be unknown', async () => {
+  it('a call of a tool that was not offered gets the result that it is unknown', async () => {
     const text = marker()
     const script = await turnsScript(upstream, [[callTool('rm_rf', { path: '/' })], [say('Sorry.')]])
     const { response } = await call({ input: `${script} ${text}` })

@@ -35,7 +35,7 @@ const callsOf = (response: { output: Json[] }) =>
 describe.each(CORNER_WAYS)('tools (%s)', (_, { upstream, model, stream }) => {
   const call = (body: Json) => respond(tenant.key, { model, stream, ...body })
 
-  it('a call ends the response, and its output goes on', async () => {
+  it('a call ends the response, and its output continues the conversation', async () => {
     const text = marker()
     const script = await turnsScript(upstream, [
       [say('Let me look.'), callTool('get_weather', { city: 'Paris' })],
@@ -188,7 +188,7 @@ describe.each(CORNER_WAYS)('tools (%s)', (_, { upstream, model, stream }) => {
     expect(said).toContain('another part')
   })
 
-  it('strict schemas are told as such where the schema fits', async () => {
+  it('strict schemas are sent as strict if the schema fits', async () => {
     const text = marker()
     const strict = functionTool('get_weather', {
       strict: true,

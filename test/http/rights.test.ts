@@ -120,7 +120,7 @@ describe('what a key may do', () => {
     expect(late.status).toBe(400)
   })
 
-  it('is what limits say at the time of the call', async () => {
+  it('depends on the limits at the time of the call', async () => {
     await grant({ subject_type: 'organization' }, '*')
     expect(await call(key())).toBe(200)
     await ask('PUT', `${tenant.base}/users/${tenant.userId}`, { rate_limit_per_minute: 1 })
@@ -172,7 +172,7 @@ describe('the models list', () => {
     expect(new Set(data.map(({ id }) => id)).size).toBe(data.length)
   })
 
-  it('tells each of its models by its id, and no others', async () => {
+  it('returns each of its models by id, and no others', async () => {
     const own = await createTenant(gateway(), { models: ['scripted-chat'] })
     const id = `maker/${uniqueName('model')}:1@b`
     await ask('PUT', `/models/${encodeURIComponent(id)}`, modelOf())
@@ -199,7 +199,7 @@ describe('the models list', () => {
     expect(queried.text).toBe(plain)
   })
 
-  it('is not sent again to whoever has it', async () => {
+  it('is not sent again to a client that has it', async () => {
     const own = await createTenant(gateway(), { models: ['scripted-chat'] })
     const first = await list(own.key)
     const etag = String(first.headers.etag)

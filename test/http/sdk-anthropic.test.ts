@@ -356,7 +356,7 @@ describe('the Anthropic SDK on a chat model', () => {
     expect(streamed).toMatchObject({ stop_reason: 'refusal', content: [{ type: 'text', text: 'No.' }] })
   })
 
-  it('is told by name what the model cannot do, before anything is asked upstream', async () => {
+  it('is refused by the name of an unsupported member, before any request upstream', async () => {
     const text = marker()
     const search: Anthropic.WebSearchTool20250305 = { type: 'web_search_20250305', name: 'web_search' }
     const request = requestOf(text)

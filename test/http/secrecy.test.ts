@@ -67,7 +67,7 @@ const script = async (steps: object): Promise<string> => {
 
 const ACTIONS = ['warn', 'mask', 'redact', 'tokenise', 'block'] as const
 
-it('no value is kept or said anywhere, whatever is done about it', async () => {
+it('no value is stored or sent anywhere, whatever the action of its policy', async () => {
   const asked: string[] = []
   const answered: string[] = []
   const fresh = (list: string[]) => {
@@ -213,7 +213,7 @@ function expectUntold(): void {
   expectNowhere(new Map([['answers', Buffer.from(canaries.answered.join('\n'))]]))
 }
 
-it('keys and credentials are not told when the upstream is away', async () => {
+it('keys and credentials are not disclosed while the upstream is away', async () => {
   await callWithout('modelUpstream')
   expectUntold()
   await address.startStandIn('modelUpstream')
@@ -245,7 +245,7 @@ describe('when the database is away', () => {
     }
   })
 
-  it('nothing is let through that policies may be about, and nothing is said of why', async () => {
+  it('a call under policies that cannot be read is refused, without the reason', async () => {
     const { last } = await seenAfter(999_999_999)
     for (const way of WAYS) {
       const answer = await callWay(way, cold, someCode(), {}, address)
@@ -256,7 +256,7 @@ describe('when the database is away', () => {
     expect((await seenAfter(last)).requests).toEqual([])
   })
 
-  it('keys and credentials are not told, whatever else is away', async () => {
+  it('keys and credentials are not disclosed, whatever else is away', async () => {
     for (const name of ['postgres', 'modelUpstream', 'redis'] as const) await callWithout(name)
     expect(files(address).get('logs: workerd.log')?.includes('request_failed')).toBe(true)
     expectUntold()

@@ -15,7 +15,7 @@ beforeAll(async () => {
 /** Of a family that nobody knows, what stands around a conversation is taken for the most that is known of any. */
 const FRAME_TOKENS = 64
 
-/** The header that tells an estimate from a count. */
+/** The header that distinguishes an estimate from a count. */
 const SOURCE = 'x-headgate-token-count'
 
 const question = (text: string) => ({ role: 'user', content: text }) as const

@@ -73,7 +73,7 @@ describe.each(THROUGH)('a completion through %s', (_, model) => {
     expect('prompt' in body).toBe(false)
   })
 
-  it('generates 16 tokens where nothing is said, as the vendor does', async () => {
+  it('generates 16 tokens by default, as the vendor does', async () => {
     const text = marker()
     const completion = completionOf(await complete(model, `${text} a long story `.repeat(10)))
     const [seen] = await seenRequests(gateway(), text)
@@ -143,7 +143,7 @@ describe.each(THROUGH)('a completion through %s', (_, model) => {
     expect(await seenRequests(gateway(), text)).toEqual([])
   })
 
-  it('makes several choices, or says that it cannot', async () => {
+  it('makes several choices, or refuses them', async () => {
     const answer = await complete(model, 'one', { n: 2, max_tokens: 60, echo: true })
     if (isMessages) {
       expect(jsonOf(answer)).toEqual(refused(/only one choice/))
@@ -162,7 +162,7 @@ const chunksOf = (answer: Answer): Completion[] =>
     .map((frame) => JSON.parse(frame.slice('data: '.length)) as Completion)
 
 describe('a completion of a model that has them itself', () => {
-  it('is asked for as it was sent, whatever it has that chat has not', async () => {
+  it('is sent unchanged, with members that chat does not have', async () => {
     const text = marker()
     const more = { max_tokens: 4, logprobs: 1, suffix: 'x', best_of: 1, echo: true }
     const answer = await complete(NATIVE, [`one ${text}`, 'two'], more)
@@ -222,7 +222,7 @@ describe.each(THROUGH)('the answer of a completion through %s', (_, model) => {
     }
   })
 
-  it('is not touched by what models say beside their text', async () => {
+  it('is not affected by what models return beside their text', async () => {
     for (const script of ['thinking', 'redacted-thinking', 'citations', 'text-before-tools']) {
       const whole = completionOf(await complete(model, `script:${script}`))
       const streamed = chunksOf(await complete(model, `script:${script}`, { stream: true }))
@@ -239,7 +239,7 @@ describe.each(THROUGH)('the answer of a completion through %s', (_, model) => {
 })
 
 describe('a completion without a maximum', () => {
-  it('reserves what is asked for it in translation, not all that the model could generate', async () => {
+  it('reserves the output that the translated request allows, not all that the model could generate', async () => {
     // A message and 16 tokens of scripted-messages cost hundreds of micro-credits, its longest answer 80,000.
     const poor = await createTenant(gateway(), { credits: 2_000 })
     const ask = (model: string) =>

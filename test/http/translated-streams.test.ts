@@ -206,7 +206,7 @@ describe.each(named(PAIRS))('a stream of %s', (_, pair) => {
 describe.each(named(ALL_PAIRS))('a whole answer of %s', (_, pair) => {
   const { route, upstream } = pair
 
-  it('says what a stream says', async () => {
+  it('has the content of a stream', async () => {
     for (const script of ['canned', 'refusal', 'large-answer bytes=300000']) {
       const whole = await call(pair, `script:${script}`)
       expect(whole.status).toBe(200)

@@ -28,7 +28,7 @@ const answerScript = (status: number, type: string | null, body: Buffer): Promis
     { end: true },
   ])
 
-/** Errors as vendors, proxies and people send them: what stands in the body is nobody's business here. */
+/** Errors as vendors, proxies and scripts send them: the gateway does not read their bodies. */
 const errors: Array<[status: number, type: string | null, body: Buffer]> = [
   [400, 'application/json', Buffer.from('{"error":{"message":"No.","type":"x","param":null,"code":1.0}}')],
   [401, 'application/json; charset=utf-8', Buffer.from('{ "error" : "Unauthorized" }')],

@@ -361,7 +361,7 @@ describe('a call that is repeated', () => {
     expect(lost).toBe(2)
   })
 
-  it('is a failure that says so when no script of tools answers', async () => {
+  it('fails with that reason if no script of tools answers', async () => {
     const caller = workspaceCaller('http://127.0.0.1:9')
     await expect(caller.shell('true')).rejects.toThrow(/^The tool is not available now\.$/)
   })

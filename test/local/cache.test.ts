@@ -94,7 +94,7 @@ describe('the stand-in for the Cache API', () => {
     expect((await match(KEY)).body).toBe('abcde')
   })
 
-  it('forgets what it cannot read', async () => {
+  it('drops entries that it cannot read', async () => {
     await send('PUT', KEY, stored('max-age=60'))
     expect((await send('PUT', KEY, 'not an answer')).status).toBe(204)
     expect((await match(KEY)).headers['cf-cache-status']).toBe('MISS')

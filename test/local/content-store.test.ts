@@ -10,7 +10,7 @@ import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
 import { type RunningWorkerd, startWorkerd } from '../../scripts/local/workerd.ts'
 import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
 
-/** Does one operation of the binding and tells what came of it; content travels as it is. */
+/** Runs an operation of the binding and returns its result; content is unchanged. */
 const WORKER = `
 const describe = (object) => object && {
   key: object.key, size: object.size, etag: object.etag, range: object.range, md5: object.checksums.toJSON().md5,
@@ -96,7 +96,7 @@ async function call(operation: string, parameters: unknown = {}, body?: Uint8Arr
 const KEY = 'items/organization/msg_ü 1'
 
 describe('the R2 binding over the content store', () => {
-  it('reads what was put, with what is known of it', async () => {
+  it('reads stored content with its metadata', async () => {
     const options = {
       httpMetadata: { contentType: 'application/json' },
       customMetadata: { made: 'by a test' },
@@ -110,7 +110,7 @@ describe('the R2 binding over the content store', () => {
     expect(Math.abs(Number(uploaded) - Date.now())).toBeLessThan(60_000)
   })
 
-  it('has null for what is not there, and nothing against its removal', async () => {
+  it('returns null for a missing object, and accepts its removal', async () => {
     expect(await call('head', { key: KEY })).toBeNull()
     expect(await call('describe', { key: KEY })).toBeNull()
     expect(await call('delete', {}, JSON.stringify(KEY))).toBeNull()
@@ -258,7 +258,7 @@ describe('the content store itself', () => {
     expect(await call('describe', { key: KEY })).toMatchObject({ text: 'old' })
   })
 
-  it('lets nobody else have its folder, until it is closed', async () => {
+  it('locks its folder until it is closed', async () => {
     await expect(startContentStore({ folder })).rejects.toThrow(/in use by process/)
     await restart()
   })

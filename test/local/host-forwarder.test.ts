@@ -165,7 +165,7 @@ describe('the host forwarder', () => {
     target.listen(0, '127.0.0.1')
   })
 
-  it('tells that its port is taken', async () => {
+  it('reports that its port is in use', async () => {
     const options = { port: forwarder.port, targetPort: 1, host: 'x' }
     await expect(startHostForwarder(options)).rejects.toMatchObject({ code: 'EADDRINUSE' })
   })

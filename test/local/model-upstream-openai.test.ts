@@ -255,7 +255,7 @@ describe("OpenAI's SDK", () => {
     await expect(failure).rejects.toBeInstanceOf(OpenAI.APIError)
   })
 
-  it('asks for what is missing', async () => {
+  it('names missing members', async () => {
     const body = { model } as OpenAI.ChatCompletionCreateParamsNonStreaming
     await expect(connect().chat.completions.create(body)).rejects.toMatchObject({
       status: 400,

@@ -8,7 +8,7 @@ import { groupIsAlive } from '../../scripts/local/process-group.ts'
 
 const CHILDREN = join(import.meta.dirname, '../../scripts/local/children.ts')
 
-/** Ignores SIGTERM, has a child that does so too, and tells both process ids. */
+/** Ignores SIGTERM, as its child does, and prints both process ids. */
 const STUBBORN = `
   process.on('SIGTERM', () => {})
   setInterval(() => {}, 1000)

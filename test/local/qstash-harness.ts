@@ -17,7 +17,7 @@ export interface Delivery {
   readonly body: string
 }
 
-/** What the destination answers; a number is a status. */
+/** Answers of the destination; a number is a status. */
 export type Answer = number | { status: number; headers?: Record<string, string>; body?: string; hang?: true }
 
 /** A destination that notes every delivery and answers as it is told. */

@@ -25,7 +25,7 @@ afterEach(async () => {
 const pathsBecome = (paths: string[]): Promise<void> =>
   expect.poll(() => destination.paths(), { timeout: 5_000 }).toEqual(paths)
 
-/** Waits until nothing is being delivered, and tells in how many milliseconds the next attempt is due. */
+/** Waits until no delivery is in progress. @returns the milliseconds until the next attempt is due. */
 async function nextAttemptIn(): Promise<number> {
   const read = async () => {
     const response = await fetch(`${setup.standIn.url}/control/pending`)

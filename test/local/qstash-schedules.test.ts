@@ -156,7 +156,7 @@ describe('the file', () => {
     expect(destination.deliveries.some(({ body }) => body === '"é"')).toBe(true)
   })
 
-  it('delivers again what was under way', async () => {
+  it('repeats deliveries that were in progress', async () => {
     const file = join(folder, 'qstash.jsonl')
     destination.answer = () => ({ status: 200, hang: true })
     const first = await open({ file })

@@ -44,7 +44,7 @@ export function findRealRedis(): string | undefined {
     .find((path) => existsSync(path))
 }
 
-/** Tells on stderr what is not tested and why, so that a skipped suite does not look like a passed one. */
+/** Reports on stderr which tests are skipped and why, so that a skipped suite does not look like a passed one. */
 export function tellSkipped(what: string, missing: string): void {
   process.stderr.write(`SKIPPED: ${what} (no ${missing} on this machine)\n`)
 }

@@ -41,7 +41,7 @@ describe.each([
         expect(await redis.set('k', { deep: ['é', 1] })).toBe('OK')
         expect(await redis.get('k')).toEqual({ deep: ['é', 1] })
         expect(await redis.get('absent')).toBeNull()
-        // A value that looks like what the protocol says itself.
+        // A value that looks like a reply of the protocol.
         await redis.set('ok', 'OK')
         expect(await redis.get('ok')).toBe('OK')
         expect(await redis.hset('h', { a: 1, b: '🌱' })).toBe(2)

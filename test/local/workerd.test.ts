@@ -91,7 +91,7 @@ describe('the built Worker under workerd', () => {
     expect(await get(workerd, '/add')).toBe('2')
   })
 
-  it('tells in one line why it does not start', async () => {
+  it('reports in one line why it does not start', async () => {
     const workerd = await start()
     await expect(start({ port: workerd.port })).rejects.toThrow(/^workerd did not start: .*in use/i)
     writeFileSync(join(folder, 'gateway.js'), 'export default {')

@@ -155,7 +155,7 @@ describe.skipIf(process.platform === 'win32')('npx wrangler dev beside npm run s
     expect(existsSync(variablesFile)).toBe(false)
   })
 
-  it('leaves a .dev.vars alone that npm run services did not write', async () => {
+  it('keeps a .dev.vars that npm run services did not write', async () => {
     writeFileSync(variablesFile, 'MINE=1\n')
     const refused = start([join(ROOT, 'scripts/services.ts')], {
       HEADGATE_FOLDER: folder,

@@ -3,7 +3,7 @@ import type { Host, RouteExample, Surface } from './routes.ts'
 /** Keys that the forms are filled with. */
 export interface MatrixKeys {
   valid: string
-  /** Well formed, and of nobody. */
+  /** A well-formed key that does not exist. */
   unknown: string
   revoked: string
   expired: string
@@ -49,7 +49,9 @@ export function headerForms(keys: MatrixKeys): HeaderForm[] {
   return [...fewForms(keys), ...precedence(keys.valid, keys.unknown), ...badKeys(keys)]
 }
 
-/** One form of each kind: every header by itself, none, one that fails beside one that is good, and a key of nobody. */
+/**
+ * A form of each kind: every header by itself, no header, a wrong one beside a good one, and a key that does not exist.
+ */
 export function kindsOfForms(keys: MatrixKeys): HeaderForm[] {
   const { valid, unknown } = keys
   return [
@@ -159,7 +161,7 @@ function badKeys(keys: MatrixKeys): HeaderForm[] {
 
 export type Verdict = 'not served' | 'refused' | 'let in'
 
-/** What has to become of a form on a route: the interface's table, written once. */
+/** The expected result of a form on a route: the interface's table, written once. */
 export function verdictOf(route: RouteExample, host: Host, { letsInBy }: HeaderForm): Verdict {
   if (!route.hosts.includes(host)) return 'not served'
   if (route.surface === 'open') return 'let in'

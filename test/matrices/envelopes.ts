@@ -2,9 +2,9 @@ import { expect } from 'vitest'
 import type { Surface } from './routes.ts'
 
 /** A refusal in the interface's words for it; each surface has its own envelope. */
-export interface Refusal {
+export interface ExpectedRefusal {
   status: 400 | 401 | 403 | 404 | 406 | 413 | 415 | 422 | 429 | 500 | 502
-  /** Told on chat completions and responses only; absent where the interface's table has none. */
+  /** Only in envelopes of chat completions and responses; absent if the interface's table has none. */
   code?: string
   message?: string | RegExp
 }
@@ -46,7 +46,7 @@ const LABELS: Record<number, string> = {
 }
 
 /** The body that a surface has to answer a refusal with, for `toEqual`: no member more, none less. */
-export function refusalBody(surface: Surface, { status, code, message = /./ }: Refusal): unknown {
+export function refusalBody(surface: Surface, { status, code, message = /./ }: ExpectedRefusal): unknown {
   const text = typeof message === 'string' ? message : expect.stringMatching(message)
   if (status === 413) return { message: text }
   const nested = { message: text, type: CHAT_TYPES[status], ...(code !== undefined && { code }) }

@@ -1,6 +1,6 @@
 import type { RequestRoute } from './routes.ts'
 
-/** A body that a route has to refuse with 400, and what the message has to say. */
+/** A body that a route must refuse with 400, and the expected message. */
 export interface BadRequest {
   name: string
   body: string | Buffer

@@ -28,7 +28,7 @@ export interface RouteExample {
   body?: unknown
   /** Headers that it needs beside `content-type`. */
   headers?: Record<string, string>
-  /** What it answers to whoever is let in, where the example names what does not exist; 200 otherwise. */
+  /** Statuses for an admitted caller if the example names a missing resource; 200 by default. */
   letIn?: readonly number[]
 }
 
@@ -137,10 +137,10 @@ export const MCP_ROUTE = {
   headers: { accept: 'application/json, text/event-stream' },
 } as const
 
-/** Every route that the app registers, as it says itself, so that a new one cannot be forgotten here. */
+/** Every route of the app, read from its router, so that a new route cannot be missing here. */
 export function registeredRoutes(): Array<{ method: string; pattern: string }> {
   const names = app.routes
-    // Middleware stands there too, under the method ALL or in front of its route.
+    // The router has middleware too, under the method ALL or before its route.
     .filter(({ method }) => method !== 'ALL')
     .map(({ method, path }) => `${method} ${path}`)
   return [...new Set(names)].map((name) => {
@@ -149,7 +149,7 @@ export function registeredRoutes(): Array<{ method: string; pattern: string }> {
   })
 }
 
-/** Ids that nothing has: whoever is let in gets past authentication and finds nothing. */
+/** Ids of missing resources: an admitted caller passes authentication and gets 404. */
 const PARAMETERS: Record<string, string> = {
   organizationId: '00000000-0000-4000-8000-000000000001',
   userId: '00000000-0000-4000-8000-000000000002',
@@ -166,7 +166,7 @@ const PARAMETERS: Record<string, string> = {
   modelId: 'no-such-model',
   name: 'personal_api_key_access',
   entitlement: 'personal_api_key_access',
-  // Of the right form, and not made here: no object is woken for it.
+  // Well-formed, but with a wrong MAC, so that it wakes no object.
   responseId: 'resp_0000000000000000000000aaaaaaaaaa',
   conversationId: 'conv_0000000000000000000000',
   itemId: 'msg_0000000000000000000000',
@@ -186,7 +186,7 @@ const OPEN = new Map([
 
 /**
  * Every registered route with an example of its use.
- * @throws Error for a route that nobody has described: give it a surface and an example here.
+ * @throws Error for a route without a description: give it a surface and an example here.
  */
 export function routeExamples(): RouteExample[] {
   return registeredRoutes().map(({ method, pattern }) => {
@@ -235,7 +235,7 @@ export function routeExamples(): RouteExample[] {
     }
     if (pattern.startsWith('/api/')) {
       const body = method === 'POST' || method === 'PUT' ? { body: {} } : {}
-      // Whoever is let in finds nothing.
+      // The resource of the example does not exist.
       const letIn = [200, 201, 400, 404]
       return { method, pattern, path, surface: 'management', hosts: ['base'], letIn, ...body }
     }

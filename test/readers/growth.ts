@@ -70,7 +70,7 @@ export const simpleLists = ({ name, lists, read }: ListReader): Trial[] =>
     makes.map((make, kind) => listTrial(`${name}: ${path} of ${kind}`, read, [{ path, makes: [make] }])),
   )
 
-/** One or two lists that grow together, each with elements of one to three kinds in turn. */
+/** Builds one or two lists that grow together, each with elements of one to three kinds in turn. */
 export function randomListTrial(random: SeededRandom, { name, lists, read }: ListReader): Trial {
   const entries = Object.entries(lists)
   const parts = Array.from({ length: random.integer(1, 2) }, () => {
@@ -126,10 +126,11 @@ export async function excessesOf(
 ): Promise<string[]> {
   const ofTexts = 'fragments' in reader
   const most = reader.most ?? (ofTexts ? MOST_FOR_CHARACTER : MOST_FOR_ELEMENT)
+  const budget = ofTexts ? undefined : reader.budget
   const sizes = ofTexts ? textSizes : listSizes
   const found: string[] = []
-  // What a first run does once, such as compiling a schema, is no part of the steps. The length is one
-  // that is not measured, since some readers keep what they have read.
+  // A first run does one-off work, such as compiling a schema, which does not count. Its length is not a measured one,
+  // because some readers cache their results.
   await counter.stepsOfAsync(trials[0]?.reading((sizes[0] ?? 1) + 1) ?? (() => {}))
   for (const { name, reading } of trials) {
     const least = await counter.stepsOfAsync(reading(1))
@@ -137,12 +138,12 @@ export async function excessesOf(
     let excess: string[] = []
     for (const size of sizes) {
       const floor = size === sizes[0] ? UNEXPLAINED * size : size
+      const small = Math.max(floor, await stepsAt(size))
       const large = await stepsAt(4 * size)
       const each = large / (4 * size)
-      let small = Math.max(floor, await stepsAt(size))
-      // A text that is refused at its end, as an address that ends with 0x is, says nothing: another one of its length decides.
-      if (large / small > MOST_GROWTH) small = Math.max(small, await stepsAt(size - 1))
-      const isTooMuch = large / small > MOST_GROWTH || each > most
+      // Steps that begin at a length, as of the parts of a long text, or of a text that is not refused, grow only there.
+      const growsOn = large / small > MOST_GROWTH && (await stepsAt(16 * size)) / large > MOST_GROWTH
+      const isTooMuch = budget === undefined ? growsOn || each > most : large > budget
       const figures = `${(large / small).toFixed(1)} times, ${each.toFixed(0)} for each of ${4 * size}`
       excess = isTooMuch ? [`${name}: ${figures}`] : []
       if (everySize ? isTooMuch : !isTooMuch) break

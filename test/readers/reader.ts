@@ -21,6 +21,8 @@ export interface ListReader {
   read: (members: Record<string, unknown>) => unknown
   /** Steps for each element. */
   most?: number
+  /** Steps at which the reader gives up, in place of `most`: below them its steps may grow as they like. */
+  budget?: number
 }
 
 const encoder = new TextEncoder()

@@ -25,6 +25,32 @@ const pathsIn = (text: string): string[] =>
     .map(([, path = '']) => path)
     .filter((path) => !/^(tools|resources|subscriptions)\/(list|read|call|listen)$/.test(path))
 
+/** A walk of ARCHITECTURE: its heading, and the cells of its rows. */
+type Walk = [heading: string, rows: Array<[step: string, place: string, taken: string, given: string]>]
+
+const WALKS: Walk[] = ARCHITECTURE.split('\n## ').flatMap((section): Walk[] => {
+  const rows = [...section.matchAll(/^\| (\d+) \| (.*) \| (.*) \| (.*) \|$/gm)]
+  const cells = rows.map(([, step = '', place = '', taken = '', given = '']) => [step, place, taken, given])
+  return rows.length === 0 ? [] : [[section.slice(0, section.indexOf('\n')), cells as Walk[1]]]
+})
+
+const SOURCES = globSync('src/**/*.ts').map(read)
+
+const namesIn = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
+
+/** The file that a row names: by its path, or by its name in the folder of a file before it. */
+function sourceOf(name: string, before: readonly string[]): string | undefined {
+  const folders = [...BASES, ...before.map((path) => dirname(path))]
+  return folders.map((folder) => join(folder, `${name}.ts`)).find((path) => existsSync(path))
+}
+
+/** Whether a source declares a function, a method, a class, a constant or a type of this name. */
+const declares = (source: string, name: string): boolean =>
+  new RegExp(
+    `^\\s*(?:export )?(?:async )?(?:function\\*?|class|const|interface|type) ${name}\\b|^  (?:async )?\\*?${name}[(<]`,
+    'm',
+  ).test(source)
+
 /** The anchors of the headings of a page, as GitHub derives them. */
 const anchorsOf = (text: string): string[] =>
   [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
@@ -40,8 +66,14 @@ describe('the map', () => {
   })
 
   it('has the picture of the README', () => {
-    const picture = /```\n callers[^`]*```/
+    const picture = /```text\n callers[^`]*```/
     expect(picture.exec(ARCHITECTURE)?.[0]).toBe(picture.exec(read('README.md'))?.[0])
+  })
+
+  it('walks one chat and one response', () => {
+    expect(WALKS.map(([, rows]) => rows.map(([step]) => Number(step)))).toEqual(
+      Array.from({ length: 2 }, () => Array.from({ length: 12 }, (_, index) => index + 1)),
+    )
   })
 
   it('has a line for each folder of src', () => {
@@ -61,6 +93,28 @@ describe('the map', () => {
     const places = floors.filter((floor) => floor !== '.').map((floor) => words.indexOf(floor))
     expect(places).not.toContain(-1)
     expect(places).toEqual([...places].sort((left, right) => left - right))
+  })
+})
+
+describe.each(WALKS)('the walk "%s"', (_, rows) => {
+  it.each(rows)('step %s names functions that its files declare', (_step, place) => {
+    const files: string[] = []
+    const missing: string[] = []
+    for (const name of namesIn(place)) {
+      const file = sourceOf(name, files)
+      if (file !== undefined) files.push(file)
+      else if (!files.some((path) => declares(read(path), name))) missing.push(name)
+    }
+    expect(files).not.toEqual([])
+    expect(missing).toEqual([])
+  })
+
+  it.each(rows)('step %s names functions and types that src declares', (_step, _place, taken, given) => {
+    const names = namesIn(`${taken} ${given}`).filter((name) => sourceOf(name, []) === undefined)
+    const missing = names.filter(
+      (name) => !isThere(name) && !SOURCES.some((source) => declares(source, name)),
+    )
+    expect(missing).toEqual([])
   })
 })
 

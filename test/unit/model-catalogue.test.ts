@@ -89,7 +89,7 @@ describe('model catalogue', () => {
     expect(model('claude-sonnet-4-5')?.prices.longContext).toEqual({ above: 200_000, ...longContext })
   })
 
-  // As the vendors' pages and the price file of litellm 1.109.1 have them, 2026-11-22.
+  // Prices on the vendors' pages and in the price file of litellm 1.109.1, 2026-11-22.
   it.each([
     ['gpt-4o-mini', { 'service_tier=priority': 167 }],
     ['gpt-5', { 'service_tier=priority': 200, 'service_tier=flex': 50 }],

@@ -89,7 +89,7 @@ describe('a grant that no balance can hold', () => {
   const grant = (amount: number, id: string) =>
     harness.request('POST', `${tenant.base}/credits`, { amount, reason: 'r', id })
 
-  /** As the real ledger does with what its balance cannot hold, and an object that is away with anything. */
+  /** Fails as the real ledger does above its largest balance, and as an unavailable object does for every call. */
   const failOnce = (message: string) =>
     vi
       .spyOn(harness.ledgers.of(tenant.organization.id), 'grantCredits')

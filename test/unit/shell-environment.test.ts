@@ -10,13 +10,13 @@ describe('the file for a shell', () => {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-a folder-'))
     const file = join(folder, 'env.sh')
     const [url, key] = ['http://127.0.0.1:8787', `hg_a b'c"d$HOME\`id\`\\e!`]
-    writeFileSync(file, shellEnvironment(url, key, 'an agent'))
+    writeFileSync(file, shellEnvironment({ baseUrl: url, key, adminToken: 'hga_1', agentId: 'an agent' }))
     const names = ['HEADGATE_URL', 'HEADGATE_KEY', 'OPENAI_BASE_URL', 'OPENAI_API_KEY']
-    names.push('ANTHROPIC_BASE_URL', 'ANTHROPIC_API_KEY', 'HEADGATE_AGENT')
+    names.push('ANTHROPIC_BASE_URL', 'ANTHROPIC_API_KEY', 'HEADGATE_AGENT', 'ADMIN_TOKEN')
     const print = `. "$1" && "$2" -p 'JSON.stringify(process.argv.slice(1).map((name) => process.env[name]))' $3`
     const printed = execFileSync(shell, ['-c', print, shell, file, process.execPath, names.join(' ')])
     rmSync(folder, { recursive: true })
-    expect(JSON.parse(String(printed))).toEqual([url, key, `${url}/v1`, key, url, key, 'an agent'])
+    expect(JSON.parse(String(printed))).toEqual([url, key, `${url}/v1`, key, url, key, 'an agent', 'hga_1'])
   })
 
   it('does not make the next local system its own provider', () => {
@@ -25,5 +25,22 @@ describe('the file for a shell', () => {
     const environment: NodeJS.ProcessEnv = { ...own, ...real }
     dropShellEnvironment(environment)
     expect(environment).toEqual({ HEADGATE_KEY: 'hg_1', ...real })
+  })
+
+  it('takes no token of another folder for the next local system, but one that the user has set', () => {
+    const sourced: NodeJS.ProcessEnv = {
+      HEADGATE_KEY: 'hg_1',
+      ANTHROPIC_API_KEY: 'hg_1',
+      ADMIN_TOKEN: 'hga_1',
+    }
+    dropShellEnvironment(sourced)
+    expect(sourced).toEqual({ HEADGATE_KEY: 'hg_1' })
+    const own: NodeJS.ProcessEnv = {
+      HEADGATE_KEY: 'hg_1',
+      ANTHROPIC_API_KEY: 'sk-ant',
+      ADMIN_TOKEN: 'chosen',
+    }
+    dropShellEnvironment(own)
+    expect(own.ADMIN_TOKEN).toBe('chosen')
   })
 })

@@ -1,3 +1,3 @@
-// In place of `@modelcontextprotocol/server/_shims`, as `mcp-client.ts`.
+// Replaces `@modelcontextprotocol/server/_shims`, for the reason given in `mcp-client.ts`.
 
 export { CfWorkerJsonSchemaValidator as DefaultJsonSchemaValidator } from '@modelcontextprotocol/server/validators/cf-worker'

@@ -7,11 +7,11 @@ import { guardedNetwork } from '../../src/workspace/shell/guarded-network.ts'
 import { Workspace } from '../../src/workspace/workspace.ts'
 
 export interface WorkspaceBindings {
-  /** Of a self-hosted runtime: a network that connects to public addresses only. */
+  /** Bound in a self-hosted runtime only: a network that connects to public addresses. */
   PUBLIC_WEB?: Fetcher
 }
 
-/** The Durable Object behind a workspace. A shell: what is here is storage and alarm. */
+/** The Durable Object behind a workspace. It has storage and alarm; the code is in `src`. */
 export class WorkspaceObject extends DurableObject<WorkspaceBindings> {
   readonly #workspace: Workspace
 

@@ -1,7 +1,7 @@
 import { cpuMicroseconds, untilIdle } from '../process-usage.ts'
 import { median } from '../statistics.ts'
 import type { BenchSystem } from '../system.ts'
-import { AgentWorld } from './world.ts'
+import { BenchAgents } from './bench-agents.ts'
 
 /** Figures of turns that were made in one way. */
 export interface TurnFigures {
@@ -46,17 +46,21 @@ export function measureDispatch(
   log: (line: string) => void,
 ): Promise<DispatchFigures> {
   log('agents: turns')
-  return AgentWorld.open(system, (world) => measureWays(system, world, rounds))
+  return BenchAgents.open(system, (agents) => measureWays(system, agents, rounds))
 }
 
-async function measureWays(system: BenchSystem, world: AgentWorld, rounds: number): Promise<DispatchFigures> {
-  const instructions = await world.answer('agents-dispatch')
-  const direct = () => world.respond(instructions, TURNS)
+async function measureWays(
+  system: BenchSystem,
+  agents: BenchAgents,
+  rounds: number,
+): Promise<DispatchFigures> {
+  const instructions = await agents.answer('agents-dispatch')
+  const direct = () => agents.respond(instructions, TURNS)
   const alone: Record<'direct' | 'runs', number[]> = { direct: [], runs: [] }
   const loads: Record<'direct' | 'runs', Load[]> = { direct: [], runs: [] }
   for (let round = 0; round < rounds; round += 1) {
-    const agent = await world.createAgent(`dispatch ${round}`, instructions, TURNS)
-    const run = () => timeOfRun(world, agent)
+    const agent = await agents.createAgent(`dispatch ${round}`, instructions, TURNS)
+    const run = () => timeOfRun(agents, agent)
     for (let index = 0; index < WARM_UPS + SEQUENCES; index += 1) {
       const times = { direct: await timeOf(direct), runs: await run() }
       if (index < WARM_UPS) continue
@@ -64,8 +68,8 @@ async function measureWays(system: BenchSystem, world: AgentWorld, rounds: numbe
       alone.runs.push(times.runs / TURNS)
     }
     loads.direct.push(await loadOf(system, () => directLoad(direct)))
-    const loaded = await world.createAgent(`load ${round}`, instructions, TURNS)
-    loads.runs.push(await loadOf(system, () => runLoad(world, loaded)))
+    const loaded = await agents.createAgent(`load ${round}`, instructions, TURNS)
+    loads.runs.push(await loadOf(system, () => runLoad(agents, loaded)))
   }
   const figures = (kind: 'direct' | 'runs'): TurnFigures => ({
     alone: median(alone[kind]),
@@ -84,10 +88,10 @@ async function timeOf(work: () => Promise<void>): Promise<number> {
 }
 
 /** Milliseconds of a run from its creation to its end, as its row has them: polls are not part of it. */
-async function timeOfRun(world: AgentWorld, agent: string): Promise<number> {
-  await world.trigger(agent)
-  await world.untilEnded(agent, LIMIT_MS)
-  const latest = (await world.endedRuns(agent)).at(-1)
+async function timeOfRun(agents: BenchAgents, agent: string): Promise<number> {
+  await agents.trigger(agent)
+  await agents.untilEnded(agent, LIMIT_MS)
+  const latest = (await agents.endedRuns(agent)).at(-1)
   return (latest?.endedAt ?? Number.NaN) - (latest?.createdAt ?? Number.NaN)
 }
 
@@ -115,10 +119,10 @@ const directLoad = (direct: () => Promise<void>): Promise<number> =>
     await Promise.all(Array.from({ length: AT_ONCE }, worker))
   })
 
-async function runLoad(world: AgentWorld, agent: string): Promise<number> {
-  await Promise.all(Array.from({ length: AT_ONCE * LOADS }, () => world.trigger(agent)))
-  await world.untilEnded(agent, LIMIT_MS)
-  const runs = await world.endedRuns(agent)
+async function runLoad(agents: BenchAgents, agent: string): Promise<number> {
+  await Promise.all(Array.from({ length: AT_ONCE * LOADS }, () => agents.trigger(agent)))
+  await agents.untilEnded(agent, LIMIT_MS)
+  const runs = await agents.endedRuns(agent)
   const first = Math.min(...runs.map(({ createdAt }) => createdAt))
   return Math.max(...runs.map(({ endedAt }) => endedAt)) - first
 }

@@ -9,7 +9,7 @@ import { cpuMicroseconds, untilIdle } from '../process-usage.ts'
 import { startCounter } from '../request-counter.ts'
 import type { BenchSystem } from '../system.ts'
 
-/** What is done for a call. All but the last two have a list price. */
+/** Operations that a call causes. All but the last two have a list price. */
 export interface Operations {
   workerRequests: number
   /** Milliseconds of the gateway's process: of the Worker and of its objects, which are not billed by it. */
@@ -92,7 +92,7 @@ function startQueue(variables: Record<string, string>) {
   return startQstash({ token, currentSigningKey, nextSigningKey, control: true })
 }
 
-/** The stand-in counts its own requests but those to its control interface. */
+/** The stand-in counts all requests except those to its control interface. */
 async function modelRequests(upstream: string): Promise<number> {
   const response = await fetch(`${upstream}/control/stats`)
   const { totalRequests } = (await response.json()) as { totalRequests: number }

@@ -65,7 +65,7 @@ export async function measureRecordCpu(
   }
 }
 
-/** A call of the scenario for another system, whose upstream knows its own scripts only. */
+/** A call of the scenario for another system, because each upstream has only its own scripts. */
 function callFor(call: Call | undefined, key: string): Call {
   if (!call?.body) throw new Error('the scenario chat has no body')
   const headers = { ...call.headers, authorization: `Bearer ${key}` }

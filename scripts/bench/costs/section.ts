@@ -1,4 +1,4 @@
-import { AgentWorld } from '../agents/world.ts'
+import { BenchAgents } from '../agents/bench-agents.ts'
 import { dollarsOf } from '../list-prices.ts'
 import { runLoad } from '../load.ts'
 import { BenchFailure } from '../measure.ts'
@@ -49,7 +49,7 @@ export async function countCosts(system: BenchSystem, log: (line: string) => voi
       costs.push(await costOfKind(counting, kind))
     }
     log('costs: steps of runs')
-    costs.push(await AgentWorld.open(system, (world) => costOfStep(world, counting)))
+    costs.push(await BenchAgents.open(system, (agents) => costOfStep(agents, counting)))
     return costs
   } finally {
     await counting.stop()
@@ -103,25 +103,25 @@ async function costOfKind(
       throw new BenchFailure(`costs, ${kind}: ${result.firstFailure ?? 'the calls took too long'}`)
     }
   }
-  // What an isolate reads once is no part of a call.
+  // A first call warms the isolate: what it reads once is not a cost of each call.
   if (calls > AT_ONCE) await load(AT_ONCE)
   const operations = await countedFor(counting, calls, () => load(calls))
   return { kind, atOnce, operations, mostDollars: mostDollars ?? null }
 }
 
 /** A further step of a run: what a run of many steps takes more than one of a single step, one run at a time. */
-async function costOfStep(world: AgentWorld, counting: CountingSystem): Promise<CallCost> {
-  const instructions = await world.answer('costs')
+async function costOfStep(agents: BenchAgents, counting: CountingSystem): Promise<CallCost> {
+  const instructions = await agents.answer('costs')
   const runsOf = async (name: string, steps: number) => {
-    const agent = await world.createAgent(name, instructions, steps)
+    const agent = await agents.createAgent(name, instructions, steps)
     return countedFor(counting, RUNS, async () => {
       for (let index = 0; index < RUNS; index += 1) {
-        await world.trigger(agent)
-        await world.untilEnded(agent, LIMIT_MS)
+        await agents.trigger(agent)
+        await agents.untilEnded(agent, LIMIT_MS)
       }
     })
   }
-  // What an isolate reads once is no part of a step.
+  // A first run warms the isolate: what it reads once is not a cost of each step.
   await runsOf('costs, first runs', 1)
   const [short, long] = [await runsOf('costs, short runs', 1), await runsOf('costs, long runs', STEPS)]
   const operations = difference(short, long, STEPS - 1)
@@ -140,7 +140,7 @@ async function countedFor(
   return difference(before, await counting.counts(), calls)
 }
 
-/** What has been added, divided by a number. */
+/** The sum of all additions, divided by a number. */
 function difference(before: Operations, after: Operations, by: number): Operations {
   const names = Object.keys(after) as Array<keyof Operations>
   return Object.fromEntries(

@@ -2,7 +2,7 @@ import { BenchFailure } from '../measure.ts'
 import { cpuMicroseconds, untilIdle } from '../process-usage.ts'
 import { quantile } from '../statistics.ts'
 import type { BenchSystem } from '../system.ts'
-import { type McpWorld, prepareMcp } from './world.ts'
+import { type BenchServer, prepareServer } from './bench-server.ts'
 
 /** The name of this section for `--only`. */
 export const MCP_SECTION = 'mcp'
@@ -35,36 +35,36 @@ const IDLE_LIMIT_MS = 10_000
 
 /** Measures lists and calls of the MCP gateway, each beside the same request to its upstream. It takes about half a minute. */
 export async function measureMcp(system: BenchSystem, log: (line: string) => void): Promise<McpFigures> {
-  const world = await prepareMcp(system, TOOLS)
+  const server = await prepareServer(system, TOOLS)
   log('mcp: lists')
   const list = [
-    await rowOf(system, 'upstream itself, whole list', false, LISTS, () => world.direct('tools/list')),
-    await rowOf(system, 'gateway, first page of 200', true, LISTS, () => world.gateway('tools/list')),
-    await rowOf(system, 'gateway, all pages', true, LISTS / 6, () => allPages(world)),
+    await rowOf(system, 'upstream itself, whole list', false, LISTS, () => server.direct('tools/list')),
+    await rowOf(system, 'gateway, first page of 200', true, LISTS, () => server.gateway('tools/list')),
+    await rowOf(system, 'gateway, all pages', true, LISTS / 6, () => allPages(server)),
   ]
   log('mcp: calls')
   const input = { text: 'hello' }
   const call = [
     await rowOf(system, 'upstream itself', false, CALLS, () =>
-      world.direct('tools/call', { name: 'generated_7', arguments: input }),
+      server.direct('tools/call', { name: 'generated_7', arguments: input }),
     ),
     await rowOf(system, 'gateway', true, CALLS, () =>
-      world.gateway('tools/call', { name: world.toolName('generated_7'), arguments: input }),
+      server.gateway('tools/call', { name: server.toolName('generated_7'), arguments: input }),
     ),
     await rowOf(system, 'gateway, a tool of the platform', true, CALLS, () =>
-      world.gateway('tools/call', { name: 'platform_whoami', arguments: {} }),
+      server.gateway('tools/call', { name: 'platform_whoami', arguments: {} }),
     ),
   ]
   return { tools: TOOLS, list, call }
 }
 
 /** @returns bytes of all pages. @throws BenchFailure unless they have every tool. */
-async function allPages(world: McpWorld): Promise<string> {
+async function allPages(server: BenchServer): Promise<string> {
   let text = ''
   let tools = 0
   let cursor: string | undefined
   do {
-    const page = await world.gateway('tools/list', cursor === undefined ? {} : { cursor })
+    const page = await server.gateway('tools/list', cursor === undefined ? {} : { cursor })
     const { result } = JSON.parse(page) as { result: { tools: unknown[]; nextCursor?: string } }
     text += page
     tools += result.tools.length

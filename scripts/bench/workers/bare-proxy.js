@@ -1,4 +1,4 @@
-// What a proxy costs in this runtime at the least: the request goes on as it came, the answer as it comes.
+// The least that a proxy costs in this runtime: request and answer are forwarded unchanged.
 const proxy = {
   fetch(request, environment) {
     const { pathname, search } = new URL(request.url)

@@ -9,7 +9,7 @@ const counts = {
   objectSeconds: 0,
 }
 
-/** What a call of storage writes: the rows of a statement, one for each other call. */
+/** Rows that a call of storage writes: those of a statement, one for any other call. */
 const WRITES = { put: () => 1, setAlarm: () => 1 }
 let countsRows = false
 

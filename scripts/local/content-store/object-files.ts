@@ -39,9 +39,10 @@ export class LengthError extends Error {}
 const LENGTH_BYTES = 4
 
 /**
- * Objects in a folder, each a file of its own: the content, then what is known of it as JSON, then the length of that
- * JSON. What is known comes last because the digest is, and in the same file so that one rename makes the whole object
- * visible: after a crash it is the old one or the new one. The index is in memory and read from the files at the start.
+ * Objects in a folder, each a file of its own: the content, then its metadata as JSON, then the length of that JSON.
+ * The metadata comes last because it includes the digest. It is in the same file so that one rename publishes the whole
+ * object: after a crash, the file is the old object or the new one. The index is in memory and read from the files at
+ * the start.
  */
 export class ObjectFiles {
   readonly #folder: string
@@ -59,7 +60,7 @@ export class ObjectFiles {
     }
   }
 
-  /** What is known of an object. */
+  /** Metadata of an object. */
   head(key: string): StoredObject | undefined {
     return this.#index.get(key)
   }

@@ -9,10 +9,10 @@ import {
   describeObject,
   invalidArgument,
   noSuchKey,
-  type Operation,
   operationOfBody,
   operationOfHeader,
   resolveRange,
+  type StoreOperation,
 } from './wire.ts'
 
 const LIST_LIMIT = 1_000
@@ -85,13 +85,13 @@ async function write(files: ObjectFiles, request: IncomingMessage, response: Ser
   sendMetadata(response, describeObject(stored))
 }
 
-function head(files: ObjectFiles, operation: Operation, response: ServerResponse): void {
+function head(files: ObjectFiles, operation: StoreOperation, response: ServerResponse): void {
   const object = files.head(keyOf(operation))
   if (object === undefined) throw noSuchKey()
   sendMetadata(response, describeObject(object))
 }
 
-async function get(files: ObjectFiles, operation: Operation, response: ServerResponse): Promise<void> {
+async function get(files: ObjectFiles, operation: StoreOperation, response: ServerResponse): Promise<void> {
   const opened = await files.open(keyOf(operation))
   if (opened === null) throw noSuchKey()
   const { object, file } = opened
@@ -108,7 +108,7 @@ async function get(files: ObjectFiles, operation: Operation, response: ServerRes
   }
 }
 
-function list(files: ObjectFiles, operation: Operation, response: ServerResponse): void {
+function list(files: ObjectFiles, operation: StoreOperation, response: ServerResponse): void {
   const { prefix = '', include = [], cursor, startAfter } = operation
   const requested = operation.limit ?? LIST_LIMIT
   if (requested < 1 || requested > LIST_LIMIT) {
@@ -126,7 +126,7 @@ function list(files: ObjectFiles, operation: Operation, response: ServerResponse
   })
 }
 
-function keyOf({ object }: Operation): string {
+function keyOf({ object }: StoreOperation): string {
   if (object === undefined) throw invalidArgument('The operation names no object.')
   return object
 }

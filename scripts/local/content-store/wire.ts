@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { StoredObject } from './object-files.ts'
 
 /** An operation of the R2 binding, as the runtime sends it: JSON in a header of a GET or before the body of a PUT. */
-export interface Operation {
+export interface StoreOperation {
   method: string
   object?: string
   objects?: string[]
@@ -53,7 +53,7 @@ const METADATA_LIMIT = 4 * 1024 * 1024
 const KEY_LIMIT = 1_024
 
 /** @throws ContentError for what is no operation, or one with an option that this store lacks */
-export function parseOperation(json: string): Operation {
+export function parseOperation(json: string): StoreOperation {
   let operation: Record<string, unknown>
   try {
     operation = JSON.parse(json)
@@ -62,12 +62,12 @@ export function parseOperation(json: string): Operation {
   }
   const lacking = UNSUPPORTED.find((name) => isSet(operation[name]))
   if (lacking !== undefined) throw invalidArgument(`The local content store has no ${lacking}.`)
-  const { object, objects } = operation as unknown as Operation
+  const { object, objects } = operation as unknown as StoreOperation
   const keys = [...(object === undefined ? [] : [object]), ...(objects ?? [])]
   if (keys.some((key) => key === '' || Buffer.byteLength(key) > KEY_LIMIT)) {
     throw new ContentError(400, 10_020, 'The specified object name is not valid.')
   }
-  return operation as unknown as Operation
+  return operation as unknown as StoreOperation
 }
 
 const isSet = (value: unknown): boolean =>
@@ -77,7 +77,7 @@ const isSet = (value: unknown): boolean =>
   (typeof value !== 'object' || Object.keys(value).length > 0)
 
 /** The operation of a GET. Node reads headers as Latin-1; the runtime writes UTF-8. */
-export function operationOfHeader(request: IncomingMessage): Operation {
+export function operationOfHeader(request: IncomingMessage): StoreOperation {
   const header = request.headers['cf-r2-request']
   if (typeof header !== 'string') throw invalidArgument('The operation is missing.')
   return parseOperation(Buffer.from(header, 'latin1').toString())
@@ -86,7 +86,7 @@ export function operationOfHeader(request: IncomingMessage): Operation {
 /** The operation of a PUT and the content that follows it. @param content of `contentSize` bytes */
 export async function operationOfBody(
   request: IncomingMessage,
-): Promise<{ operation: Operation; content: AsyncIterable<Buffer>; contentSize: number }> {
+): Promise<{ operation: StoreOperation; content: AsyncIterable<Buffer>; contentSize: number }> {
   const size = Number(request.headers['cf-r2-metadata-size'])
   if (!(size > 0 && size <= METADATA_LIMIT)) throw invalidArgument('The size of the operation is missing.')
   const pieces = request[Symbol.asyncIterator]() as AsyncIterator<Buffer>
@@ -108,7 +108,7 @@ export async function operationOfBody(
   }
 }
 
-/** An object as the runtime reads it. @param range what part of it follows. @param include as in `Operation` */
+/** An object as the runtime reads it. @param range what part of it follows. @param include as in `StoreOperation` */
 export function describeObject(
   object: StoredObject,
   range?: { offset: number; length: number },
@@ -132,7 +132,10 @@ export function describeObject(
  * The requested part of an object; all of it without a range.
  * @throws ContentError 10039 for one that begins behind the end, or has nothing in it
  */
-export function resolveRange(asked: Operation['range'], size: number): { offset: number; length: number } {
+export function resolveRange(
+  asked: StoreOperation['range'],
+  size: number,
+): { offset: number; length: number } {
   if (!isSet(asked) || asked === undefined) return { offset: 0, length: size }
   const suffix = asked.suffix === undefined ? undefined : Math.min(Number(asked.suffix), size)
   const offset = suffix === undefined ? Number(asked.offset ?? 0) : size - suffix

@@ -6,7 +6,7 @@ await runAsProcess('local integration upstreams', { data: { type: 'string' } }, 
   const { MEMORY_TOKEN: memoryToken, TICKET_KEY: ticketKey } = process.env
   if (typeof values.data !== 'string') throw new OptionError('--data takes a folder')
   if (!memoryToken || !ticketKey) throw new OptionError('MEMORY_TOKEN and TICKET_KEY must be set')
-  // One of its servers has a tool that shows the environment.
+  // The environment is cleared: one of the servers has a tool that shows it.
   for (const name of ['MEMORY_TOKEN', 'TICKET_KEY']) delete process.env[name]
   return startIntegrationUpstreams({ port, folder: values.data, memoryToken, ticketKey })
 })

@@ -11,7 +11,7 @@ import { TicketService } from './ticket-service.ts'
 
 export interface IntegrationUpstreamOptions {
   port: number
-  /** Where the memory server keeps its file. */
+  /** Folder for the file of the memory server. */
   folder: string
   /** The bearer token of the memory server. */
   memoryToken: string

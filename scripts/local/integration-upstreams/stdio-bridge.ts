@@ -13,8 +13,8 @@ const LARGEST_BODY = 4 * 1024 * 1024
 const ANSWER_LIMIT_MS = 30_000
 
 /**
- * Serves an MCP server that speaks over its standard streams as one over streamable HTTP, without sessions: all clients
- * share the process, which starts with the first request.
+ * Serves an MCP server with transport stdio over streamable HTTP, without sessions: all clients share the process,
+ * which starts with the first request.
  */
 export class StdioBridge {
   readonly #command: readonly string[]

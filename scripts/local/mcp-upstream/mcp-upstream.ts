@@ -12,7 +12,7 @@ interface Message {
   params?: Json
 }
 
-/** A registered server with what it has seen. */
+/** A registered server with the requests that it received. */
 interface RunningServer {
   script: ScriptedServer
   requests: ServerRequest[]

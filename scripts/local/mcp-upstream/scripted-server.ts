@@ -1,6 +1,6 @@
 import * as z from 'zod'
 
-/** What a server does wrong, in place of the answer to one method. */
+/** A fault of a server, in place of the answer to one method. */
 const fault = z.discriminatedUnion('kind', [
   /** Any answer: a status, headers, and a body as text, after which it ends, closes the connection, or leaves it open. */
   z.strictObject({
@@ -16,7 +16,7 @@ const fault = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('destroy'), late: z.boolean().default(false) }),
   /** Server-sent events without the answer and without an end: comments, or messages of the server. */
   z.strictObject({ kind: z.literal('endless'), event: z.enum(['comment', 'notification']) }),
-  /** So many megabytes of zeros behind a few bytes of gzip. */
+  /** Answers with this many megabytes of zeros, compressed by gzip. */
   z.strictObject({
     kind: z.literal('gzip'),
     megabytes: z.number().int().min(1).max(1_000),
@@ -41,14 +41,14 @@ export const scriptedServer = z.strictObject({
   results: z.record(z.string(), z.unknown()).default({}),
   /** A header that requests must have, else 401. */
   requires: z.strictObject({ header: z.string(), value: z.string() }).optional(),
-  /** Faults by the method that they answer, such as `tools/list`; `*` stands for every method. */
+  /** Faults by method, such as `tools/list`; `*` is every method. */
   faults: z.record(z.string(), fault).default({}),
 })
 
 export type ScriptedServer = z.infer<typeof scriptedServer>
 export type ServerFault = z.infer<typeof fault>
 
-/** One request as a server saw it. */
+/** A request that a server received. */
 export interface ServerRequest {
   method: string
   params: unknown

@@ -3,7 +3,7 @@ import { instructedCalls } from './instructed-calls.ts'
 import { scriptedVerdict } from './scripted-verdict.ts'
 import { instructedLines, resultData } from './tool-results.ts'
 
-export interface OfferedTool {
+export interface RequestTool {
   name: string
   /** `custom` is OpenAI's free-text tool; everything else takes JSON arguments. */
   kind: 'function' | 'custom'
@@ -12,7 +12,7 @@ export interface OfferedTool {
 
 export type ToolChoice = { mode: 'auto' | 'none' | 'required' } | { mode: 'named'; name: string }
 
-/** What the answer depends on, in neither vendor's words. */
+/** Parts of a request on which the answer depends, independent of the protocol. */
 export interface PlanRequest {
   /** Text of the last message when a user wrote it, else empty. */
   userText: string
@@ -20,14 +20,14 @@ export interface PlanRequest {
   instructions: string
   /** Text of the last tool result, when the last message carries one. */
   toolResult: string | undefined
-  tools: OfferedTool[]
+  tools: RequestTool[]
   choice: ToolChoice
   parallelToolCalls: boolean
-  /** What the answer must be: prose, any JSON object, or JSON that satisfies `schema`. */
+  /** The format of the answer: prose, any JSON object, or JSON that satisfies `schema`. */
   format: { type: 'text' | 'json_object' } | { type: 'json_schema'; schema: unknown }
 }
 
-export interface PlannedCall {
+export interface PlannedToolCall {
   name: string
   kind: 'function' | 'custom'
   /** JSON text of the arguments, or the free text of a custom tool. */
@@ -36,7 +36,7 @@ export interface PlannedCall {
 
 export interface AnswerPlan {
   text: string
-  calls: PlannedCall[]
+  calls: PlannedToolCall[]
 }
 
 const echoLimit = 400
@@ -56,7 +56,7 @@ export function planAnswer(turn: PlanRequest): AnswerPlan {
   return { text: planText(turn), calls: [] }
 }
 
-function planCalls(turn: PlanRequest): PlannedCall[] {
+function planCalls(turn: PlanRequest): PlannedToolCall[] {
   const { choice } = turn
   const first = turn.tools[0]
   if (first === undefined || choice.mode === 'none') return []
@@ -76,13 +76,13 @@ function planCalls(turn: PlanRequest): PlannedCall[] {
   return choice.mode === 'required' || invited ? [callOf(first)] : []
 }
 
-/** Words of tool names that say what is done and not what with, or are too common in what people write. */
+/** Words of tool names that are verbs, or too common in prose. */
 const commonWords =
   /^(tools?|call|make|with|from|find|list|read|write|send|show|take|look|lookup|fetch|search|query|create|update|delete|remove|check|compute|retrieve|current|user|text|name)$/
 
 /**
- * Whether a text has a word that a tool is named for, as `weather` in `get_weather` and `getWeather`. Names of one word
- * and those that begin with a capital are left alone: so are the tools of coding agents named.
+ * Whether a text has a word of a tool's name, such as `weather` of `get_weather` and `getWeather`. Names of one word
+ * and names that begin with a capital do not count: tools of coding agents have such names.
  */
 function speaksOf(text: string, tool: string): boolean {
   if (!/^[a-z]/.test(tool)) return false
@@ -95,7 +95,7 @@ function speaksOf(text: string, tool: string): boolean {
   return words.some((word) => word.length >= 4 && !commonWords.test(word) && textWords.has(word))
 }
 
-function callOf(tool: OfferedTool): PlannedCall {
+function callOf(tool: RequestTool): PlannedToolCall {
   const input =
     tool.kind === 'custom' ? 'example' : JSON.stringify(exampleFromSchema(tool.schema ?? { type: 'object' }))
   return { name: tool.name, kind: tool.kind, input }

@@ -17,7 +17,7 @@ import { issueSignature } from './signatures.ts'
 import { refusal } from './vendor-errors.ts'
 
 /** Returns the rule that a body breaks. */
-export type MessagesCheck = (body: JsonRecord) => Fault | undefined
+export type BodyCheck = (body: JsonRecord) => Fault | undefined
 
 /**
  * Answers a checked `POST /v1/messages`, streamed when `stream` is true. `hasMarkers` is whether the raw body mentions
@@ -29,7 +29,7 @@ export function answerMessages(
   sent: JsonRecord,
   hasMarkers: boolean,
   betas: string,
-  check: MessagesCheck,
+  check: BodyCheck,
 ): Reply {
   const opened = openThread(sent, betas)
   if ('refusal' in opened) return opened.refusal
@@ -64,7 +64,7 @@ function readTurn(body: JsonRecord): PlanRequest {
   }
 }
 
-/** Coding agents put reminders for the model, which speak of tools, in front of what the user said. */
+/** Coding agents put reminders that mention tools before the user's text. */
 function lastText(content: unknown): string {
   if (typeof content === 'string') return content
   return toText(toRecord(toList(content).findLast((block) => toRecord(block).type === 'text')).text)

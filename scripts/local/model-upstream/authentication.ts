@@ -21,8 +21,8 @@ const credentialHeaders = new Set([
 ])
 
 /**
- * Headers as they may be recorded: of the ones that carry credentials only the SHA-256 (hex) of the value is kept,
- * after the scheme where there is one (`Bearer <hex>`), so that a test can compare without the log holding a key.
+ * Headers for the request log. A credential is replaced by its SHA-256 (hex), after the scheme if there is one (`Bearer
+ * <hex>`): a test can compare it, and the log contains no key.
  */
 export function concealCredentials(headers: IncomingHttpHeaders): Record<string, string> {
   const result: Record<string, string> = {}

@@ -25,7 +25,7 @@ function faultScript(fault: VendorFault): ErrorScript {
   return (request) => answerFault(request, fault)
 }
 
-/** Limits as they stand when they are used up; `after=SECONDS` sets the wait. */
+/** Headers of limits that are used up; `after=SECONDS` sets the wait. */
 function exhaustedLimits(request: ScriptRequest): Record<string, string> {
   const seconds = request.count('after', 1)
   const reset = new Date(Date.now() + seconds * 1000).toISOString().replace(/\.\d+Z$/, 'Z')
@@ -48,7 +48,7 @@ function exhaustedLimits(request: ScriptRequest): Record<string, string> {
   }
 }
 
-/** A careless provider: the whole presented credential stands in the body and in two headers. */
+/** A provider that repeats the whole credential in the body and in two headers. */
 function echoCredential(request: ScriptRequest): ScriptStep[] {
   const { credential } = request
   const visible = credential.replace(/[^\x21-\x7e]/g, '')

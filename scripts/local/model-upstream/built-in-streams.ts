@@ -1,6 +1,6 @@
 import { splitIntoPieces } from './answer-plan.ts'
 import { messageFrame } from './message-frames.ts'
-import { jsonReply, streamHeaders } from './reply.ts'
+import { jsonReply, vendorStreamHeaders } from './reply.ts'
 import type { ScriptRequest } from './script-request.ts'
 import type { Step } from './script-steps.ts'
 import { createStreamFrames, type StreamFrames, wholeAnswerAround } from './stream-frames.ts'
@@ -29,7 +29,7 @@ function streamed(play: (frames: StreamFrames, request: ScriptRequest) => Iterab
       yield wholeAnswer(request)
       return
     }
-    yield { status: 200, headers: streamHeaders(request.dialect) }
+    yield { status: 200, headers: vendorStreamHeaders(request.dialect) }
     yield* play(createStreamFrames(request), request)
   }
 }
@@ -37,7 +37,7 @@ function streamed(play: (frames: StreamFrames, request: ScriptRequest) => Iterab
 /** The beginning of the answer, streamed or not. */
 function* halfAnswer(request: ScriptRequest, frames: StreamFrames): Iterable<Step> {
   if (request.stream) {
-    yield { status: 200, headers: streamHeaders(request.dialect) }
+    yield { status: 200, headers: vendorStreamHeaders(request.dialect) }
     yield { sse: [...frames.opening, ...fewPieces.map(frames.text)] }
   } else {
     yield { status: 200, headers: jsonReply(request.dialect, 200, '').headers }
@@ -69,7 +69,7 @@ function* slowHeaders(request: ScriptRequest): Iterable<Step> {
 function* firstEventError(request: ScriptRequest): Iterable<Step> {
   const frames = createStreamFrames(request)
   if (request.stream) {
-    yield { status: 200, headers: streamHeaders(request.dialect) }
+    yield { status: 200, headers: vendorStreamHeaders(request.dialect) }
     yield { sse: [frames.error] }
     return
   }
@@ -116,7 +116,7 @@ function* largeAnswer(request: ScriptRequest): Iterable<Step> {
   if (request.stream) {
     const frames = createStreamFrames(request)
     const frame = Buffer.from(frames.text(part.toString()))
-    yield { status: 200, headers: streamHeaders(request.dialect) }
+    yield { status: 200, headers: vendorStreamHeaders(request.dialect) }
     for (const opening of frames.opening) yield { bytes: opening, events: 1 }
     let left = wanted
     for (; left >= part.length; left -= part.length) yield { bytes: frame, events: 1 }
@@ -149,7 +149,7 @@ function* crlf(frames: StreamFrames): Iterable<Step> {
   yield { sse: rest }
 }
 
-/** What is legal but unusual: unknown members, odd number and string forms, comments, unknown events. */
+/** Legal but unusual forms: unknown members, odd number and string forms, comments, unknown events. */
 function* unknownFields(frames: StreamFrames, request: ScriptRequest): Iterable<Step> {
   const extra =
     '"x_big":12345678901234567890,"x_float":1.0,"x_escaped":"\\u00e9\\/","x_nested":{"a":[1,null]}'
@@ -198,7 +198,7 @@ function fencedJson(request: ScriptRequest): Iterable<Step> {
   if (!request.stream) return [wholeAnswer(request, text)]
   const parts = ['``', '`js', 'on\n', '{"answer"', ': "fenced",', ' "count": 3}', '\n`', '``']
   return [
-    { status: 200, headers: streamHeaders(request.dialect) },
+    { status: 200, headers: vendorStreamHeaders(request.dialect) },
     { sse: plainFrames(createStreamFrames(request), parts) },
   ]
 }
@@ -224,7 +224,7 @@ function refusal(request: ScriptRequest): Iterable<Step> {
   const frames = createStreamFrames(request)
   const finish = frames.finish(1).map(replaceEnd)
   return [
-    { status: 200, headers: streamHeaders(request.dialect) },
+    { status: 200, headers: vendorStreamHeaders(request.dialect) },
     { sse: [...frames.opening, replaceText(frames.text('No.')), ...finish, frames.end] },
   ]
 }
@@ -238,8 +238,14 @@ export const streamScripts: [string, StreamScript][] = [
       return [{ bytes: all.join(''), events: all.length }]
     }),
   ],
-  ['empty-stream', (request) => [{ status: 200, headers: streamHeaders(request.dialect) }, { end: true }]],
-  ['silent-stream', (request) => [{ status: 200, headers: streamHeaders(request.dialect) }, pause(request)]],
+  [
+    'empty-stream',
+    (request) => [{ status: 200, headers: vendorStreamHeaders(request.dialect) }, { end: true }],
+  ],
+  [
+    'silent-stream',
+    (request) => [{ status: 200, headers: vendorStreamHeaders(request.dialect) }, pause(request)],
+  ],
   ['slow-headers', slowHeaders],
   ['first-event-error', firstEventError],
   [

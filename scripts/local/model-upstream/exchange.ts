@@ -5,8 +5,8 @@ import type { Reply } from './reply.ts'
 export type HeaderValues = Record<string, string | string[]>
 
 /**
- * One answer in progress: writes to the client and counts what was written, so that the request log can show how far
- * an answer got and whether the client left before its end.
+ * An answer in progress: writes to the client and counts the bytes. The request log shows from them how far an answer
+ * got and whether the client left early.
  */
 export class Exchange {
   bytesWritten = 0

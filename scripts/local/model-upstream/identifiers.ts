@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-// One random start per process, then a counter: unique like the vendors' ids, without a random read per answer.
+// A random start per process, then a counter: unique, without a random read for each answer.
 const processPart = randomBytes(8).toString('hex')
 let counter = 0
 

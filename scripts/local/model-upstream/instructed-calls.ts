@@ -1,4 +1,4 @@
-import type { OfferedTool, PlannedCall } from './answer-plan.ts'
+import type { PlannedToolCall, RequestTool } from './answer-plan.ts'
 import { exampleFromSchema } from './example-from-schema.ts'
 import { toRecord } from './json-value.ts'
 
@@ -12,7 +12,7 @@ import { toRecord } from './json-value.ts'
  *     content: # Report
  *     …
  */
-export function instructedCalls(text: string, tools: readonly OfferedTool[]): PlannedCall[] {
+export function instructedCalls(text: string, tools: readonly RequestTool[]): PlannedToolCall[] {
   const mentions = [...text.matchAll(/\bcall `([\w.-]+)`/gi)]
   return mentions.flatMap(({ 1: name, index }, at) => {
     const tool = tools.find((each) => each.name === name)

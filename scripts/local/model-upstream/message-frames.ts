@@ -41,7 +41,7 @@ function deltaUsageJson(usage: MessagesUsage): string {
   )
 }
 
-/** One frame: the SDK drops frames without an `event:` line, so every one names its type twice. */
+/** A frame. The SDK drops frames without an `event:` line, so each frame has its type twice. */
 export function messageFrame(type: string, members: string): string {
   return `event: ${type}\ndata: {"type":"${type}"${members === '' ? '' : `,${members}`}}\n\n`
 }

@@ -1,4 +1,4 @@
-/** What this upstream lets a model do, by the model's name. */
+/** Features of models at this upstream. */
 export interface ModelTraits {
   /** Chat: `max_completion_tokens`, `reasoning_effort`, and no sampling, as the models that reason. */
   reasoning: boolean
@@ -33,7 +33,7 @@ const usual: ModelTraits = {
   maximumOutput: 128_000,
 }
 
-/** What sets a model apart, by its name. The figures of the scripted ones are those of the demo catalogue. */
+/** The features of a model, by its name. The figures of the scripted ones are those of the demo catalogue. */
 const byName: [RegExp, Partial<ModelTraits>][] = [
   [/^(o\d|gpt-[5-9])/, { reasoning: true }],
   [/^gpt-(5\.([4-9]|\d\d)|[6-9])/, { toolsWhileReasoning: false }],

@@ -1,7 +1,7 @@
 import {
   type AnswerPlan,
   fitText,
-  type PlannedCall,
+  type PlannedToolCall,
   type PlanRequest,
   planAnswer,
   splitIntoPieces,
@@ -33,7 +33,7 @@ const reasoningTokensOfEffort: Record<string, number> = {
 
 interface PlannedAnswer {
   pieces: string[]
-  calls: (PlannedCall & { id: string })[]
+  calls: (PlannedToolCall & { id: string })[]
   finishReason: string
   usage: ChatUsage
   choices: number

@@ -11,7 +11,7 @@ import {
 } from './json-value.ts'
 import { jsonReply, type Reply, streamReply } from './reply.ts'
 
-/** What this endpoint gives when `max_tokens` is left out, unlike chat completions. */
+/** Default of `max_tokens`, which chat completions do not have. */
 const defaultMaximumTokens = 16
 
 interface CompletionChoice {

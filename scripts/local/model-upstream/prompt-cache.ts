@@ -62,9 +62,10 @@ interface PromptBlock {
 }
 
 /**
- * Input usage as Anthropic reports it. Tools, system and messages are one sequence of blocks; everything up to the
- * last `cache_control` marker is read from the longest prefix seen before and otherwise written, each stretch
- * under the ttl of the marker that closes it. Unlike upstream there is no least length, so short prompts show it too.
+ * Input usage as Anthropic reports it. Tools, system and messages are one sequence of blocks. Up to the last
+ * `cache_control` marker, the longest prefix seen before counts as read and the rest as written. Each written stretch
+ * has the ttl of the marker at its end. Unlike at the vendor there is no minimal length, so short prompts are cached
+ * too.
  * https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
  */
 export function measureMessagesInput(body: JsonRecord, hasMarkers: boolean): MessagesInput {
@@ -81,7 +82,7 @@ function measureMarked(body: JsonRecord, blocks: PromptBlock[], unmarked: Messag
   let characters = 0
   let counted = 0
   blocks.forEach(({ content, marker, context }, index) => {
-    // A marker at the top level stands for one on the last block.
+    // A marker at the top level applies to the last block.
     const closing = marker ?? (index === blocks.length - 1 ? body.cache_control : undefined)
     hash.update(context + JSON.stringify(content))
     characters += countCharacters(content)

@@ -5,7 +5,7 @@ export type Reply =
   | { status: number; headers: Record<string, string>; body: string }
   | { status: 200; headers: Record<string, string>; frames: string[] }
 
-/** The three shapes of generation this server speaks. */
+/** The three protocols of generation that this server serves. */
 export type Dialect = 'chat' | 'completions' | 'messages'
 
 const openaiLimits = {
@@ -50,7 +50,7 @@ export function jsonReply(dialect: Dialect, status: number, body: string): Reply
 }
 
 /** The headers of a streamed answer of this vendor. */
-export function streamHeaders(dialect: Dialect): Record<string, string> {
+export function vendorStreamHeaders(dialect: Dialect): Record<string, string> {
   return {
     ...vendorHeaders(dialect),
     'content-type': 'text/event-stream; charset=utf-8',
@@ -60,5 +60,5 @@ export function streamHeaders(dialect: Dialect): Record<string, string> {
 
 /** A streamed answer with the vendor's headers. */
 export function streamReply(dialect: Dialect, frames: string[]): Reply {
-  return { status: 200, headers: streamHeaders(dialect), frames }
+  return { status: 200, headers: vendorStreamHeaders(dialect), frames }
 }

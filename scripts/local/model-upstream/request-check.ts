@@ -8,7 +8,7 @@ import type { ModelTraits } from './model-traits.ts'
 export interface RequestContext {
   headers: IncomingHttpHeaders
   traits: ModelTraits
-  /** Whether members unknown to the vendor may stand at the top level. */
+  /** Whether the top level may have members unknown to the vendor. */
   acceptUnknown: boolean
 }
 

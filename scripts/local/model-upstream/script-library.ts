@@ -18,7 +18,7 @@ interface RegisteredScript {
 export interface SelectedScript {
   name: string
   builtIn: BuiltInScript | undefined
-  /** What follows the token in the message: the place of `tokens=5` and the like. */
+  /** The text after the token in the message: the place of options such as `tokens=5`. */
   text: string
 }
 
@@ -43,9 +43,9 @@ export class ScriptLibrary {
   }
 
   /**
-   * The script that the last user message names, or else the system prompt: of a call that the gateway makes by itself, the
-   * caller writes no message. A body without the token costs one byte search. A token that names no
-   * known script (such as the end of "JavaScript: ") is passed over; of several the last counts.
+   * The script that the last user message names, or else the system prompt: calls that the gateway makes by itself have
+   * no message of the caller. A body without the token costs one byte search. A token that names no known script (such
+   * as the end of "JavaScript: ") is passed over; of several the last counts.
    */
   select(body: Buffer): SelectedScript | undefined {
     const last = body.lastIndexOf(token)
@@ -85,8 +85,8 @@ export class ScriptLibrary {
 }
 
 /**
- * The text of the last user message that has any (a message of tool results alone has none, so that a script goes on
- * through a tool loop) and the system prompt, or undefined when the body is not JSON.
+ * The text of the last user message that has text, and the system prompt; undefined if the body is not JSON. A message
+ * of tool results alone has no text, so that a script continues through a tool loop.
  */
 function textsOf(body: Buffer): string[] | undefined {
   try {

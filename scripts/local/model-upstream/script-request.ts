@@ -1,7 +1,7 @@
 import { contentText, type JsonRecord, tokensOfCharacters, toList, toRecord, toText } from './json-value.ts'
 import type { Dialect } from './reply.ts'
 
-/** What a built-in script can read of its request, found in the raw bytes without parsing them. */
+/** The parts of a request that a built-in script can read, found in the raw bytes without parsing them. */
 export class ScriptRequest {
   readonly dialect: Dialect
   /** The credential the request presented, empty when it had none. */
@@ -50,7 +50,7 @@ export class ScriptRequest {
     return word !== undefined && /^\d+$/.test(word) ? Number(word) : fallback
   }
 
-  /** What follows the token in the message. */
+  /** The text after the token in the message. */
   get text(): string {
     return this.#text
   }

@@ -38,7 +38,7 @@ const responseSchema = z.union([
   z.strictObject({ streamed: z.array(stepSchema), whole: z.array(stepSchema) }),
 ])
 
-/** What `PUT /control/scripts/{name}` takes: one response, or several used in turn of which the last repeats. */
+/** Body of `PUT /control/scripts/{name}`: one response, or several, used in turn; the last one repeats. */
 export const scriptSchema = z.union([
   responseSchema,
   z.strictObject({ responses: z.array(responseSchema).min(1) }),

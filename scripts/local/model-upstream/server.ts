@@ -105,7 +105,7 @@ interface Call {
  */
 export async function startModelUpstream(options: ModelUpstreamOptions): Promise<RunningStandIn> {
   const upstream = new Upstream(options)
-  // A fault (a script with an illegal header, say) ends its answer and not the server.
+  // An exception, such as for a script with an illegal header, ends its answer and not the server.
   const { server, port, url, close } = await listenOnLoopback(options.port, (request, response) =>
     upstream.handle(request, response).catch(() => void response.destroy()),
   )

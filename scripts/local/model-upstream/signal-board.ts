@@ -1,6 +1,6 @@
 /**
- * Named signals that let a test decide when a script goes on. A signal without a waiting script is kept for the
- * next one that waits, so that the order of the two does not matter.
+ * Named signals with which a test decides when a script continues. A signal without a waiting script is kept for the
+ * next script that waits.
  */
 export class SignalBoard {
   readonly #waiting = new Map<string, Set<() => void>>()

@@ -7,13 +7,13 @@ const digestBytes = 32
 const signatureBytes = seedBytes + 2 * digestBytes
 const redactedPrefix = 'redacted.'
 
-/** Signatures and redacted data that stand in registered scripts: those count as issued too. */
+/** Signatures and redacted data of registered scripts, which count as issued too. */
 const learned = new Set<string>()
 const maximumLearned = 10_000
 
 /**
- * The signature of a thinking block: the same for the same seed and text. It covers the text, and by itself alone
- * stands for a block whose text is left out (`display: omitted`).
+ * The signature of a thinking block: the same for the same seed and text. It covers the text, and identifies a block
+ * whose text is left out (`display: omitted`).
  *
  * @param seed anything that distinguishes one block from another
  */

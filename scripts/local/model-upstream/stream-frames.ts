@@ -26,7 +26,7 @@ export interface StreamFrames {
   end: string
   /** The vendor's error inside a stream. */
   error: string
-  /** What the vendor sends to keep a silent stream alive. */
+  /** The frame with which the vendor keeps a silent stream alive. */
   keepAlive: string
 }
 

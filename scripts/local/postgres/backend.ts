@@ -19,7 +19,7 @@ export interface StatementResult {
   readonly rowCount: number | null
 }
 
-/** One database session, used by one HTTP request at a time. */
+/** A database session, used by one HTTP request at a time. */
 export interface SqlSession {
   /**
    * Runs one statement by the extended protocol, which takes one statement only.
@@ -31,7 +31,7 @@ export interface SqlSession {
   end(): Promise<void>
 }
 
-/** Where statements go: embedded Postgres or a real one. */
+/** Runs statements: embedded Postgres or a real one. */
 export interface PostgresBackend {
   openSession(): Promise<SqlSession>
   close(): Promise<void>
@@ -58,7 +58,7 @@ export function toParameterText(value: unknown): string | null {
 const CHANGING_START =
   /(?:^|;)(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:set|begin|start|prepare|listen|discard|load|do|call|create\s+(?:local\s+|global\s+)?temp)/i
 
-/** A function or a clause that changes the session wherever it stands. */
+/** A function or a clause that changes the session, in any place of a statement. */
 const CHANGING_PART = /\bset_config\b|advisory_lock|\binto\s+temp/i
 
 /**

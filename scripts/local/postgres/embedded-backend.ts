@@ -14,8 +14,8 @@ import { openEmbeddedDatabase, openPackedDatabase } from './embedded-database.ts
 import { KeptStatements } from './kept-statements.ts'
 
 /**
- * Undoes settings, advisory locks, notifications and temporary tables of the shared session. One statement at a time:
- * DISCARD and UNLISTEN must not share the implicit transaction of a query string.
+ * Undoes settings, advisory locks, notifications and temporary tables of the shared session. Each statement is sent by
+ * itself: DISCARD and UNLISTEN must not share the implicit transaction of a query string.
  */
 const RESET_STATEMENTS = ['RESET ALL', 'SELECT pg_advisory_unlock_all()', 'UNLISTEN *', 'DISCARD TEMP']
 
@@ -92,7 +92,7 @@ function extendedQuery(before: Buffer[], statement: string, parameters: unknown[
   ])
 }
 
-/** What `pg-protocol` reports of a server message, as far as results are concerned. */
+/** The members of a message of `pg-protocol` that results need. */
 interface ServerMessage {
   name: string
   fields?: unknown

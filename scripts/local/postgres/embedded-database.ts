@@ -3,17 +3,17 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 
-/** Where databases are kept as templates between runs; safe to delete. */
+/** Folder of databases that serve as templates for later runs; safe to delete. */
 export const CACHE_FOLDER = join(import.meta.dirname, '../../../node_modules/.cache/headgate')
 
 /**
  * Opens embedded Postgres on a folder, or in memory.
  *
- * Making an empty database costs seconds of processor time, unpacking one a fraction of that. So the first one that
- * is made is kept as a template for those that follow.
+ * Making an empty database costs seconds of processor time, unpacking one a fraction of that. So the first database
+ * becomes the template of later ones.
  *
  * @param folder the data folder, created if it is missing or empty, or `memory`
- * @param cacheFolder where the template is kept
+ * @param cacheFolder folder of the template
  * @throws whatever PGlite throws if the folder holds no usable database
  */
 export async function openEmbeddedDatabase(folder: string, cacheFolder = CACHE_FOLDER): Promise<PGlite> {
@@ -37,7 +37,7 @@ async function createDatabase(folder: string | undefined, template: string): Pro
     try {
       return await PGlite.create({ ...location, loadDataDir: new Blob([packed]) })
     } catch {
-      // A damaged template must not stand in the way: it is made again below.
+      // A damaged template is removed and made again below.
       rmSync(template, { force: true })
       if (folder !== undefined)
         for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true })
@@ -67,7 +67,7 @@ function readTemplate(path: string): Buffer<ArrayBuffer> | undefined {
   }
 }
 
-/** Where nothing can be written, none is kept. */
+/** A folder that is not writable gets no template. */
 async function keepTemplate(database: PGlite, path: string): Promise<void> {
   try {
     await packDatabase(database, path)

@@ -33,7 +33,7 @@ export class KeptStatements {
     return { messages: [...messages, serialize.parse({ name, text })], name }
   }
 
-  /** Keeps a statement that was parsed under a name of `before`. One that failed to parse is not kept. */
+  /** Keeps a statement that was parsed under a name of `before`. A statement that failed to parse is not kept. */
   keep(text: string, name: string): void {
     if (name !== '') this.#names.set(text, name)
   }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { PostgresBackend, SqlSession, StatementResult } from './backend.ts'
 
-/** One statement of a request body. */
+/** A statement of a request body. */
 interface StatementRequest {
   readonly query: string
   readonly params: unknown[]
@@ -44,7 +44,7 @@ const ISOLATION_LEVELS: Record<string, string> = {
 class BadRequestError extends Error {}
 
 /**
- * Answers one request of Neon's SQL-over-HTTP protocol as `@neondatabase/serverless` speaks it.
+ * Answers a request of Neon's SQL-over-HTTP protocol, as `@neondatabase/serverless` sends it.
  *
  * A single statement runs on its own; `queries` run in one transaction with the isolation level of the headers.
  * Errors of the database are answered with 400, since the driver reads the error's fields for that status only.

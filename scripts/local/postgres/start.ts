@@ -6,7 +6,7 @@ import { openEmbeddedPostgres } from './embedded-backend.ts'
 import { openRealPostgres } from './real-backend.ts'
 import { answerSql } from './sql-over-http.ts'
 
-/** How the Postgres stand-in is started. */
+/** Options of the Postgres stand-in. */
 export interface PostgresOptions {
   /** TCP port on 127.0.0.1; any free one when left out. */
   readonly port?: number
@@ -14,7 +14,7 @@ export interface PostgresOptions {
   readonly folder?: string
   /** File of `packDatabase` that a database in memory begins with; it is empty when left out. */
   readonly template?: string
-  /** A real PostgreSQL to stand before, in place of the embedded one. */
+  /** URL of a real PostgreSQL that runs the statements, in place of the embedded one. */
   readonly databaseUrl?: string
 }
 
@@ -23,7 +23,7 @@ const REQUEST_LIMIT = 64 * 1024 * 1024
 
 /**
  * Starts the stand-in for Neon: `POST /sql` is its SQL-over-HTTP endpoint, and `GET /health` answers 200 once the
- * database is open. Any connection string is taken, since there is one database.
+ * database is open. It accepts any connection string, because it has one database.
  *
  * @throws `EADDRINUSE` for a port in use, OptionError for a folder in use or a malformed URL
  */

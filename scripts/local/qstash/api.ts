@@ -76,7 +76,7 @@ function present<Value>(value: Value | undefined, name: string): Value {
   return value
 }
 
-/** Answers a request to the REST API. What it refuses is answered with its status and `{"error": message}`. */
+/** Answers a request to the REST API. A refused request is answered with its status and `{"error": message}`. */
 export function answerApi(parts: ApiParts, request: ApiRequest): ApiAnswer {
   const [, path = '', search = ''] = /^\/v2\/([^?]*)(.*)$/s.exec(request.url) ?? []
   for (const [method, pattern, route] of ROUTES) {

@@ -2,7 +2,7 @@ import http from 'node:http'
 import https from 'node:https'
 import type { QueuedMessage } from './queued-message.ts'
 
-/** What came of one attempt. A status of 0 means that there was no answer. */
+/** Result of one attempt. Status 0 means that there was no answer. */
 export interface DeliveryOutcome {
   readonly status: number
   /** Lower-case names. */

@@ -6,14 +6,14 @@ import { createMessage, type DeadMessage, type PublishRequest, type QueuedMessag
 import { retryDelay } from './retry-delay.ts'
 import { signDelivery } from './signature.ts'
 
-/** What a publish is answered with. */
+/** Answer to a publish. */
 export interface PublishResult {
   readonly messageId: string
   /** Set if an earlier message has the same deduplication id. */
   readonly deduplicated?: true
 }
 
-/** What the broker is made of. */
+/** Parts of the broker. */
 export interface BrokerParts {
   readonly store: RecordStore
   readonly clock: AdjustableClock
@@ -29,8 +29,9 @@ const MAX_ACTIVE = 100
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
- * Keeps messages and delivers each when it is due, until it is answered with 2xx or its retries are exhausted.
- * A message stays stored until then, so after a kill it is delivered again: at least once, as QStash promises.
+ * Keeps messages and delivers each when it is due, until it is answered with 2xx or its retries are exhausted. A
+ * message stays stored until then, so that after a kill it is delivered again: QStash guarantees delivery at least
+ * once.
  */
 export class MessageQueue {
   readonly #parts: BrokerParts
@@ -115,7 +116,7 @@ export class MessageQueue {
     this.#timer = setTimeout(() => this.pump(), Math.min(MAX_TIMER_MS, Math.max(1, next - now)))
   }
 
-  /** Ends all deliveries. What was under way counts as not attempted. */
+  /** Ends all deliveries. An attempt in progress counts as not made. */
   close(): void {
     clearTimeout(this.#timer)
     this.#closing.abort()

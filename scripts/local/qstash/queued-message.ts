@@ -3,7 +3,7 @@ import { parseDuration } from './durations.ts'
 import { RefusedError } from './refused-error.ts'
 import { retryDelay } from './retry-delay.ts'
 
-/** What publish and schedules hand in. */
+/** A message as publish and schedules submit it. */
 export interface PublishRequest {
   /** The destination URL, exactly as received. */
   readonly url: string

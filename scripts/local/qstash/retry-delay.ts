@@ -1,6 +1,6 @@
 import { RefusedError } from './refused-error.ts'
 
-/** What an expression of `Upstash-Retry-Delay` is made of. https://upstash.com/docs/qstash/features/retry */
+/** Tokens of an expression of `Upstash-Retry-Delay`. https://upstash.com/docs/qstash/features/retry */
 const TOKEN = /\s*(?:(\d+(?:\.\d+)?)|([a-z]+)|([-+*/(),]))/y
 const LONGEST_EXPRESSION = 256
 

@@ -22,7 +22,10 @@ interface Schedule {
   readonly lastAt?: number
 }
 
-/** How many missed times are made up for when the clock jumps; beyond, the schedule goes on from the present. */
+/**
+ * Number of missed times that are delivered late when the clock jumps. After more, the schedule continues from the
+ * present.
+ */
 const MAX_CATCH_UP = 1_000
 /** Longest delay of setTimeout, in milliseconds. */
 const MAX_TIMER_MS = 2 ** 31 - 1

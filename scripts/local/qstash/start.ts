@@ -8,7 +8,7 @@ import { MessageQueue } from './message-queue.ts'
 import { viewMessage } from './message-view.ts'
 import { Schedules } from './schedules.ts'
 
-/** How the QStash stand-in is started. */
+/** Options of the QStash stand-in. */
 export interface QstashOptions {
   /** TCP port on 127.0.0.1; any free one when left out. */
   readonly port?: number

@@ -1,6 +1,6 @@
 import type { Reply } from './reply.ts'
 
-/** Where commands go: the store in memory or a real Redis. All words are byte strings. */
+/** Runs commands: the store in memory or a real Redis. All words are byte strings. */
 export interface RedisBackend {
   /** @throws RedisError for what Redis answers with an error; any other error if Redis cannot be reached */
   run(words: string[]): Promise<Reply>

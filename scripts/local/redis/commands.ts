@@ -1,7 +1,7 @@
 import type { Keyspace } from './keyspace.ts'
 import { OK, RedisError, type Reply, StatusReply } from './reply.ts'
 
-/** One command: how many arguments it takes, its name not counted, and what it does. */
+/** A command: its number of arguments without the name, and its function. */
 export interface Command {
   readonly min: number
   readonly max: number

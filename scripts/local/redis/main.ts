@@ -12,7 +12,7 @@ await runAsProcess(
   },
   async (values, port) => {
     const { data, 'redis-url': redisUrl, control } = values
-    // Not on the command line, which every process can read.
+    // The token is a variable, because every process can read the command line.
     const token = process.env.LOCAL_REDIS_TOKEN
     if (redisUrl !== undefined && (data !== undefined || control === true)) {
       throw new OptionError('--redis-url excludes --data and --control')

@@ -3,7 +3,7 @@
  * lengths, order and Lua see bytes, as in Redis. `toBytes` and `toText` convert at the borders.
  */
 
-/** A simple string such as `OK`; Lua sees it as a table with the member `ok`. */
+/** A simple string such as `OK`; in Lua it is a table with the member `ok`. */
 export class StatusReply {
   readonly text: string
   constructor(text: string) {
@@ -11,7 +11,7 @@ export class StatusReply {
   }
 }
 
-/** What a command answers. */
+/** Reply of a command. */
 export type Reply = null | number | string | StatusReply | Reply[]
 
 /** An error reply of Redis; the first word of the message is its code. */

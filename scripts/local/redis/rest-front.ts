@@ -19,7 +19,7 @@ export interface RestAnswer {
 type Outcome = { result: Reply } | { error: string }
 
 /**
- * The REST interface of Upstash Redis as its SDK speaks it: a command as JSON array in the body, or several for
+ * The REST interface of Upstash Redis as its SDK uses it: a command as JSON array in the body, or several for
  * `/pipeline`. https://upstash.com/docs/redis/features/restapi
  */
 export class RestFront {
@@ -30,7 +30,7 @@ export class RestFront {
     this.#backend = backend
   }
 
-  /** Answers a request that has been authorized. What Redis refuses is answered with 400. */
+  /** Answers a request that has been authorized. An error of Redis is answered with 400. */
   async answer(request: RestRequest): Promise<RestAnswer> {
     try {
       if (request.path === '/pipeline') {

@@ -4,9 +4,9 @@ import { RedisError } from './reply.ts'
 /**
  * Finds scripts by the hash that clients use.
  *
- * `@upstash/ratelimit` starts its scripts with `#!lua flags=allow-key-locking`, which Upstash understands and stock
- * Redis refuses. So the first line is dropped before a script runs, and since that changes the hash, EVALSHA is
- * looked up here and always runs as EVAL.
+ * `@upstash/ratelimit` starts its scripts with `#!lua flags=allow-key-locking`, which Upstash supports and stock Redis
+ * refuses. So the first line is dropped before a script runs. Because that changes the hash, EVALSHA is looked up here
+ * and always runs as EVAL.
  */
 export class ScriptCache {
   readonly #sources = new Map<string, string>()

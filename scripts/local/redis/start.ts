@@ -7,7 +7,7 @@ import { openMemoryBackend } from './memory-store.ts'
 import { openRealBackend } from './real-backend.ts'
 import { RestFront } from './rest-front.ts'
 
-/** How the Redis stand-in is started. */
+/** Options of the Redis stand-in. */
 export interface RedisOptions {
   /** TCP port on 127.0.0.1; any free one when left out. */
   readonly port?: number
@@ -15,7 +15,7 @@ export interface RedisOptions {
   readonly token?: string
   /** File that keeps the data over a restart; without it they end with the process. */
   readonly file?: string
-  /** A real Redis to stand before, in place of the store in memory. */
+  /** URL of a real Redis that runs the commands, in place of the store in memory. */
   readonly redisUrl?: string
   /** The time of the store in memory; the system's by default. */
   readonly clock?: AdjustableClock

@@ -5,7 +5,7 @@ import { selectIntegration } from '../../integrations/catalogue/tool-catalogue.s
 import { selectCredential } from '../../integrations/connections/connections.store.ts'
 import type { ConnectionStatus, Integration } from '../../integrations/types.ts'
 import {
-  hintOf,
+  credentialHint,
   type StoredCredential,
   sealStoredCredential,
 } from '../../integrations/vault/stored-credential.ts'
@@ -232,7 +232,7 @@ function sealedColumns(
   credential: StoredCredential,
 ): CredentialColumns {
   const { sealed, vaultKeyId } = sealStoredCredential(vaultRing, { organizationId, connectionId }, credential)
-  return { sealedCredential: sealed, vaultKeyId, hint: hintOf(credential) }
+  return { sealedCredential: sealed, vaultKeyId, hint: credentialHint(credential) }
 }
 
 /** @throws ApiError unprocessable for a connection that would be active without a credential. */

@@ -65,8 +65,8 @@ function checkIssues(step: AgentDefinition['steps'][number] | undefined, path: s
 const NAMED = new Set(['properties', '$defs', 'definitions', 'dependentSchemas'])
 
 /**
- * Regular expressions in a schema: they would run on the output of a model without a bound of their time. So would that of
- * the validator for the format `url`, which is none of the standard's.
+ * Regular expressions in a schema: they would run on the output of a model without a bound of their time. The format
+ * `url`, which is not of the standard, has such an expression in its validator.
  */
 function patternsIn(schema: unknown, path: string): DefinitionIssue[] {
   if (typeof schema !== 'object' || schema === null) return []

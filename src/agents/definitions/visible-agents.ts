@@ -19,8 +19,8 @@ interface ReadDeps {
 }
 
 /**
- * Whether the caller's key may be used for agents and runs. For any other key there are none: a denial is not told from what is
- * missing (interface, Authentication 6).
+ * Whether the caller's key may be used for agents and runs. For any other key there are no agents: a denial is not
+ * distinguishable from a missing agent (interface, Authentication 6).
  */
 export const mayUseAgents = (principal: Principal): boolean => hasScope(principal, 'agents')
 
@@ -43,7 +43,7 @@ export const findVisibleAgent = async (
 ): Promise<RunnableVisibleAgent | null> =>
   mayUseAgents(principal) ? selectVisibleAgent(database, principal, id) : null
 
-/** The same. @throws ApiError not_found for an agent that the caller may not see. */
+/** Finds an agent that the caller may see. @throws ApiError not_found for an agent that the caller may not see. */
 export async function visibleAgent(
   deps: ReadDeps,
   principal: Principal,

@@ -32,8 +32,8 @@ const LONGEST_WAIT_MS = 300_000
 
 /**
  * Evaluates a completed step by one delivery: its checks first, then a call of a model, whose end it awaits for at most
- * RUN_DELIVERY_MS. The call's response id is stored before it begins, so that deliveries which are repeated, late, or at the
- * same time find one call, and the verdict is written once.
+ * RUN_DELIVERY_MS. The call's response id is stored before the call begins. Repeated, late and concurrent deliveries
+ * then find one call, and the verdict is written once.
  * @throws what a service that is away throws: the delivery has to be repeated.
  */
 export async function evaluateStep(deps: AgentDeps, key: DueVerdictKey): Promise<void> {
@@ -133,7 +133,7 @@ function refusedOutcome(
   const { cost } = due
   if (kind === 'final') return { kind: 'verdict', verdict: undetermined(code, message, cost) }
   if (kind === 'failed') return repeated(run, due, { kind: 'again', code, message, cost, fault: null })
-  // The wait grows with the age: a service that is away for long is not asked all the time.
+  // The wait grows with the age: a service that is away for long gets few requests.
   const wait = Math.max(SHORTEST_WAIT_MS, retryAfterSeconds * 1_000, (now - due.createdAt) / 4)
   return { kind: 'later', code, cost, delay: Math.min(LONGEST_WAIT_MS, wait) }
 }

@@ -30,7 +30,7 @@ export async function readEvaluation(
   return { runId: id, ...evaluation, steps }
 }
 
-/** Policies know a text by its place in an item: that of the judge's answer. */
+/** Policies need the place of a text in an item: that of the judge's answer. */
 async function redacted(
   deps: PolicyDeps,
   principal: Principal,

@@ -13,8 +13,8 @@ export interface ViewedAttempt {
   /** Whether its response is stored, begun or ended. */
   hasResponse: boolean
   /**
-   * Whether its response may still begin or go on. A run may be cancelled while a delivery begins the response, and keeps its
-   * message until that response has ended, or cannot begin any more.
+   * Whether the attempt's response may still begin or continue. A run may be cancelled while a delivery begins the
+   * response, and keeps its message until that response has ended, or cannot begin any more.
    */
   isOpen: boolean
 }

@@ -20,21 +20,21 @@ import { announceRun, publishRun } from './publish-run.ts'
 import { announceVerdict } from './publish-verdict.ts'
 import { currentAttempt, currentStep, type LeasedRun, type RunState, spentCredits } from './run.ts'
 import { type EndedStep, stepOutcome } from './step-output.ts'
-import { findAttemptResponse, startResponse, stopResponse, waitForResponse } from './step-response.ts'
+import { findAttemptResponse, startStepResponse, stopResponse, waitForResponse } from './step-response.ts'
 import { changeAfter, type StepOutcome } from './transitions.ts'
 
 /** A lease is longer than the work under it: what must still be stored then gets this time. */
 const LEASE_MARGIN_MS = 30_000
 /** After the end of a lease, so that a watchdog finds it free. */
 const WATCHDOG_MARGIN_MS = 5_000
-/** Between two looks at a response that a dying delivery may still begin. */
+/** Time between two checks of a response that a delivery may still begin after its lease. */
 const STOP_RETRY_MS = 2_000
 const SHORTEST_WAIT_MS = 2_000
 const LONGEST_WAIT_MS = 300_000
 
 /** QStash's data about a delivery, which is not signed. */
 interface RunDelivery {
-  /** The same for all deliveries of a message; null if it is not known. */
+  /** The id that all deliveries of a message share; null if it is not known. */
   messageId: string | null
   /** Whether QStash got no answer to an earlier delivery of the message: that one is over. */
   isRepeated: boolean
@@ -42,9 +42,9 @@ interface RunDelivery {
 
 /**
  * Advances a run by one delivery: begins the response of its current step or finds it, waits for its end for at most
- * RUN_DELIVERY_MS, and stores what follows. A message of an earlier revision does nothing, and one of a run that another
- * delivery holds is repeated after that lease, so that messages may be repeated, late and out of order. A repeated delivery
- * takes over the lease of an earlier one of its message, which has probably died with its process.
+ * RUN_DELIVERY_MS, and stores what follows. A message of an earlier revision does nothing. A message of a run that
+ * another delivery holds is repeated after that lease. So messages may be repeated, late and out of order. A repeated
+ * delivery takes over the lease of an earlier one of its message, which has probably died with its process.
  * @throws what a service that is away throws: the delivery has to be repeated.
  */
 export async function advanceRun(
@@ -101,13 +101,16 @@ async function storeOutcome(deps: AgentDeps, run: LeasedRun, outcome: StepOutcom
   ])
 }
 
-/** Leaves a run that was cancelled, or advanced by another delivery. What ends a cancelled run waits for this lease. */
+/**
+ * Leaves a run that was cancelled, or advanced by another delivery. The work that ends a cancelled run waits for this
+ * lease.
+ */
 async function leaveRun(
   deps: AgentDeps,
   { id: runId, organizationId, rev, leaseToken }: LeasedRun,
 ): Promise<void> {
   await releaseRun(deps.database, { organizationId, runId, rev }, leaseToken)
-  // If this lease had run out before the response began, nobody else has found and charged that response.
+  // If this lease had run out before the response began, no other delivery has found and charged that response.
   const run = await selectRunState(deps.database, { organizationId, runId })
   if (run?.status === 'cancelled') await finishEndedRun(deps, { organizationId, runId, rev: run.rev }, run)
 }
@@ -159,7 +162,7 @@ async function begin(deps: AgentDeps, run: LeasedRun): Promise<StepOutcome | nul
   const { max_credits: most } = run.definition.limits
   if (most !== undefined && spentCredits(run) >= most) return refusal(NO_CREDITS)
   try {
-    return refusedOutcome(run, await startResponse(deps, run), deps.clock())
+    return refusedOutcome(run, await startStepResponse(deps, run), deps.clock())
   } catch (error) {
     if (error instanceof ApiError && (error.kind === 'unauthorized' || error.kind === 'invalid_request')) {
       return refusal({ code: error.code ?? error.kind, message: error.message })
@@ -193,7 +196,7 @@ function refusedOutcome(run: LeasedRun, result: StartResult, now: number): StepO
 export const isTransient = ({ kind, code, limit }: ApiError): boolean =>
   code === 'conversation_locked' || kind === 'internal' || (kind === 'rate_limited' && limit !== 'credits')
 
-/** The wait grows with the age of the attempt: a service that is away for long is not asked all the time. */
+/** The wait grows with the age of the attempt: a service that is away for long gets few requests. */
 function waitOf(run: LeasedRun, { retryAfterSeconds = 0 }: ApiError, now: number): number {
   const age = now - currentAttempt(run).createdAt.getTime()
   return Math.min(LONGEST_WAIT_MS, Math.max(SHORTEST_WAIT_MS, retryAfterSeconds * 1_000, age / 4))
@@ -209,7 +212,8 @@ async function withoutLease(deps: AgentDeps, revision: RunRevision, run: FoundRu
   }
   if (run.status === 'cancelled') return finishEndedRun(deps, revision, run)
   if (run.status !== 'in_progress') return
-  // The delivery that holds it may be dead, and its watchdog may not have been published. One repetition for each lease.
+  // The delivery that holds it may be dead, and its watchdog may not have been published. The message is repeated once
+  // for each lease.
   const { leasedUntil } = run
   const left = leasedUntil === null ? 0 : Math.max(0, leasedUntil - deps.clock())
   await publishRun(deps, revision, { delay: left + WATCHDOG_MARGIN_MS, again: `held-${leasedUntil}` })

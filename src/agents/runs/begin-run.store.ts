@@ -100,7 +100,10 @@ function requestStatement({ id, owner, createdAt }: NewRun, identities: readonly
     WHERE known.expires_at <= ${instant(createdAt)}`
 }
 
-/** What is known of the identities. Each is looked up by its whole key, of which a search for several may use a part only. */
+/**
+ * Reads the identities that exist. Each is looked up by its whole key, because a search for several may use a part of
+ * the key only.
+ */
 const knownRequests = ({ organizationId, userId }: Owner, identities: readonly RequestIdentity[]): SQL =>
   sql`jsonb_array_elements_text(${JSON.stringify(identities.map(({ digest }) => digest))}::jsonb) AS given(digest)
     CROSS JOIN LATERAL (SELECT run_id, content FROM ${runRequests} WHERE organization_id = ${organizationId}

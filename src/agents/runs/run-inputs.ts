@@ -13,8 +13,8 @@ export type RunMetadata = Readonly<Record<string, unknown>>
 const MOST_INPUT_BYTES = 10_000_000
 
 /**
- * The values of a definition's inputs. Those of unknown names are dropped (interface: Agents); of a name that is given twice,
- * the last one counts.
+ * The values of a definition's inputs. Values of unknown names are dropped (interface: Agents). If a name is given
+ * twice, the last value counts.
  * @throws ApiError unprocessable for a required input that is missing; invalid_request for values that are too large.
  */
 export function declaredInputs(

@@ -36,7 +36,7 @@ export async function findResponseOf(
  * Begins the response of the current attempt, with the rights of this moment. Beginning it again is refused by its object.
  * @throws ApiError for a user without access, and for instructions that are too long; what the database throws.
  */
-export async function startResponse(deps: AgentDeps, run: RunState): Promise<StartResult> {
+export async function startStepResponse(deps: AgentDeps, run: RunState): Promise<StartResult> {
   const principal = await principalOf(deps, run)
   const inputs = openInputs(deps.configuration.VAULT_KEYS, run.id, run.sealedInputs)
   const { responseId } = currentAttempt(run)

@@ -33,7 +33,7 @@ export async function takeOverdue(
   }))
 }
 
-/** Forgets that a message was published. */
+/** Marks a message as not published. */
 export async function markUnpublished(
   database: Database,
   { organizationId, runId, rev }: RunRevision,

@@ -13,8 +13,8 @@ const MOST_TRIGGERS = 100
 type TriggerDeps = Pick<AgentDeps, 'database' | 'runQueue'>
 
 /**
- * Brings the schedules of QStash to the state of the triggers that have changed. What QStash does not accept stays as it is,
- * and is tried again by the scheduled job.
+ * Brings the schedules of QStash to the state of the triggers that have changed. A change that QStash does not accept
+ * is tried again by the scheduled job.
  * @param agentId null: of every agent of the deployment. @throws what the database throws.
  */
 export async function publishTriggers(deps: TriggerDeps, agentId: string | null = null): Promise<void> {

@@ -4,7 +4,7 @@ import type { Database } from '../../../schema/database.ts'
 import type { InputValue } from '../../wire/agents.ts'
 import type { RunnableAgent } from '../runs/begin-run.store.ts'
 
-/** Which trigger of which agent. */
+/** Identifies a trigger of an agent. */
 export interface TriggerKey {
   organizationId: string
   agentId: string

@@ -18,7 +18,7 @@ export interface ScoredDetector extends DetectorDescription {
 interface Contextual {
   /** Words before a finding that raise its score, as `contextPattern` takes them. */
   context: string
-  /** The score with such a word. */
+  /** Score with a word that names the value. */
   contextScore: number
 }
 

@@ -59,8 +59,8 @@ const REGIONS: Record<number, readonly CountryCode[]> = {
 }
 
 /**
- * What stands before a phone number at `start`. `joined`: a letter or a sign ties it to another token, so that its form
- * alone does not make it one. `within`: it is part of another number, of an amount or of a path of code.
+ * Classifies the text before a phone number at `start`. `joined`: a letter or a sign ties it to another token, so that
+ * its form alone does not make it one. `within`: it is part of another number, of an amount or of a path of code.
  */
 export function phoneEdge(text: string, start: number): 'free' | 'joined' | 'within' {
   const before = text.charAt(start - 1)

@@ -33,8 +33,8 @@ export class TokenVault {
   }
 
   /**
-   * The same vault for what comes back: it has the values that the user sent, and holds no other. A value of an upstream
-   * that becomes a token is not restored where the upstream repeats the token.
+   * The vault for answers: it has the values that the user sent, and adds none. A value of an upstream that becomes a
+   * token is not restored where the upstream repeats the token.
    */
   forAnswers(): TokenVault {
     return new TokenVault(this.#key, this.#owner, this.#values, false)

@@ -9,7 +9,7 @@ import { type Profiles, unionOf } from './profiles.ts'
 /** The policies that hold for one call, in all directions. */
 export interface CallPolicy {
   requestInspection(): Inspection
-  /** The same for a text that is not sent yet: `findings` does not count what it finds. */
+  /** The inspection of a text that is not sent yet: `findings` does not count its findings. */
   trialInspection(): Inspection
   /** A new one for each answer of an upstream. */
   responseInspection(): Inspection

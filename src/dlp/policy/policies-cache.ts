@@ -18,7 +18,7 @@ const cache = new WeightedMap<string, Cached>({ entries: 5_000, weight: 40_000_0
 
 /**
  * The enabled policies of an organization, cached by this isolate under the organization's epoch: every change of a
- * policy raises the epoch in the same transaction, so a confirmed epoch (`confirmRights`) has the current policies, and
+ * policy raises the epoch in the same transaction. So a confirmed epoch (`confirmRights`) has the current policies, and
  * a call with the cached epoch reads nothing.
  *
  * As long as no policy changed, the array is the same one, whatever raised the epoch, so that profiles stay compiled.

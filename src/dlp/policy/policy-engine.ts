@@ -29,7 +29,7 @@ interface PolicyEngineOptions {
   /** The direction of texts whose field names none. */
   kind: Direction
   vault: TokenVault
-  /** Where content that no engine reads must not pass. */
+  /** Places in which content that no engine reads must not pass. */
   blocksUninspectable?: (direction: Direction) => boolean
 }
 

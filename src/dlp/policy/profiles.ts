@@ -12,7 +12,7 @@ import {
   type ProfileRule,
 } from '../types.ts'
 
-/** One version of a policy of an organization. */
+/** A version of a policy of an organization. */
 export interface DlpPolicy {
   id: string
   version: number

@@ -1,13 +1,14 @@
 import { digitIn, isAlphanumericAt, isDigitAt, isWordAt } from '../detectors/characters.ts'
 
 /**
- * What adjoins a number on one side. `joined`: a sign ties it to another token, as in the name of a file. `doubtful`: a
- * sign makes it another kind of number. `glued`: a letter. `inside`: it is part of a decimal number or of a code.
+ * Kind of the text next to a number, on one side. `joined`: a sign ties it to another token, as in the name of a file.
+ * `doubtful`: a sign makes it another kind of number. `glued`: a letter. `inside`: it is part of a decimal number or of
+ * a code.
  */
-export type Edge = 'free' | 'joined' | 'doubtful' | 'glued' | 'inside'
+export type NumberEdge = 'free' | 'joined' | 'doubtful' | 'glued' | 'inside'
 
 /** The edge before the number at `start`. */
-export function edgeBefore(text: string, start: number): Edge {
+export function edgeBefore(text: string, start: number): NumberEdge {
   const before = text[start - 1]
   if (before === undefined) return 'free'
   if (isWordAt(text, start - 1)) return 'glued'
@@ -24,10 +25,10 @@ export function edgeBefore(text: string, start: number): Edge {
 const LONGEST_AMOUNT = 11
 
 /**
- * What stands after the number that ends at `end`.
+ * Classifies the text after the number that ends at `end`.
  * @param length its digits if it is one group, else 0
  */
-export function edgeAfter(text: string, end: number, length: number): Edge {
+export function edgeAfter(text: string, end: number, length: number): NumberEdge {
   const after = text[end]
   if (after === undefined) return 'free'
   if (isWordAt(text, end)) return digitIn(text, end, 1) ? 'inside' : 'glued'

@@ -19,8 +19,8 @@ interface Neighbours {
 }
 
 /**
- * What a number of several groups is in the row that it stands in: all of it, perhaps part of a longer number (groups go
- * on at one end), or cut out of the middle of one or of a table.
+ * Place of a number of several groups in its row: the whole row, perhaps part of a longer number (groups continue at
+ * one end), or the middle of a longer number or of a table.
  */
 type PlaceInRow = 'alone' | 'atAnEnd' | 'within'
 

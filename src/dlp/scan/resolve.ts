@@ -8,8 +8,9 @@ import { TakenFindings } from './taken-findings.ts'
 const EDITS = ACTIONS.indexOf('mask')
 
 /**
- * Resolves overlaps: the finding with the most severe action stays, then the one with the higher score, then the longer.
- * Of a losing secret or custom finding, the parts outside of the winner stay findings, since nothing of it may get out.
+ * Resolves overlaps: the finding with the most severe action stays, then the one with the higher score, then the
+ * longer. If a secret or custom finding loses, its parts outside of the winner stay findings, because no part of it may
+ * be released.
  */
 export function* resolveOverlaps(spans: readonly Finding[], plan: Plan): Slices<Finding[]> {
   const sorted = yield* sortedInSlices(

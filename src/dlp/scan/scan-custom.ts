@@ -15,7 +15,7 @@ export function* scanCustom(
   for (const custom of plan.custom) {
     budget.spend(text.length)
     if (budget.endsSlice()) yield
-    // One match above the limit shows that there are too many.
+    // The search stops at one match above the limit.
     const most = MOST_FINDINGS + 1
     const found =
       custom.kind === 'pattern'

@@ -6,7 +6,7 @@ import { isSolanaAddress, SOLANA, SOLANA_CONTEXT } from '../detectors/crypto-add
 import { CARD, CARD_CONTEXT, IBAN, isCardNumber, readIban, startsIban } from '../detectors/financial.ts'
 import { IP_ADDRESS, readIpv4 } from '../detectors/network.ts'
 import { PHONE, phoneEdge, readPhone } from '../detectors/phone.ts'
-import { type Edge, edgeAfter, edgeBefore } from './number-edges.ts'
+import { edgeAfter, edgeBefore, type NumberEdge } from './number-edges.ts'
 import { placeInRow } from './number-rows.ts'
 import { readSpacedDigits, type ShapeMatch, walkShapes } from './number-shapes.ts'
 import { LONGEST_WORD, type PlannedNumber, type PlannedWord } from './plan.ts'
@@ -90,7 +90,7 @@ function scanGluedNumber(scan: Scan, wordStart: number): void {
 /** Steps of the search for words before a value. */
 const CONTEXT_STEPS = 512
 
-function walkNumber(scan: Scan, start: number, before: Edge): void {
+function walkNumber(scan: Scan, start: number, before: NumberEdge): void {
   const { plan, text } = scan
   if (plan.numbers === null) return
   for (const match of walkShapes(plan.numbers, text, start)) {
@@ -112,7 +112,7 @@ function reportNumber(
   start: number,
   { detector, score, context }: PlannedNumber,
   { end, groups, lastStart, joinsFields }: ShapeMatch,
-  edges: readonly Edge[],
+  edges: readonly NumberEdge[],
 ): void {
   const { text, surroundings } = scan
   scan.budget.spend(CONTEXT_STEPS)

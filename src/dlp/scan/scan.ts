@@ -26,7 +26,7 @@ import { scanWord, scanWords, standsApart } from './scan-words.ts'
 /** Receives a finding, in units of the reading. */
 export type Report = (detector: string, start: number, end: number, score: number) => void
 
-/** One scan of one reading. */
+/** A scan of one reading. */
 export interface Scan {
   text: string
   plan: Plan

@@ -64,8 +64,8 @@ function* openRun(text: string): Slices<number> {
 }
 
 /**
- * The part of a run before its last `:` or `=` can be released, as in a time or a parameter, unless the run is a URL or
- * an address of numbers, or mentions a secret.
+ * The part of a run before its last `:` or `=` can be released, as in a time or a parameter. It is held if the run is a
+ * URL or an address of numbers, or mentions a secret.
  */
 function* openPart(text: string, start: number): Slices<number> {
   const sign = yield* lastSign(text, start)

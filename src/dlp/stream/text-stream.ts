@@ -31,8 +31,8 @@ export type ReplaceFinding = (span: Finding, found: string) => string | null
 /** Released units that are kept, because words before a value raise its score. */
 const CONTEXT_UNITS = 128
 /**
- * A longer text that is held back, such as encoded data without a blank, is not scanned for every piece, because the time
- * would grow with the square of its length. It is scanned when it has doubled, or when its end looks like ordinary text.
+ * A longer text that is held back, such as encoded data without a blank, is not scanned for every piece: the time would
+ * grow with the square of its length. It is scanned when it has doubled, or when its end looks like ordinary text.
  */
 const LONG_HELD_UNITS = 1024
 /** Units at its end that show whether it has ended, and how many have to arrive before they are looked at again. */
@@ -41,7 +41,7 @@ const END_UNITS = 1024
 /** Findings that are replaced in one slice. */
 const FINDINGS_AT_ONCE = 1024
 
-/** One text that arrives in pieces. The part that could still become a finding is held back. */
+/** A text that arrives in pieces. The part that could still become a finding is held back. */
 export class TextStream {
   readonly #detector: TextDetector
   readonly #replace: ReplaceFinding

@@ -9,7 +9,7 @@ import { DEFAULT_USES, type ServerTool } from '../protocols/server-tools.ts'
 import type { ChargeBasis } from './charges.ts'
 import { CONTAINER_MINUTES, LEAST_CONTAINER_MINUTES, MOST_CONTAINER_MINUTES } from './container-time.ts'
 
-/** One selection of a request that needs a price. */
+/** A selection of a request that needs a price. */
 interface PricedTerm {
   /** Name of the member in error messages. */
   member: string

@@ -146,8 +146,8 @@ export const streamCharge = (basis: ChargeBasis, meter: Meter): Charge =>
 const IMPLAUSIBLE = 'implausible_usage'
 
 /**
- * The charge for what an upstream reported, as far as it can be true, and for an estimate of the rest. Of a usage that is not
- * final the output is a part.
+ * The charge for what an upstream reported, as far as it can be true, and for an estimate of the rest. If a usage is
+ * not final, its output is a part of the whole.
  */
 function meteredCharge(basis: ChargeBasis, reported: ReturnType<Meter['usage']>, textBytes: number): Charge {
   const estimate = estimateUsage(basis, textBytes)

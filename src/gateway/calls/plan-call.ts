@@ -30,7 +30,7 @@ interface RefusedPlan {
   dlp: CallOutcome['dlp']
 }
 
-/** The texts of a request under the policies of its caller. Of a long request this takes seconds. */
+/** The texts of a request under the policies of its caller. For a long request this takes seconds. */
 export interface RequestReview {
   outline: RequestOutline
   policy: CallPolicy
@@ -158,7 +158,7 @@ async function reviewRequest(
   policy: CallPolicy,
 ): Promise<RequestReview> {
   const inspectedBefore = read.own ? inspectedOfOwn(read.own, policy) : 0
-  // What the policies find in tools of this service is treated as what they find anywhere else.
+  // Findings in tools of this service are treated like any others.
   const outline = inspectedBefore === null ? await runSlices(outlineOf({ ...request, own: undefined })) : read
   try {
     return { outline, policy, result: await inspect(outline, request, policy, inspectedBefore ?? 0) }

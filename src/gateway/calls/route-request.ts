@@ -54,7 +54,7 @@ function* requestFor(
   const target = { upstreamModel, maxOutputTokens, capabilities, origin: originOf(route) }
   const own = outline.own && definitionsOf(outline.own)
   const translated = new TranslatedCall(joinBytes(body.pieces), { ...translation, target, own: own ?? null })
-  // What is left out of the body is sent, too.
+  // The members that are left out of the body are sent too.
   return {
     route,
     body: { ...body, released: body.released + outline.bytes - outline.body.length },

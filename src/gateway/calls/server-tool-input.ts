@@ -8,7 +8,7 @@ import { DEFAULT_USES } from '../protocols/server-tools.ts'
  */
 export const MOST_ROUNDS = 10
 /**
- * The most tokens that one use of a tool adds to the context. Of unknown tools it is the whole context.
+ * The most tokens that one use of a tool adds to the context. For unknown tools it is the whole context.
  *
  * - `web_search`: ten results of 2,500 tokens, the vendor's figure for an average page
  * - `web_fetch`: the vendor's figure for a research paper, unless the request has `max_content_tokens`.

@@ -4,7 +4,7 @@ import type { CallerProtocol, UpstreamProtocol } from '../protocols/protocol.ts'
 import { speaks } from '../providers/provider.ts'
 import type { CatalogueModel, CatalogueRoute } from './model-catalogue.ts'
 
-/** One route that can answer a call. */
+/** A route that can answer a call. */
 export interface Route extends CatalogueRoute {
   /** The operation that is sent to the upstream, in its own protocol. */
   operation: Operation

@@ -5,7 +5,7 @@ import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
 import { ChunkScan } from './chunk-scan.ts'
 import { type ChunkHead, ChunkTexts } from './chunk-texts.ts'
 import { editedJson, moveToFrame, scanFrame } from './frame-json.ts'
-import { FrameTemplate } from './frame-template.ts'
+import { alikeVerdict, FrameTemplate } from './frame-template.ts'
 import { type Json, objectOf, textOf } from './json.ts'
 import { isOverload } from './overload.ts'
 import {
@@ -65,12 +65,8 @@ export class ChatStreamReader implements StreamReader {
     const { data } = frame
     const effects = data && frame.event === null ? this.#template?.effectsOf(data) : null
     if (!effects) return null
-    const { inspection } = this.#context
-    inspection.count(effects.inspected)
-    inspection.endUnit(frame.bytes.length)
     this.textBytes += effects.textBytes
-    moveToFrame(effects.edits, frame)
-    return { kind: 'forward', edits: effects.edits, started: true }
+    return alikeVerdict(effects, frame, this.#context.inspection)
   }
 
   *#readChunk(frame: SseFrame, data: Uint8Array): Slices<FrameVerdict> {

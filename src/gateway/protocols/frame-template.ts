@@ -1,6 +1,10 @@
+import type { Inspection } from '../../dlp/inspection.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { PLAIN } from '../../lib/json-tokens.ts'
 import type { JsonPath } from '../../lib/json-visitor.ts'
+import type { SseFrame } from '../../lib/sse.ts'
+import { moveToFrame } from './frame-json.ts'
+import type { AlikeVerdict } from './protocol.ts'
 
 /**
  * Frames of a stream that differ from an earlier one in the contents of its texts alone, as most do. Their bytes are
@@ -112,4 +116,16 @@ function standsAt(part: Uint8Array, payload: Uint8Array, at: number): boolean {
   if (at + part.length > payload.length) return false
   for (let index = 0; index < part.length; index++) if (part[index] !== payload[at + index]) return false
   return true
+}
+
+/** Counts a frame that is like its template. @returns the verdict on it. */
+export function alikeVerdict(
+  { edits, inspected }: FrameEffects,
+  frame: SseFrame,
+  inspection: Pick<Inspection, 'count' | 'endUnit'>,
+): AlikeVerdict {
+  inspection.count(inspected)
+  inspection.endUnit(frame.bytes.length)
+  moveToFrame(edits, frame)
+  return { kind: 'forward', edits, started: true }
 }

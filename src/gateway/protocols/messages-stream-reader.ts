@@ -4,7 +4,7 @@ import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
 import { EventScan } from './event-scan.ts'
 import { EventTexts, type TextEvent } from './event-texts.ts'
 import { moveToFrame, scanFrame } from './frame-json.ts'
-import { FrameTemplate } from './frame-template.ts'
+import { alikeVerdict, FrameTemplate } from './frame-template.ts'
 import { objectOf, textOf } from './json.ts'
 import {
   type AlikeVerdict,
@@ -55,12 +55,8 @@ export class MessagesStreamReader implements StreamReader {
     const { data } = frame
     const effects = data && template?.event === frame.event ? template.frame.effectsOf(data) : null
     if (!effects) return null
-    const { inspection } = this.#context
-    inspection.count(effects.inspected)
-    inspection.endUnit(frame.bytes.length)
     this.textBytes += effects.textBytes
-    moveToFrame(effects.edits, frame)
-    return { kind: 'forward', edits: effects.edits, started: true }
+    return alikeVerdict(effects, frame, this.#context.inspection)
   }
 
   *#readEvent(frame: SseFrame, data: Uint8Array): Slices<FrameVerdict> {

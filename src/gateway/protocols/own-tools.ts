@@ -16,9 +16,9 @@ import { responses } from './responses.ts'
 
 /** A definition of this service, which no caller can change. */
 export interface OwnTool {
-  /** As it reads after it was sent. Always the same object. */
+  /** The definition as sent and parsed again; always the same object. */
   definition: Json
-  /** As JSON. */
+  /** The definition as JSON. */
   bytes: Uint8Array
   /** The definition alone in a turn. */
   outline: RequestOutline

@@ -30,8 +30,8 @@ const OUTPUT_UNITS: ReadonlySet<string> = new Set(['audio_output', 'image_output
 
 /**
  * The one place that decides what of a reported usage can be true. Upstreams report what they like: counts below zero,
- * fractions, more of the cache than was sent, more reasoning than output. Cached tokens are a part of what was sent, and
- * reasoning is a part of the output, so that each is cut to its whole, and the whole to the limits of the call.
+ * fractions, more of the cache than was sent, more reasoning than output. Cached tokens are a part of the input, and
+ * reasoning is a part of the output. So each is cut to its whole, and the whole to the limits of the call.
  * @param limits none for figures that only have to fit each other.
  */
 export function correctedUsage(reported: Usage, limits: UsageLimits | null = null): CheckedUsage {

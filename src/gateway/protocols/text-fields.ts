@@ -187,7 +187,7 @@ function isEncoded(path: JsonPath, bytes: Uint8Array, start: number, end: number
   return contents !== null && end - contents >= SHORTEST_BASE64_BYTES
 }
 
-/** As `isEncoded`, where the contents look like base64: the `data` of a plain text document is that text. */
+/** Whether a string is encoded, if its contents look like base64: the `data` of a plain text document is that text. */
 function isBinary(path: JsonPath, bytes: Uint8Array, start: number, end: number, name: string): boolean {
   const contents = encodedContents(path, bytes, start, end, name)
   return contents !== null && isBase64(bytes, contents, end)

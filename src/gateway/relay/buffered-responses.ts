@@ -1,5 +1,5 @@
 import { joinBytes } from '../../lib/byte-edits.ts'
-import { OwnedBytes, type Room } from '../../lib/bytes/owned-bytes.ts'
+import { type ByteRoom, OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
 import { PartReader } from '../../lib/bytes/read-bytes.ts'
 import { writeBytes } from '../../lib/bytes/write-bytes.ts'
 
@@ -30,7 +30,7 @@ const declaredLength = ({ headers }: Response): number =>
  */
 export async function readWhole(
   response: Response,
-  room: Room,
+  room: ByteRoom,
   longest: number,
   arrived: (bytes: number) => void,
 ): Promise<OwnedBytes> {

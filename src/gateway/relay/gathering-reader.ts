@@ -1,8 +1,9 @@
 import type { Clock } from '../../lib/clock.ts'
 
 /**
- * Reads an upstream's stream, where code has to read it, in few steps. A read by code costs several times what the runtime
- * takes to carry the same bytes, and workerd returns one chunk of the upstream for a read, however late it is made:
+ * Reads an upstream's stream, where code has to read it, in few steps. A read by code costs several times what the
+ * runtime takes to carry the same bytes. workerd returns one chunk of the upstream for a read, however late the read
+ * is:
  * - A slow stream is read chunk by chunk, each when it arrives.
  * - From the first quick chunks on, the runtime pumps one branch of the stream, so that the other branch holds what has
  *   arrived. Code then reads that branch at most once in the gathering time, and takes everything at once.
@@ -41,7 +42,10 @@ export class GatheringReader {
     return this.#branches !== null
   }
 
-  /** The next bytes, or the end. One read at a time. @throws what the stream failed with, after all bytes that arrived before. */
+  /**
+   * The next bytes, or the end. Reads must not overlap. @throws what the stream failed with, after all bytes that
+   * arrived before.
+   */
   read(): Promise<Read> {
     if (this.#branches) return this.#branches.read()
     if (!this.#canBranch || !this.#isQuick()) {
@@ -84,9 +88,9 @@ const PUMPED_BYTES = 16 * 1024
 const READ_BYTES = 32 * 1024
 
 /**
- * Two branches of a stream: the runtime pumps the first one, and code reads the second one. Both get all bytes. The pump is
- * on the first branch because the runtime stores a block of 16 KB for each chunk, however short, that the first
- * branch has not passed on, and an exact copy for the second one (kj, `AsyncTee::pullLoop`).
+ * Two branches of a stream: the runtime pumps the first one, and code reads the second one. Both get all bytes. The
+ * pump is on the first branch because of memory (kj, `AsyncTee::pullLoop`): for each chunk that the first branch has
+ * not passed on, however short, the runtime stores a block of 16 KB. For the second branch it stores an exact copy.
  */
 class PumpedBranches {
   readonly #gatherMilliseconds: number

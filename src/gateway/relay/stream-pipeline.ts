@@ -16,7 +16,7 @@ import type { HeldFrame } from '../protocols/streamed-texts.ts'
 /** Converts frames, after inspection and edits, into units for the caller: frames or events. */
 export interface FrameConverter<Unit> {
   convert(frame: SseFrame): Unit[]
-  /** The same for a converter that needs nothing but the bytes of a frame. */
+  /** Converts a frame from its bytes alone. */
   pass?(bytes: Uint8Array): Unit[]
   /** The units that end the caller's stream. */
   finish(): Unit[]
@@ -33,7 +33,7 @@ interface PipelineOptions<Unit> {
   passes: boolean
   /** Cuts the gateway's credential out of an upstream's error. */
   redact: (bytes: Uint8Array) => Uint8Array
-  /** The same for a frame of the answer. @returns the same array where there is none. */
+  /** Edits a frame of the answer. @returns the same array if nothing changes */
   redactFrame: (bytes: Uint8Array) => Uint8Array
 }
 

@@ -67,8 +67,11 @@ const OTHER_RULE: ImageRule = (size) => {
   return Math.min(OTHER_MOST, Math.max(1_120, Math.ceil(size.width / 16) * rows + rows))
 }
 
+/** Characters of a name that decide: some of the patterns take squared time on a name that repeats their beginning. */
+const LONGEST_NAME = 200
+
 /** @param upstreamModel the provider's name of the model, in any spelling. */
 export function imageRuleOf(upstreamModel: string): ImageRule {
-  const name = upstreamModel.toLowerCase()
+  const name = upstreamModel.slice(0, LONGEST_NAME).toLowerCase()
   return RULES.find(([pattern]) => pattern.test(name))?.[1] ?? OTHER_RULE
 }

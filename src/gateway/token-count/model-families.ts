@@ -21,16 +21,17 @@ export interface ModelFamily {
 /** https://cookbook.openai.com/examples/how_to_count_tokens_with_tiktoken */
 const OPENAI: ModelFamily = { ascii: 1, other: 1, bytesPerToken: 3, message: 4, frame: 3, tools: 16 }
 /**
- * The factors are the smallest that leave none of 19 texts in ASCII more than 6 % below its true count. Of other scripts they
- * are those of the median, since vocabularies differ by half there. Templates of Llama and Qwen are the longest of their kind.
+ * The factors are the smallest that leave none of 19 texts in ASCII more than 6 % below its true count. For other
+ * scripts they are those of the median, because vocabularies differ by half there. Templates of Llama and Qwen are the
+ * longest of their kind.
  */
 const OPEN: ModelFamily = { ascii: 1.1, other: 1.1, bytesPerToken: 3, message: 6, frame: 36, tools: 160 }
 const OLD_OPEN: ModelFamily = { ...OPEN, ascii: 1.25, other: 2, bytesPerToken: 2.5 }
 /**
- * Claude's vocabularies are not public. Callers who compared it with o200k found 1.18 for the older and 1.53 for the newer one
- * on English and code (https://github.com/sammcj/ingest/pull/65), and that 1.15 is too low
- * (https://github.com/caozhiyuan/copilot-api/pull/141).
- * Tools: https://docs.claude.com/en/docs/agents-and-tools/tool-use/overview#pricing
+ * Claude's vocabularies are not public. Comparisons with o200k found 1.18 for the older and 1.53 for the newer one on
+ * English and code (https://github.com/sammcj/ingest/pull/65). Another one found 1.15 too low
+ * (https://github.com/caozhiyuan/copilot-api/pull/141). Tools:
+ * https://docs.claude.com/en/docs/agents-and-tools/tool-use/overview#pricing
  */
 const CLAUDE: ModelFamily = { ...OPEN, ascii: 1.65, other: 1.65, bytesPerToken: 2, tools: 840 }
 const OLD_CLAUDE: ModelFamily = { ...CLAUDE, ascii: 1.25, other: 1.4, bytesPerToken: 2.5 }

@@ -11,7 +11,10 @@ const KIND = {
   sign: 5,
   /** Characters of two bytes: letters of Latin, Greek, Cyrillic, Hebrew, Arabic. */
   two: 6,
-  /** Of three: scripts of India and Southeast Asia, typographic signs; then those of China, Japan and Korea. */
+  /**
+   * Characters of three bytes: scripts of India and Southeast Asia, typographic signs; then those of China, Japan and
+   * Korea.
+   */
   three: 7,
   ideograph: 8,
   four: 9,
@@ -59,7 +62,7 @@ const WEIGHT = Uint16Array.from({ length: KINDS * KINDS }, (_, index) => {
 
 const BACKSLASH = 0x5c
 const UNICODE = 0x75
-/** What stands after a backslash in place of a control character. */
+/** Letters after a backslash that encode a control character. */
 const CONTROLS: ReadonlySet<number> = new Set([...'bfnrt'].map((letter) => letter.charCodeAt(0)))
 
 /** Bytes that are read in one slice. */

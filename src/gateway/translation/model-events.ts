@@ -2,8 +2,8 @@ import type { Usage } from '../../ledger/audit-record.ts'
 import type { Json } from '../protocols/json.ts'
 
 /**
- * One generation as a sequence of events, independent of protocols. Decoders read them from an upstream's stream or
- * whole answer, encoders render them in the caller's protocol. Encoders drop what their protocol cannot express.
+ * A generation as a sequence of events, independent of protocols. Decoders read them from an upstream's stream or whole
+ * answer, encoders render them in the caller's protocol. Encoders drop what their protocol cannot express.
  */
 export type ModelEvent =
   | { type: 'start'; id: string; model: string; createdSeconds: number | null; usage: Usage | null }

@@ -61,7 +61,10 @@ export function messagesErrorBody(status: number, body: Uint8Array, requestId: s
   )
 }
 
-/** The message of a provider's error. That of a 429 begins with whose limit it is: callers have limits of their own. */
+/**
+ * The message of a provider's error. The message of a 429 begins with the owner of the limit, because callers have
+ * limits of their own.
+ */
 export function providerMessage(status: number, { message }: Json): string {
   const text = textOf(message) || `The upstream answered with status ${status}.`
   return status !== 429 || text.startsWith(PROVIDERS_LIMIT) ? text : `${PROVIDERS_LIMIT}: ${text}`

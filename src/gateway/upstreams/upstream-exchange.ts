@@ -25,7 +25,9 @@ export interface AttemptDeps {
   }
 }
 
-/** The call of an attempt. Not the plan itself, which holds the request's body: an exchange may live as long as a stream. */
+/**
+ * The call of an attempt, without the plan, which holds the request's body: an exchange may live as long as a stream.
+ */
 interface AttemptedCall {
   organizationId: string
   /** Whether the caller requested a stream. */

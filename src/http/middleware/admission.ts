@@ -14,7 +14,7 @@ import { withCatalogue, withCurrentRights } from '../../calls/renew-rights.ts'
 import { withRenewedLease } from '../../calls/renewed-lease.ts'
 import type { Deps } from '../../deps.ts'
 import { loadModelCatalogue } from '../../gateway/catalogue/model-catalogue.ts'
-import { outcomeOf } from '../../ledger/audit-record.ts'
+import { callOutcome } from '../../ledger/audit-record.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { setRateLimitHeaders } from '../rate-limit-headers.ts'
@@ -46,11 +46,11 @@ export const whileOpen = <Result>(
 /** Settles a call that only read, in the background. @param status of its answer. */
 export function settleRead(context: AppContext, call: GovernedCall, status: number): void {
   const [deps, errorCode] = [context.get('deps'), context.get('errorCode')]
-  const outcome = outcomeOf(call.opening, deps.clock(), { status, errorCode })
+  const outcome = callOutcome(call.opening, deps.clock(), { status, errorCode })
   deps.waitUntil(settle(deps, call, outcome))
 }
 
-/** The same for a call whose work has thrown. */
+/** Closes a call whose handler has thrown. */
 export function settleFailedRead(context: AppContext, call: GovernedCall, error: unknown): void {
   const known = error instanceof ApiError ? error : null
   context.set('errorCode', known ? errorCodeOf(known) : 'internal_error')

@@ -1,7 +1,7 @@
 import type { Next } from 'hono'
 import type { CallRequest } from '../../calls/governed-call.ts'
 import { refuseRequest } from '../../calls/refuse-request.ts'
-import { type CallOpening, outcomeOf } from '../../ledger/audit-record.ts'
+import { type CallOpening, callOutcome } from '../../ledger/audit-record.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { AppContext } from '../context.ts'
@@ -40,7 +40,7 @@ async function recordCounted(
 
 async function record(context: AppContext, opening: CallOpening): Promise<void> {
   const { deps, errorCode } = context.var
-  const outcome = outcomeOf(opening, deps.clock(), { status: context.res.status, errorCode })
+  const outcome = callOutcome(opening, deps.clock(), { status: context.res.status, errorCode })
   try {
     await deps.ledgerOf(opening.organizationId, opening.shard).record(opening, outcome)
   } catch (error) {

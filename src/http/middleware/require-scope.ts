@@ -1,7 +1,8 @@
 import type { MiddlewareHandler } from 'hono'
 import { isRunResponseId } from '../../agents/live/run-response.ts'
-import { hasScope, type KeyScope, type Principal } from '../../identity/principal.ts'
+import { hasScope, type Principal } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
+import type { KeyScope } from '../../wire/key-scopes.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 
 /** Refuses a key without the scope of a surface, whatever the rights of its user. For agents, see `mayUseAgents`. */

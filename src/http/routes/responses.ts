@@ -152,7 +152,7 @@ async function compact(context: AppContext): Promise<Response> {
   return jsonBytes(context, result.compaction)
 }
 
-/** What the Worker sends to the object of a response together with the body. */
+/** The message to the object of a response that goes with the body. */
 function startRequest(
   context: AppContext,
   responseId: string,

@@ -31,7 +31,7 @@ export interface BrokeredConnection {
 export interface ConnectAttempt {
   /** Id of the connect session. It is not secret. */
   sessionId: string
-  /** Goes into the link. Whoever has it can open the session. */
+  /** Part of the link: with this secret, anyone can open the session. */
   secret: string
   integration: Integration
   /** Secret of the configured OAuth client; null for a public or a registered one. */

@@ -18,7 +18,7 @@ const LONGEST_DESCRIPTION = 4_096
 const LARGEST_SCHEMA = 64 * 1024
 const DEEPEST_SCHEMA = 32
 
-/** What is read of a longer text, of which much may be invisible. */
+/** Characters that are read of a longer text, because many may be invisible. */
 const READ_SHARE = 4
 /** Characters that are kept beyond it until secrets were searched: one across that place would be shown without its end. */
 const LONGEST_SECRET = 64 * 1024

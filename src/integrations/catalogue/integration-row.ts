@@ -1,17 +1,8 @@
 import type { AuthorizationMethod, Integration } from '../types.ts'
 
 /** The columns of an integration that calls need, as Postgres has them. */
-interface IntegrationColumns {
-  id: string
-  organizationId: string
-  slug: string
-  displayName: string
-  description: string
-  kind: 'mcp' | 'openapi'
-  url: string
+interface IntegrationColumns extends Omit<Integration, 'authorization' | 'isDisabled'> {
   authorization: Record<string, unknown>
-  price: number
-  disabledTools: string[]
   disabledAt: Date | null
 }
 

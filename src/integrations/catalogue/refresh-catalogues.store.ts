@@ -10,7 +10,7 @@ import { connectionColumns } from '../connections/connections.store.ts'
 import type { Connection, McpServerProtocol } from '../types.ts'
 import type { PinnedDefinition } from './clean-definition.ts'
 
-/** Which catalogue of which organization. */
+/** Identifies a catalogue of an organization. */
 export interface CatalogueKey {
   organizationId: string
   integrationId: string

@@ -223,7 +223,7 @@ function pendingOf(definitions: readonly PinnedDefinition[], known: readonly Kno
 }
 
 /**
- * Who approves new definitions; null if a person has to.
+ * The approver of new definitions; null if a person has to approve them.
  * @param writtenBy the administrator that gave the document of an API, which is a decision of a person already.
  */
 function decisionOf(

@@ -23,7 +23,7 @@ export interface ConnectionAccess {
   groupIds: string[]
 }
 
-/** One definition of a catalogue: its name at the upstream, and its hash. */
+/** A definition of a catalogue: its name at the upstream, and its hash. */
 export type CatalogueEntry = readonly [name: string, hash: string]
 
 export interface DefinitionRow {
@@ -145,7 +145,7 @@ export async function selectIntegration(
   return row ? integrationOf(row) : null
 }
 
-/** Which new definitions of an integration are approved without a person; every one by hand if it was deleted. */
+/** The new definitions of an integration that are approved automatically; none if the integration was deleted. */
 export async function selectApproval(
   database: Database,
   { organizationId, integrationId }: { organizationId: string; integrationId: string },

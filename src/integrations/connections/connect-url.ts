@@ -1,8 +1,8 @@
 import type { Connection, Integration } from '../types.ts'
 
 /**
- * What a caller can do about an account that is missing, or that must be connected again: for `hint` of an error, and for
- * the answer of a tool. One sentence each.
+ * A sentence for a caller whose account is missing or must be connected again: for `hint` of an error, and for the
+ * answer of a tool.
  * @param connection null when there is none.
  */
 export function connectHint(

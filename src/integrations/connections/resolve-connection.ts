@@ -22,8 +22,8 @@ export async function resolveConnection(
 }
 
 /**
- * The resolution chain. The first stage that has a connection decides, so that an account that cannot be used is never
- * replaced by one of a later stage, which may be another person's:
+ * The resolution chain. The first stage that has a connection decides. So an unusable account is never replaced by one
+ * of a later stage, which may be another person's:
  *
  * 1. the explicit connection
  * 2. the caller's active set: its default, else the one that joined last and can be used

@@ -18,7 +18,7 @@ export const presentConnection = (connection: PreferredConnection) => ({
   created_at: connection.createdAt.toISOString(),
 })
 
-/** Of connections that callers see. One that is pending was never usable, and a revoked one will not be. */
+/** States in which callers see a connection. A pending connection was never usable, and a revoked one will not be. */
 const SHOWN: readonly ConnectionStatus[] = ['active', 'needs_reauth']
 
 /**

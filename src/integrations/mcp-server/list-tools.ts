@@ -62,7 +62,7 @@ function listedTool(name: string, definition: ToolDefinition, era: Era): Record<
 }
 
 /**
- * Which arguments a client repeats in headers is between the gateway and the upstream: the caller's headers are not sent on
- * (MCP 2026-07-28, Transports, `x-mcp-header`).
+ * `x-mcp-header` concerns the gateway as the client of the upstream: the caller's headers are not forwarded (MCP
+ * 2026-07-28, Transports).
  */
 const withoutHeaderNames = (key: string, value: unknown) => (key === 'x-mcp-header' ? undefined : value)

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { KeyScope, Principal } from '../../identity/principal.ts'
+import type { Principal } from '../../identity/principal.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { pause } from '../../lib/pause.ts'
@@ -18,6 +18,7 @@ import {
   startedRun,
 } from '../../wire/agent-answers.ts'
 import { type InputValue, inputValues } from '../../wire/agents.ts'
+import type { KeyScope } from '../../wire/key-scopes.ts'
 import { encodeJsonCursor, isPlainText, jsonCursor } from '../../wire/page-cursor.ts'
 import {
   output,
@@ -83,7 +84,7 @@ const listInput = z.strictObject({
   cursor: z.string().max(500).optional(),
 })
 
-/** Where a page begins. */
+/** Start of a page. */
 const cursorSchema = jsonCursor(z.tuple([z.literal('offset'), z.int().min(0).max(1_000_000)]))
 
 const listAgents = platformTool<AgentToolDeps, typeof listInput>({

@@ -1,8 +1,9 @@
 import * as z from 'zod'
 import type { ToolAnswer } from '../../calls/call-tool.ts'
-import type { KeyScope, Principal } from '../../identity/principal.ts'
+import type { Principal } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { toolSchema } from '../../lib/tool-schema.ts'
+import type { KeyScope } from '../../wire/key-scopes.ts'
 import type { ToolDefinition } from '../types.ts'
 
 /** Why a tool of the platform could not do its work (interface: Errors, MCP gateway, Tool level). */

@@ -28,7 +28,7 @@ interface UpstreamFetchOptions {
 
 /**
  * Makes a fetch for one upstream. It sends the credential of the connection and no other one, follows no redirect, and
- * limits what it reads. What it throws can be shown to callers.
+ * limits what it reads. Its errors can be shown to callers.
  */
 export function upstreamFetch({ allow, credential, mostBytes }: UpstreamFetchOptions) {
   const budget = { left: mostBytes, most: mostBytes }

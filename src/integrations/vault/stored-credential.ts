@@ -93,7 +93,7 @@ const VISIBLE_CHARACTERS = 4
 const LEAST_LENGTH = 16
 
 /** The last characters of a static secret, for people to recognize it; null for one that is short or is a password. */
-export function hintOf(credential: StoredCredential): string | null {
+export function credentialHint(credential: StoredCredential): string | null {
   if (credential.kind !== 'bearer' && credential.kind !== 'header') return null
   const { secret } = credential
   return secret.length < LEAST_LENGTH ? null : secret.slice(-VISIBLE_CHARACTERS)

@@ -11,13 +11,16 @@ const REMEMBERED_MS = 2 * 60_000
 const DAY_MS = 24 * 60 * 60_000
 /** For this time commits are kept that Postgres has: what a restore of Postgres loses can be written again. */
 const KEPT_MS = DAY_MS
-/** What no commit has overwritten by then is deleted. Load that rises and falls within a week deletes nothing. */
+/** Rows that no commit has overwritten by then are deleted. Load that rises and falls within a week deletes nothing. */
 const SURPLUS_MS = 8 * DAY_MS
 /** In a larger database commits are overwritten as soon as Postgres has them. An object holds 10 GB. */
 const LARGEST_BYTES = 5_000_000_000
 /** Rows that are deleted at a time. */
 const MOST_DELETED = 1_000
-/** Interval in which progress is stored. What was written to Postgres meanwhile is written again after a restart. */
+/**
+ * Interval in which progress is stored. Records written to Postgres since the last progress are written again after a
+ * restart.
+ */
 const TRIM_MS = 60_000
 
 /**

@@ -20,7 +20,7 @@ export interface MadeGrant {
   amount: number
 }
 
-/** One row of the log: the changes of one commit. Lists are lines of text, whose fields are separated by tabs. */
+/** A row of the log: the changes of one commit. Lists are lines of text, whose fields are separated by tabs. */
 export type CommitRow = AccountState & {
   /** Number of the commit: from 1, without gaps. */
   number: number
@@ -75,9 +75,9 @@ const ADDED_COLUMNS = [
 ]
 
 /**
- * The statements over the SQLite tables of one account. Cloudflare bills rows written, and deleted rows like others: hence a
- * log with one row for each commit, in which a new commit takes the row of the oldest one that is not needed any more.
- * `open_calls` holds only the calls that were opened so long ago that a restart does not read their commit.
+ * The statements over the SQLite tables of one account. Cloudflare bills rows written, and deleted rows like others:
+ * hence a log with one row for each commit. A new commit takes the row of the oldest commit that is not needed any
+ * more. `open_calls` holds only the calls that were opened so long ago that a restart does not read their commit.
  */
 export class AccountTables {
   readonly #sql: SqlStorage

@@ -20,9 +20,10 @@ interface AccountBeginning {
 }
 
 /**
- * Reads the initial state of an account in one statement, so that the parts agree: the balance (the sum of the entries of
- * its shard, of which there is none without a record), the head of the chain, the epochs, and the last transfers between the
- * shards. The home shard, which alone makes grants, also gets those already made, and the transfers of all shards.
+ * Reads the initial state of an account in one statement, so that the parts agree: the balance, the head of the chain,
+ * the epochs, and the last transfers between the shards. The balance is the sum of the shard's entries, each of which
+ * has a record. The home shard, which alone makes grants, also gets those already made, and the transfers of all
+ * shards.
  */
 export async function loadAccount(
   database: Database,

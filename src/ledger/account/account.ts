@@ -12,11 +12,11 @@ import {
 } from '../commits/commit.ts'
 import {
   type Admission,
+  type AdmissionRefusal,
   type CallProgress,
   type CreditBalance,
   type CreditGrant,
   OTHER_GRANT,
-  type Refusal,
   SETTLED_CALL,
 } from '../contract.ts'
 import type { KnownEpochs, LearnedEpochs } from '../epochs/known-epochs.ts'
@@ -203,7 +203,7 @@ export class LedgerAccount {
    *
    * @throws RangeError for a call that is not opened: with a settled id it would run without a charge
    */
-  #admit(calls: CallColumns, index: number, now: number): Refusal | null {
+  #admit(calls: CallColumns, index: number, now: number): AdmissionRefusal | null {
     const { recent, open, epochs, windows } = this.log.memory
     const id = calls.ids[index] as string
     const outcome = calls.outcomes[index] ?? null
@@ -230,7 +230,7 @@ export class LedgerAccount {
     return null
   }
 
-  #openCall(calls: CallColumns, index: number, now: number): Refusal | null {
+  #openCall(calls: CallColumns, index: number, now: number): AdmissionRefusal | null {
     const [reserve, lease] = [calls.reserves[index] as number, calls.leases[index] as number]
     const id = calls.ids[index] as string
     checkId(id)

@@ -1,5 +1,5 @@
 import type { CallColumns } from '../commits/commit.ts'
-import type { CallLimits, Refusal } from '../contract.ts'
+import type { AdmissionRefusal, CallLimits } from '../contract.ts'
 import type { KnownEpochs } from '../epochs/known-epochs.ts'
 import type { SlidingWindows } from './sliding-windows.ts'
 
@@ -9,7 +9,7 @@ export function findStale(
   index: number,
   epochs: KnownEpochs,
   now: number,
-): Extract<Refusal, { kind: 'stale' }> | null {
+): Extract<AdmissionRefusal, { kind: 'stale' }> | null {
   const rights = calls.organizationEpochs[index] as number
   const used = calls.catalogueEpochs[index] as number
   if (rights === 0 && used === 0) return null
@@ -33,7 +33,7 @@ export function findLimited(
   index: number,
   windows: SlidingWindows,
   now: number,
-): Extract<Refusal, { kind: 'limited' }> | null {
+): Extract<AdmissionRefusal, { kind: 'limited' }> | null {
   const limits = limitsOf(calls, index)
   return limits && windows.findFull(limits, now)
 }

@@ -1,4 +1,4 @@
-import { outcomeOf } from '../audit-record.ts'
+import { callOutcome } from '../audit-record.ts'
 import type { CallProgress } from '../contract.ts'
 import { outcomeText } from '../records/record-body.ts'
 import type { OpenCall } from './open-calls.ts'
@@ -8,7 +8,7 @@ export function lapsedOutcome(call: OpenCall, now: number): { cost: number; text
   const opening = JSON.parse(`{${call.opening}}`) as { at: number }
   const progress: CallProgress | null = call.progress === null ? null : JSON.parse(call.progress)
   const cost = progress?.cost ?? call.reserve
-  const outcome = outcomeOf(opening, Math.max(opening.at, now), {
+  const outcome = callOutcome(opening, Math.max(opening.at, now), {
     status: 0,
     errorCode: 'unsettled',
     provider: progress?.provider ?? null,

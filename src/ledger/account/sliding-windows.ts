@@ -1,4 +1,4 @@
-import type { CallLimits, Refusal } from '../contract.ts'
+import type { AdmissionRefusal, CallLimits } from '../contract.ts'
 
 const WINDOW_MS = 60_000
 /** Time for which a shard relies on the last counts of the others. */
@@ -31,7 +31,7 @@ export class SlidingWindows {
   loaded = 0
 
   /** The limit that leaves no room for another call, the organization's first; null when there is room. */
-  findFull(limits: CallLimits, now: number): Extract<Refusal, { kind: 'limited' }> | null {
+  findFull(limits: CallLimits, now: number): Extract<AdmissionRefusal, { kind: 'limited' }> | null {
     const { scope, remaining } = this.tightest(limits, now)
     if (remaining > 0) return null
     const retryAfterSeconds = Math.max(1, Math.ceil((this.endsAt - now) / 1_000))

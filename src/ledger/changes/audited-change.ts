@@ -20,8 +20,8 @@ import type { EpochChange, OrganizationScope } from './scoped-statements.store.t
  */
 
 /**
- * What a change needs to be made, recorded and published. `organizationId` is the organization that it belongs to; the
- * deployment's own for a change of the deployment.
+ * Dependencies of a change: to make it, record it and publish it. `organizationId` is the organization that it belongs
+ * to; the deployment's own for a change of the deployment.
  */
 export interface ChangeScope extends OrganizationScope {
   ledgerOf: LedgerOf

@@ -6,7 +6,8 @@ import { organizations } from '../../../schema/identity.ts'
 import { deploymentEpochs } from '../../../schema/models.ts'
 import type { Page, PagePosition, PageRequest } from '../../wire/page-cursor.ts'
 
-// What the stores of management changes share: raised epochs, and pages that stay put while rows are added.
+// Statements that the stores of management changes share: raised epochs, and pages that are stable while rows are
+// added.
 
 /** The database, and the organization whose rows a statement may read and change. */
 export interface OrganizationScope {
@@ -60,6 +61,12 @@ export function raisedEpoch(rows: Array<{ epoch: number }>): number {
   const [row] = rows
   if (row === undefined) throw new Error('no epoch was raised')
   return row.epoch
+}
+
+/** The row that an insertion returned. @throws if there is none. */
+export function insertedRow<Row>([row]: readonly Row[], name: string): Row {
+  if (row === undefined) throw new Error(`the ${name} was not inserted`)
+  return row
 }
 
 /** The value of a `disabled_at` column: the first time of disabling stays, enabling clears it. */

@@ -5,7 +5,7 @@ import { openingText, outcomeText } from '../records/record-body.ts'
 import { checkAmount, checkOpening, checkOutcome, checkProgress } from '../records/record-checks.ts'
 import { type CallColumns, type CommitBatch, emptyCalls, emptyClosings } from './commit.ts'
 
-/** One entry of a batch, in the form of an isolate's queue. */
+/** An entry of a batch, in the form of an isolate's queue. */
 export type CommitEntry = CallEntry | ClosingEntry
 
 export interface CallEntry {

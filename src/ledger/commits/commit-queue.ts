@@ -31,7 +31,7 @@ type Send = (batch: CommitBatch) => Promise<CommitAnswer>
 /** The result of an entry; null: it was admitted and is not counted, or is settled. */
 type EntryVerdict = Admission | InvalidEntry | null
 
-/** One waiting entry. It is plain data and a plain promise, because requests share it. */
+/** A waiting entry. It is plain data and a plain promise, because requests share it. */
 class WaitingEntry {
   readonly entry: CommitEntry
   answer: { verdict: EntryVerdict } | { error: unknown } | null = null

@@ -1,10 +1,11 @@
-import type { Admission, Refusal } from '../contract.ts'
+import type { Admission, AdmissionRefusal } from '../contract.ts'
 import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 
 /**
- * One commit: the content of one round trip from an isolate to a ledger object. It has calls to admit, and outcomes of calls that
- * ended. Columns instead of rows, because arrays of plain values cost a fraction of arrays of objects in an RPC message. Texts
- * are members of JSON objects without the braces (`openingText`, `outcomeText`), as in the audit record.
+ * A commit: the content of one round trip from an isolate to a ledger object. It has calls to admit, and outcomes of
+ * calls that ended. Columns instead of rows, because arrays of plain values cost a fraction of arrays of objects in an
+ * RPC message. Texts are members of JSON objects without the braces (`openingText`, `outcomeText`), as in the audit
+ * record.
  */
 export interface CommitBatch {
   calls: CallColumns
@@ -46,7 +47,7 @@ export interface ClosingColumns {
 
 /** The result of a batch. Entries that are not named were admitted, or are settled. */
 export interface CommitAnswer {
-  refused: Array<[index: number, verdict: Refusal | InvalidEntry]>
+  refused: Array<[index: number, verdict: AdmissionRefusal | InvalidEntry]>
   unsettled: Array<[index: number, verdict: InvalidEntry]>
   /** Absent if no call of the batch was counted. */
   rateLimits?: RateLimitColumns

@@ -1,11 +1,11 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import type { CallLimits, Refusal } from '../contract.ts'
+import type { AdmissionRefusal, CallLimits } from '../contract.ts'
 
 const WINDOW_MS = 1_000
 /** Refusals of one limit in a second that the ledger decides; further ones are repeated by this isolate. */
 const MOST_LEDGER_REFUSALS = 20
 
-type Limited = Extract<Refusal, { kind: 'limited' }>
+type Limited = Extract<AdmissionRefusal, { kind: 'limited' }>
 
 interface Recent {
   refusal: Limited

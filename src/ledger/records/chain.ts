@@ -22,7 +22,7 @@ export interface LedgerChain {
   pending: ChainHead | null
 }
 
-/** One record in the form that the ledger stores until Postgres has it. */
+/** A record in the form that the ledger stores until Postgres has it. */
 export interface ChainLink extends ChainHead {
   /** Call id, or the id of an administrative change. */
   id: string

@@ -79,8 +79,8 @@ interface UnrecordedPage<Position> {
   next: Position | null
 }
 
-// The record of each row of a page is looked up by its id alone. Without OFFSET, Postgres may read all records into a hash, and with
-// a plain comparison of the organization it may read the index of that beside the one of ids.
+// The record of each row of a page is looked up by its id alone. Without OFFSET, Postgres may read all records into a
+// hash. With a plain comparison of the organization, it may read that column's index beside the one of ids.
 
 /**
  * Reads a page of usage, and returns the rows without a record. @param after call id of the last row of the page before.

@@ -93,8 +93,8 @@ export class OtherShards {
   }
 
   /**
-   * Covers a debt of the home shard (a call cost more than was reserved for it, credits were taken away) with credits of
-   * the others, so that they cannot spend them. It never rejects.
+   * Covers a debt of the home shard with credits of the others, so that they cannot spend them. A debt arises when a
+   * call cost more than its reservation, or credits were taken away. It never rejects.
    */
   async runDue(): Promise<void> {
     const dueAt = this.dueAt()
@@ -102,7 +102,7 @@ export class OtherShards {
     await this.cover()
   }
 
-  /** The same at once. */
+  /** Calls in credits now if the balance is negative. */
   async cover(): Promise<void> {
     const { available } = this.#account.balance()
     if (available >= 0) return

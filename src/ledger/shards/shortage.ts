@@ -6,7 +6,7 @@ import {
   emptyRateLimits,
   type RateLimitColumns,
 } from '../commits/commit.ts'
-import type { Refusal } from '../contract.ts'
+import type { AdmissionRefusal } from '../contract.ts'
 
 /** Maximum number of times that a batch is decided again after credits came: other calls may have reserved them meanwhile. */
 const MOST_DRAWS = 5
@@ -48,7 +48,7 @@ export function decideAgain(
   decide: Shortage['decide'],
   calls: CallColumns,
   answer: CommitAnswer,
-  reason: Refusal['kind'],
+  reason: AdmissionRefusal['kind'],
 ): CommitAnswer {
   const indices = answer.refused.flatMap(([index, { kind }]) => (kind === reason ? [index] : []))
   const again = decide(pick(calls, indices))

@@ -17,8 +17,8 @@ const UNBOUNDED = 1_000_000_000
 /**
  * Counts the calls that the shards of an organization admit together, through Redis, so that each can apply the
  * organization's limit. It runs beside the calls; only calls that would be refused because the other shards' counts are
- * unknown wait for it. The limit can be exceeded by what the others admit between two reports, or in the seconds for
- * which a shard relies on its last report after Redis went away. Each shard applies the limit to its own calls, so the
+ * unknown wait for it. The limit can be exceeded by calls that the others admit between two reports, or in the seconds
+ * after Redis went away, when a shard relies on its last report. Each shard applies the limit to its own calls, so the
  * bound is the limit times the shards.
  */
 export class WindowBalance {

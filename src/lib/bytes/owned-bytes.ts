@@ -3,7 +3,7 @@ import { type BudgetShare, ByteBudget } from './byte-budget.ts'
 import { freeBytes } from './free-bytes.ts'
 
 /** The budget that bytes are counted in, and their holder (an organization). */
-export interface Room {
+export interface ByteRoom {
   limitBytes: number
   /** A single holder cannot use up the whole budget (`ByteBudget`). */
   holder: string
@@ -36,7 +36,7 @@ export class OwnedBytes {
    * @param maximum bytes that are appended in all.
    * @param room null for bytes that are not counted: small ones, and those that replace counted ones.
    */
-  constructor(maximum: number, room: Room | null = null) {
+  constructor(maximum: number, room: ByteRoom | null = null) {
     this.#maximum = maximum
     this.#buffer =
       maximum <= STEP_BYTES ? new ArrayBuffer(maximum) : new ArrayBuffer(0, { maxByteLength: maximum })

@@ -56,7 +56,7 @@ export function* slicesOf(
   let left = beginning?.slices ?? 0
   for (const piece of pieces) {
     for (let at = 0; at < piece.length; ) {
-      // Even slices, so that also a short piece gives as many as are left.
+      // The slices have equal size, so that a short piece has enough of them too.
       const even = Math.max(1, Math.floor((piece.length - at) / Math.max(1, left)))
       const bytes = left > 0 ? Math.min(beginning?.bytes ?? SLICE_BYTES, even) : SLICE_BYTES
       yield piece.subarray(at, at + bytes)

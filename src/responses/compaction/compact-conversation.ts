@@ -5,7 +5,7 @@ import { TurnFailure } from '../../gateway/calls/turn-failure.ts'
 import { errorOf } from '../../gateway/http-answer.ts'
 import { admitTurn, type SentTurn, sendTurn } from '../../gateway/model-turn.ts'
 import { compatibilityOf } from '../../identity/principal.ts'
-import { type CallOutcome, outcomeOf, type Usage } from '../../ledger/audit-record.ts'
+import { type CallOutcome, callOutcome, type Usage } from '../../ledger/audit-record.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { newId } from '../../lib/ids.ts'
@@ -67,7 +67,7 @@ export async function compactConversation(
   }
 }
 
-/** One compaction with its calls. */
+/** A compaction with its calls. */
 class ConversationCompaction {
   trace: LedgerTrace = { recorded: false }
   readonly #deps: ResponseDeps
@@ -146,7 +146,7 @@ class ConversationCompaction {
     const { planned, call, body } = await this.#admit(request, plan, { index: 0, summary: null }, false)
     body.release()
     const dlp = { policyVersion: planned.policy.version, findings: planned.policy.findings() }
-    const outcome = outcomeOf(call.opening, this.#deps.clock(), { status: 200, dlp })
+    const outcome = callOutcome(call.opening, this.#deps.clock(), { status: 200, dlp })
     this.#deps.waitUntil(settle(this.#deps, call, outcome))
   }
 

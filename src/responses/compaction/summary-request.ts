@@ -13,7 +13,7 @@ import type { ContextItem, Owner } from '../model/types.ts'
 import type { CompactionPlan } from './compaction-plan.ts'
 import { closingMessage, openingMessage, summaryInstructions } from './summary-prompt.ts'
 
-/** One call of a compaction. */
+/** A call of a compaction. */
 export interface SummaryPart {
   /** Index in the parts of the plan. */
   index: number

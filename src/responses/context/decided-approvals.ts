@@ -14,10 +14,10 @@ import type { ContextItem } from '../model/types.ts'
 type Outcome = { index: number } & ({ kind: 'called' } | { kind: 'denied'; decision: ReadDecision })
 
 /**
- * The forms in which a model gets requests for approval that were decided, with what they became: as the call that the model
- * has made, with its result or its denial. A result that came after further turns stays where it is, since the model has
- * answered without it. Of several requests with one id, the first has its result: a caller could have the result of one call
- * repeated any number of times.
+ * The forms in which a model gets requests for approval that were decided, with what they became: as the call that the
+ * model has made, with its result or its denial. A result that came after further turns stays where it is, since the
+ * model has answered without it. If several requests have one id, the first has the result: a caller could have the
+ * result of one call repeated any number of times.
  * @returns for the items that have another form than that of their type.
  */
 export function decidedApprovals(items: readonly ContextItem[]): Map<ContextItem, ModelForm> {

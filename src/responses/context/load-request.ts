@@ -1,7 +1,7 @@
 import { checkUtf8, unreadableBody } from '../../gateway/protocols/request-outline.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
-import { OwnedBytes, ownedCopy, type Room } from '../../lib/bytes/owned-bytes.ts'
+import { type ByteRoom, OwnedBytes, ownedCopy } from '../../lib/bytes/owned-bytes.ts'
 import { BrokenStreamError, PartReader } from '../../lib/bytes/read-bytes.ts'
 import { scanJsonInSlices } from '../../lib/json-scan.ts'
 import { hasTooManyValues, MOST_JSON_VALUES } from '../../lib/json-values.ts'
@@ -76,7 +76,7 @@ export async function loadRequest(
 }
 
 /** @throws ApiError invalid_request for a body that broke off, rate_limited. */
-async function collected(stream: ReadableStream<Uint8Array>, room: Room): Promise<OwnedBytes> {
+async function collected(stream: ReadableStream<Uint8Array>, room: ByteRoom): Promise<OwnedBytes> {
   const body = new OwnedBytes(MAXIMUM_BODY_BYTES, room)
   const reader = new PartReader(stream)
   try {

@@ -58,7 +58,7 @@ export function resumedEmitter(
   })
 }
 
-/** Members that callers get on request only. Those that this caller gets are in the output as well. */
+/** Members that callers get on request only. The output has those that this caller has requested. */
 function storedExcluded(items: readonly ContextItem[]): Map<string, Members> {
   const stored = new Map<string, Members>()
   for (const { id, type, bytes } of items) {

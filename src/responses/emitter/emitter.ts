@@ -162,7 +162,7 @@ export class ResponseEmitter {
       this.#context.output.find((item) => callIdOf(item).includes(callId))
     if (!item) return
     const typed = { ...members, type: item.type }
-    // Also after a restart, when the item has its result already, and what the caller does not get is lost.
+    // After a restart too, when the item has its result already and the members withheld from the caller are lost.
     this.#excluded.set(item.id, excludedMembers(typed, this.#includes))
     const { type: _, ...included } = withIncluded(typed, this.#includes)
     const failedStatus = ITEM_TYPES.get(item.type)?.failedStatus

@@ -2,7 +2,7 @@ import type { GovernedCall } from '../../calls/governed-call.ts'
 import { sendTurn } from '../../gateway/model-turn.ts'
 import type { Principal } from '../../identity/principal.ts'
 import type { Usage } from '../../ledger/audit-record.ts'
-import { outcomeOf } from '../../ledger/audit-record.ts'
+import { callOutcome } from '../../ledger/audit-record.ts'
 import { newId } from '../../lib/ids.ts'
 import type { CompactionPlan } from '../compaction/compaction-plan.ts'
 import { sealedSummary } from '../compaction/sealed-summary.ts'
@@ -325,4 +325,4 @@ export class ResponseEngine {
 
 /** The outcome of a call that was admitted, and for which no request was sent. */
 const emptyOutcome = ({ clock }: ResponseDeps, { opening }: GovernedCall) =>
-  outcomeOf(opening, clock(), { status: 200 })
+  callOutcome(opening, clock(), { status: 200 })

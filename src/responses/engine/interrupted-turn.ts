@@ -11,10 +11,10 @@ import { interruptedCall } from './recovery.ts'
 const MOST_REPETITIONS = 2
 
 /**
- * Withdraws a model call that a restart of the object has interrupted, so that the response is between two turns again, and the
- * next turn is another governed call. The interrupted one is charged by an estimate: its provider may have generated. Its events
- * are removed if no reader has got them; otherwise its items stay, as incomplete, before those of the repetition, and no model
- * gets them in this response.
+ * Withdraws a model call that a restart of the object has interrupted. The response is then between two turns, and its
+ * next turn is another governed call. The interrupted one is charged by an estimate: its provider may have generated.
+ * Its events are removed if no reader has got them; otherwise its items stay, as incomplete, before those of the
+ * repetition, and no model gets them in this response.
  * @param now milliseconds since the epoch.
  * @returns false for a response that does not repeat turns, or not this one again. Then nothing has changed.
  */

@@ -31,7 +31,7 @@ export interface ToolRun extends Pick<ToolCallResult, 'principal' | 'closing'> {
 /** Whether the caller has approved a call; `used`: another call was made for its approval. */
 export type Approval = 'none' | 'given' | 'used'
 
-/** One call to run. */
+/** A call to run. */
 interface CallToRun {
   call: StoredToolCall
   identity: CallIdentity

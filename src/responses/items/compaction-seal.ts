@@ -12,7 +12,10 @@ const compactionSecret = z.strictObject({
   userBytes: z.int().nonnegative(),
 })
 
-/** What a compaction item stands for, and which of the items before it stay beside it. Callers get and return it sealed. */
+/**
+ * Content of a compaction item: the summary, and the earlier items that are kept beside it. Callers get and return it
+ * sealed.
+ */
 export type CompactionSecret = z.infer<typeof compactionSecret>
 
 const SEAL = new OwnerSeal<CompactionSecret>({

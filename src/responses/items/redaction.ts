@@ -60,7 +60,7 @@ export function* redactItem(policy: CallPolicy | null, bytes: Uint8Array): Slice
   return edits.length === 0 ? bytes : joinBytes((yield* applyEditsInSlices(bytes, edits)).pieces)
 }
 
-/** The same for parsed items. Items that do not change are returned as they are. */
+/** Redacts parsed items. Items that do not change are returned as they are. */
 export function* redactItems<Item extends object>(
   policy: CallPolicy | null,
   items: readonly Item[],
@@ -101,7 +101,7 @@ export const redactedResponse = async (
 ): Promise<ResponseObject> => runSlices(redactResponse(policy, response))
 
 /**
- * The same for a response, in slices: its output, and what it repeats of its request.
+ * Redacts a response in slices: its output, and the members that repeat its request.
  * @internal Tests count its slices.
  */
 export function* redactResponse(policy: CallPolicy | null, response: ResponseObject): Slices<ResponseObject> {

@@ -23,9 +23,9 @@ interface PhaseRules {
   /** Whether the owner can read the response. */
   visible: boolean
   /**
-   * What a restarted object does: `resume` continues from the stored state, `ask_again` continues before the interrupted call
-   * if the response repeats turns (`interrupted-turn.ts`) and else ends as interrupted, `finish` emits the stored end,
-   * `roll_back` deletes the response.
+   * What a restarted object does: `resume` continues from the stored state; `ask_again` continues before the
+   * interrupted call if the response repeats turns (`interrupted-turn.ts`), and else ends as interrupted; `finish`
+   * emits the stored end; `roll_back` deletes the response.
    */
   restart: 'roll_back' | 'ask_again' | 'resume' | 'finish' | 'nothing'
 }

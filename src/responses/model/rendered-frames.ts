@@ -40,8 +40,8 @@ export function renderedFrames(
 const FAILS_ON_UNKNOWN_EVENTS = /^OpenAI\/JS\b/
 
 /**
- * Events that its versions do not know: those of this service, the extensions of the form of Open Responses, and an official
- * one that is newer than 7.0. What they bring is in their item as well.
+ * Events that its versions do not know: those of this service, the extensions of the form of Open Responses, and an
+ * official one that is newer than 7.0. Their content is in their item as well.
  */
 const UNKNOWN_EVENT = /^(headgate:|response\.service_call_arguments\.|response\.compaction\.compacting$)/
 

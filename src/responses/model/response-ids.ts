@@ -10,7 +10,7 @@ const SHAPE = /^resp_((?:[0-9A-Za-z]{5})?[0-9A-Za-z]{22})([0-9A-Za-z]{10})$/
 
 /** The object of a response that shares it with others of its organization. Each member is a part of the id, in base62. */
 export interface ResponsePlace {
-  /** One character: where the object is. */
+  /** A character that says where the object is. */
   region: string
   /** Two characters: the ten minutes in which it takes responses. */
   slot: string

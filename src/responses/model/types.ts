@@ -27,7 +27,7 @@ export interface ContextItem {
 /** The body of a request on its way to an object: small ones are bytes, which cost a fraction of a stream. */
 export type RequestContent = Uint8Array | ReadableStream<Uint8Array>
 
-/** What the Worker sends to the object of a new response, together with the body of the request. */
+/** The message of the Worker to the object of a new response, beside the body of the request. */
 export interface StartRequest {
   responseId: string
   principal: Principal

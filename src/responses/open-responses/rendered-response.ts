@@ -50,7 +50,7 @@ function functionTool(tool: unknown): Members[] {
   ]
 }
 
-/** A choice of tools. One of a tool that the specification does not have is shown by its effect: a call is required. */
+/** A choice of tools. A choice of a tool that the specification does not have is rendered as `required`. */
 function toolChoice(choice: unknown): unknown {
   if (typeof choice !== 'object' || choice === null) return oneOf(CHOICES, choice) ?? 'auto'
   const { type, tools, mode } = choice as Members

@@ -10,8 +10,8 @@ export interface SentEvent {
 export type ReopenFrames = (after: number) => Promise<ReadableStream<Uint8Array> | null>
 
 /**
- * The events of a response from the frames that its object sends. What arrives together is one batch. Frames that break
- * off are opened again after the last event, for as long as that brings a further event.
+ * The events of a response from the frames that its object sends. Events that arrive together are one batch. Frames
+ * that break off are opened again after the last event, for as long as that brings a further event.
  * @param after number of the event before the first one.
  * @throws the error of frames that fail twice at the same event.
  */

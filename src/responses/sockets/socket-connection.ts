@@ -17,7 +17,7 @@ export interface ConnectionOpening {
 }
 
 /** A response whose events are being sent. */
-export interface RunningResponse {
+export interface FollowedResponse {
   responseId: string
   /** Number of the last event that was sent. */
   after: number
@@ -35,7 +35,7 @@ export interface SocketConnection extends ConnectionOpening {
   openedAt: number
   /** Id of the last response, if it is not stored: this connection may continue it. */
   last: string | null
-  running: RunningResponse | null
+  running: FollowedResponse | null
 }
 
 /** Bytes of the headers of a connection. The platform attaches 16 KB. */

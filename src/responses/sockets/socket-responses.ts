@@ -13,8 +13,8 @@ import { messageBody } from './message-body.ts'
 import {
   CLOSE_CODES,
   changeSocketConnection,
+  type FollowedResponse,
   isOpen,
-  type RunningResponse,
   socketConnection,
 } from './socket-connection.ts'
 import type { SocketDeps } from './socket-deps.ts'
@@ -106,7 +106,7 @@ export class SocketResponses {
   }
 
   /** The events of a response that may still be in admission; null when there is none. */
-  async #begunEvents(owner: Owner, running: RunningResponse): Promise<ReadableStream<Uint8Array> | null> {
+  async #begunEvents(owner: Owner, running: FollowedResponse): Promise<ReadableStream<Uint8Array> | null> {
     if (running.responseId === '') return null
     const object = this.#objectOf(owner, running.responseId)
     const until = this.#deps.clock() + BEGINNING_LIMIT_MS
@@ -153,7 +153,7 @@ export class SocketResponses {
 
   async #follow(
     socket: WebSocket,
-    running: RunningResponse,
+    running: FollowedResponse,
     frames: ReadableStream<Uint8Array>,
   ): Promise<void> {
     const { owner } = socketConnection(socket)
@@ -174,7 +174,7 @@ export class SocketResponses {
   }
 
   /** @returns whether nothing follows on this connection. */
-  #sendBatch(socket: WebSocket, { compatibility }: RunningResponse, events: readonly SentEvent[]): boolean {
+  #sendBatch(socket: WebSocket, { compatibility }: FollowedResponse, events: readonly SentEvent[]): boolean {
     for (const event of events) {
       const { type, data } = compatibility === 'open_responses' ? inOpenResponses(event) : event
       const isLast = LAST_EVENTS.has(type)

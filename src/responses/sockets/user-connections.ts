@@ -152,7 +152,7 @@ export class UserConnections {
     return error
   }
 
-  /** One alarm serves all connections. Each time it is set costs a row. */
+  /** One alarm serves all connections, because setting an alarm costs a row. */
   async #arrangeAlarm(): Promise<void> {
     const { SOCKET_TIME_LIMIT_MS } = this.#deps.configuration
     const open = this.#host.getWebSockets().filter(isOpen).map(socketConnection)

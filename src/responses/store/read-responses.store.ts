@@ -194,7 +194,7 @@ export async function selectItemOrigins(
   return new Map(rows.map(({ id, ...origin }) => [id, origin]))
 }
 
-/** One item of a conversation; null when it is not in it. */
+/** An item of a conversation; null if the conversation does not have it. */
 export async function selectConversationItem(
   database: Database,
   owner: Owner,

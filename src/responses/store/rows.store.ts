@@ -47,8 +47,8 @@ export const lockConversation = (owner: Owner, id: string): SQL =>
   sql`SELECT 1 FROM ${conversations} WHERE ${isConversation(owner, id)} FOR NO KEY UPDATE`
 
 /**
- * The item of an id, for a lateral join that looks it up by its key. A plain join may read the table once for every id of
- * a list whose length the planner does not know, which takes half a minute for 10,000 ids.
+ * The item of an id, for a lateral join that looks it up by its key. The planner does not know the length of a list:
+ * with a plain join it may read the table once for every id. That takes half a minute for 10,000 ids.
  */
 export const ownItem = (owner: Owner, id: SQL): SQL =>
   sql`SELECT * FROM ${responseItems} WHERE ${responseItems.id} = ${id} AND ${ownedBy(responseItems, owner)} OFFSET 0`

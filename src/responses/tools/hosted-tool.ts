@@ -29,7 +29,7 @@ export interface IntegrationTool extends ServiceToolForm {
   offered: OfferedTool
 }
 
-/** The search for tools that are not listed to the model. What it finds is offered from the next turn on. */
+/** The search for tools that are not listed to the model. The tools that it finds are offered from the next turn on. */
 export interface ToolSearch extends ServiceToolForm {
   purpose: 'search'
   family: 'platform'

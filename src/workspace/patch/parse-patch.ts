@@ -1,6 +1,6 @@
 import { WorkspaceError } from '../contract.ts'
 
-/** One file of a patch in the format of `apply_patch`, which Codex models are trained on. */
+/** A file of a patch in the format of `apply_patch`, on which Codex models are trained. */
 export type FilePatch =
   | { kind: 'add'; path: string; content: string }
   | { kind: 'delete'; path: string }

@@ -6,7 +6,10 @@ import { resolvePath } from '../files/paths.ts'
 
 /** Operations between two turns of the event loop, so that timers fire and other requests are answered. */
 const OPERATIONS_OF_A_TURN = 32
-/** The same for what a command has read or is going to write, which it computes on without a pause. */
+/**
+ * Bytes between two turns of the event loop, read or to be written by a command, which computes on them without a
+ * pause.
+ */
 const BYTES_OF_A_TURN = 1024 * 1024
 
 /**

@@ -10,7 +10,7 @@ export interface Application {
 }
 
 /**
- * Serves a page, and passes what it asks of `/v1/` on to a gateway with a key that the page never sees.
+ * Serves a page, and forwards its requests to `/v1/` to a gateway with a key that the page does not have.
  *
  * @param gatewayUrl of a gateway, or of what stands before it
  */

@@ -1,4 +1,4 @@
-/** A page as an application would have it: it asks its own origin, which alone knows a key. */
+/** A page as an application would have it: it calls its own origin, which adds the key. */
 export const CHAT_PAGE = `<!doctype html>
 <meta charset="utf-8">
 <link rel="icon" href="data:,">

@@ -5,7 +5,7 @@ import { type Browser, chromium } from 'playwright-core'
 
 const PROGRAM = process.env.CHROMIUM ?? '/usr/bin/chromium'
 
-/** No GPU and no sandbox, as containers need it; nothing that asks the network for more than the page does. */
+/** No GPU and no sandbox, as containers need it, and no requests besides those of the page. */
 const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -16,7 +16,7 @@ const FLAGS = [
   '--disable-sync',
 ]
 
-/** Whether there is a Chromium here: `CHROMIUM`, or Debian's. Tells on stderr when not. */
+/** Whether there is a Chromium here: `CHROMIUM`, or Debian's. Reports on stderr if there is none. */
 export function hasChromium(): boolean {
   if (existsSync(PROGRAM)) return true
   process.stderr.write(`SKIPPED: what runs in a browser (no ${PROGRAM}; CHROMIUM names another)\n`)

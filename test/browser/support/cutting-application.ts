@@ -3,9 +3,9 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from 'node:net'
 import { RESPONSE_PAGE } from './response-page.ts'
 
-/** One time that the page connected to the stream. */
+/** A connection of the page to the stream. */
 export interface Connection {
-  /** What the page sent as `Last-Event-ID`; null when it sent none. */
+  /** `Last-Event-ID` of the request; null if it has none. */
   lastEventId: string | null
   /** Bytes of the stream that were passed on. */
   bytes: number
@@ -72,7 +72,7 @@ export async function startCuttingApplication(
   }
 }
 
-/** What a proxy in production would pass on: what is about the resource, and the key in place of a session. */
+/** Headers that a proxy in production forwards: those about the resource, and the key in place of a session. */
 function onwardHeaders({ headers }: IncomingMessage, key: string): Record<string, string> {
   const passed = ['accept', 'content-type', 'last-event-id'].flatMap((name) => {
     const value = headers[name]
@@ -92,7 +92,7 @@ function passUntil(answer: IncomingMessage, outgoing: ServerResponse, to: Connec
       return
     }
     to.cut = true
-    // Only when they have left: a reset would take back what lies in the buffers.
+    // Only when the bytes have been sent: a reset would discard those in the buffers.
     outgoing.write(passed, () => outgoing.destroy())
   })
 }

@@ -48,7 +48,7 @@ const runner = new Runner({
   tracingDisabled: true,
 })
 
-// What the run continues decides what it sends: new items, or the whole history each time.
+// A run that continues a conversation or a response sends new items only; otherwise it sends the whole history.
 const how = {}
 if (before) {
   const first = await run(before)

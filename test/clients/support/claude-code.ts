@@ -23,7 +23,7 @@ export const CREDENTIALS = [
 export interface ClaudeCodeTask {
   prompt: string
   model: string
-  /** Of `CREDENTIALS`. */
+  /** Name of the variable with the key, one of `CREDENTIALS`. */
   variable?: string
   /** The tools it has, all of them allowed: with more, the model's own choice would start agents that start agents. */
   tools?: readonly string[]

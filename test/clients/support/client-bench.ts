@@ -5,7 +5,7 @@ import { gateway } from '../../harness/gateway.ts'
 import { createTenant, type Tenant, type TenantOptions } from '../../harness/tenant.ts'
 import { type RecordingProxy, startRecordingProxy } from './recording-proxy.ts'
 
-/** What one run of a client needs: its own organization, home, working folder and way to the gateway. */
+/** Setting of one run of a client: its own organization, home, working folder and proxy to the gateway. */
 export interface Bench {
   tenant: Tenant
   proxy: RecordingProxy

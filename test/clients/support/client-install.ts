@@ -14,7 +14,7 @@ export interface ClientPackage {
   /** Name of the npm package and its exact version. */
   npm: string
   version: string
-  /** Where the package of this platform keeps its program, below node_modules; the first that exists counts. */
+  /** Paths of the program below node_modules, which depend on the platform; the first that exists counts. */
   programs: string[]
 }
 
@@ -25,8 +25,8 @@ export type InstalledClient = { program: string } | { missing: string }
 export type InstalledLibrary = { modules: string } | { missing: string }
 
 /**
- * Installs a client from npm into the cache folder, once for each version. Tells on stderr when that fails, so that
- * skipped tests do not look like passed ones.
+ * Installs a client from npm into the cache folder, once for each version. Reports a failure on stderr, so that skipped
+ * tests do not look like passed ones.
  */
 export async function installClient(client: ClientPackage): Promise<InstalledClient> {
   const wanted = `${client.npm}@${client.version}`
@@ -39,7 +39,7 @@ export async function installClient(client: ClientPackage): Promise<InstalledCli
 }
 
 /**
- * The same for a library, with the packages it is used together with.
+ * Installs a library, with the packages it is used together with.
  *
  * @param name begins the name of its folder in the cache. @param versions exact ones, by package.
  */

@@ -23,9 +23,9 @@ const NOTES_SERVER = join(import.meta.dirname, '../programs/notes-server.mjs')
 export interface CodexTask {
   prompt: string
   model: string
-  /** Whether it asks for the mode of Open Responses, in which a call ends a response as completed. */
+  /** Whether the client requests the mode of Open Responses, in which a call ends a response as completed. */
   openResponses?: boolean
-  /** Of reasoning. */
+  /** Effort of reasoning. */
   effort?: string | undefined
 }
 
@@ -35,14 +35,14 @@ export interface CodexEvent extends Record<string, unknown> {
   item?: Record<string, unknown> & { type: string }
 }
 
-/** Has Codex do something, with the MCP server `my-notes`. @returns what it tells. @throws when it fails */
+/** Runs Codex on a prompt, with the MCP server `my-notes`. @returns its events. @throws if it fails */
 export async function askCodex(bench: Bench, task: CodexTask): Promise<CodexEvent[]> {
   const home = join(bench.folder, '../codex')
   mkdirSync(home, { recursive: true })
   writeFileSync(join(home, 'config.toml'), configuration(bench, task))
   const { stdout } = await runClient({
     program: 'program' in client ? client.program : '',
-    // Its own sandbox needs what not every machine has; what it runs here stands in a script of ours.
+    // Codex' own sandbox does not work on every machine; the commands that run here are in our scripts.
     arguments: ['exec', '--json', '--skip-git-repo-check', '--sandbox', 'danger-full-access', task.prompt],
     environment: { ...bench.environment, CODEX_HOME: home, HEADGATE_KEY: bench.tenant.key },
     folder: bench.folder,
@@ -53,7 +53,7 @@ export async function askCodex(bench: Bench, task: CodexTask): Promise<CodexEven
     .map((line) => JSON.parse(line) as CodexEvent)
 }
 
-/** The configuration a user would write, with everything off that asks for more than the model. */
+/** The configuration that a user would write, without features that contact other hosts. */
 function configuration({ proxy }: Bench, { model, effort, openResponses = false }: CodexTask): string {
   const text = (value: string) => JSON.stringify(value)
   const header = openResponses ? 'http_headers = { "x-headgate-compatibility" = "open-responses" }' : ''

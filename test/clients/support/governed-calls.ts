@@ -17,7 +17,7 @@ export function bodyOf(call: Pick<Exchange | UpstreamRequest, 'body'>): Json {
   return JSON.parse(call.body) as Json
 }
 
-/** What the ledger counted for one call. */
+/** Usage that the ledger counted for one call. */
 export interface RecordedUsage {
   provenance: unknown
   input: number
@@ -45,14 +45,14 @@ export async function expectRecorded(bench: Bench): Promise<RecordedUsage[]> {
 }
 
 /**
- * What the upstream saw of a client's calls, after expecting that the caller's key was in none of it.
+ * The upstream's requests for a client's calls, after expecting that none contains the caller's key.
  *
  * @param text that is in all of their bodies
  */
 export async function upstreamCalls(bench: Bench, text: string): Promise<UpstreamRequest[]> {
   const requests = await seenRequests(gateway(), text)
   const { key } = bench.tenant
-  // Of headers that carry credentials the upstream records a digest.
+  // The upstream records a digest of headers that carry credentials.
   const digest = createHash('sha256').update(key).digest('hex')
   for (const { headers, body, bodyBytes } of requests) {
     expect(bodyBytes, 'a body that was recorded whole').toBe(Buffer.byteLength(body))

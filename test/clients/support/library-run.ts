@@ -6,24 +6,24 @@ import { runClient } from './client-run.ts'
 
 const PROGRAMS = join(import.meta.dirname, '../programs')
 
-/** What the programs of `programs` are told to do, each by means of its library. */
+/** A task for a program of `programs`, which does it with its library. */
 export interface LibraryTask {
   model: string
   prompt: string
   streamed: boolean
-  /** Of the library, as it takes them. */
+  /** Options of the library. */
   options?: Record<string, unknown>
   headers?: Record<string, string>
   /** A second prompt, which continues the last response by its id. The outcome is that of it alone. */
   continuation?: string
 }
 
-/** What they print at their end. */
+/** The result that a program prints at its end. */
 export interface LibraryOutcome {
   text: string
   /** Calls of the model that the library counts. */
   steps: number
-  /** Of all steps, as the library adds it up. */
+  /** Usage of all steps, as the library adds it up. */
   usage: { input: number; output: number }
 }
 
@@ -48,7 +48,7 @@ export async function runLibrary<Outcome = LibraryOutcome>(
     arguments: [path, JSON.stringify({ ...task, baseUrl: `${bench.proxy.url}/v1` })],
     environment: {
       ...bench.environment,
-      // What it would send elsewhere, such as traces, meets the proxy.
+      // Requests to other hosts, such as traces, go to the proxy too.
       NODE_USE_ENV_PROXY: '1',
       HEADGATE_KEY: bench.tenant.key,
     },

@@ -47,7 +47,9 @@ export async function prepareNoteTask({ protocol, thinks }: NoteModel): Promise<
   }
 }
 
-/** Expects that the task was done on responses, and that the upstream was told in every turn what had been said before. */
+/**
+ * Expects that the task was done on responses, and that every turn's request to the upstream had all earlier messages.
+ */
 export async function expectNotesRead(bench: Bench, task: NoteTask, outcome: LibraryOutcome): Promise<void> {
   const { input, output } = TURN_USAGE
   expect(outcome).toEqual({ text: TEXTS.join(''), steps: 3, usage: { input: 3 * input, output: 3 * output } })
@@ -63,7 +65,7 @@ export async function expectNotesRead(bench: Bench, task: NoteTask, outcome: Lib
   expect(bench.proxy.strays).toEqual([])
 }
 
-/** What the upstream is told of a task, before the last answer. */
+/** Messages of a task in the last request to the upstream. */
 export function noteConversation({ prompt, thinks }: NoteTask): Told[] {
   const thought = (index: number): Told[] => (thinks ? [['thinking', THOUGHTS[index] ?? '']] : [])
   const read = (number: number, name: string): Told => ['call', number, 'read_note', { name }]

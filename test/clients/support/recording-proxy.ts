@@ -9,7 +9,7 @@ import {
 import type { AddressInfo } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
 
-/** One request as a client sent it, and what it got. */
+/** A request of a client with its answer. */
 export interface Exchange {
   method: string
   /** Path with query. */
@@ -25,7 +25,7 @@ export interface Exchange {
 export interface RecordingProxy {
   /** In place of the gateway's base URL. */
   url: string
-  /** What went to the gateway, oldest first. */
+  /** Requests to the gateway, oldest first. */
   exchanges: Exchange[]
   /** Hosts that the client wanted to reach through this proxy; none of them was. */
   strays: string[]
@@ -33,8 +33,9 @@ export interface RecordingProxy {
 }
 
 /**
- * Stands between a client and the gateway and notes what both say, bytes unchanged. Given to the client as its proxy for
- * everything else too, it refuses that and notes the hosts: a client under test reaches nothing but the gateway.
+ * A proxy between a client and the gateway that records requests and answers, bytes unchanged. It is the client's proxy
+ * for all other hosts too: it refuses those requests and records the hosts, so that a client under test reaches only
+ * the gateway.
  *
  * @param gatewayUrl on loopback
  */

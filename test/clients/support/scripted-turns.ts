@@ -12,9 +12,9 @@ import { MESSAGES_MODEL } from '../../harness/sdk-clients.ts'
 import { uniqueName } from '../../harness/tenant.ts'
 import { chatTurn, TOOL_TURN_USAGE } from './tool-task.ts'
 
-/** What the upstream, as the model, says in one answer. */
+/** One answer of the upstream, as the model. */
 export interface ScriptedTurn {
-  /** Of a messages upstream only: before everything else, with a signature. */
+  /** First block of the answer, with a signature; only for a messages upstream. */
   thinking?: string
   text?: string
   calls?: Array<{ name: string; input: object }>
@@ -25,7 +25,7 @@ export const TURN_USAGE = TOOL_TURN_USAGE
 
 const EVENTS = { 'content-type': 'text/event-stream' }
 
-/** Registers what the model says, turn by turn. @returns the text that makes a prompt get these answers. */
+/** Registers the model's answers, turn by turn. @returns the text with which a prompt gets these answers. */
 export async function scriptTurns(protocol: 'chat' | 'messages', turns: ScriptedTurn[]): Promise<string> {
   const name = uniqueName('turns')
   const framesOf = protocol === 'chat' ? chatFrames : messagesFrames

@@ -3,13 +3,13 @@ import { bodyOf } from './governed-calls.ts'
 
 type Json = Record<string, unknown>
 
-/** One thing that a conversation says, whatever the protocol. A call and its result have the number of the call. */
+/** An entry of a conversation, independent of the protocol. A call and its result have the number of the call. */
 export type Told =
   | [kind: 'user' | 'text' | 'thinking', text: string]
   | [kind: 'call', number: number, name: unknown, input: unknown]
   | [kind: 'result', number: number, text: string]
 
-/** What the upstream was told of a conversation, without its instructions. */
+/** The entries of a conversation in a request to the upstream, without instructions. */
 export function toldConversation(request: UpstreamRequest): Told[] {
   const messages = bodyOf(request).messages as Json[]
   const calls: unknown[] = []

@@ -16,13 +16,13 @@ import { CHAT_MODEL, MESSAGES_MODEL } from '../../harness/sdk-clients.ts'
 import type { GatewayAddress } from '../../harness/start-gateway.ts'
 import { uniqueName } from '../../harness/tenant.ts'
 
-/** What the upstream reports for the turn that calls the tool. */
+/** Usage that the upstream reports for the turn that calls the tool. */
 export const TOOL_TURN_USAGE = { input: 1_234, output: 56 }
 
 export interface ToolTask {
-  /** Names the script: what the client is asked to do. */
+  /** The prompt, which names the script. */
   prompt: string
-  /** Text that is in a file alone: who says it has read the file. */
+  /** Text that only the file has: a client that outputs it has read the file. */
   secretWord: string
   /** Runs beside the client: lets the model's second turn be its own answer, which quotes what the tool returned. */
   handOver(): Promise<void>
@@ -34,7 +34,7 @@ export interface ReadingTool {
   pathArgument: string
 }
 
-/** Longer than a client may take, so that its own failure is told first. */
+/** Longer than a client may take, so that the client's own failure is reported first. */
 const HAND_OVER_LIMIT_MS = 100_000
 
 /**
@@ -96,7 +96,7 @@ function messagesToolCall(name: string, input: string): string[] {
 
 const chatToolCall = (name: string, input: string): string[] => chatTurn([{ name, input }])
 
-/** One streamed turn of a chat completions upstream. @param calls their input as JSON text */
+/** A streamed turn of a chat completions upstream. @param calls their input as JSON text */
 export function chatTurn(calls: Array<{ name: string; input: string }>, text = ''): string[] {
   const frames = createChatFrames(CHAT_MODEL, true)
   const { input: prompt, output: completion } = TOOL_TURN_USAGE

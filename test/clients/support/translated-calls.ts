@@ -5,8 +5,8 @@ import { bodyOf } from './governed-calls.ts'
 type Json = Record<string, unknown>
 
 /**
- * Expects two turns of one conversation in the upstream's own protocol, the second of which brings the result of the tool
- * that the first one called, and the instructions and tools of the client in both.
+ * Expects two turns of one conversation in the upstream's own protocol, both with the client's instructions and tools.
+ * The second has the result of the tool that the first one called.
  *
  * @param secretWord that is in the result alone
  */

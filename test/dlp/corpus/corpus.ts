@@ -87,7 +87,7 @@ export function buildCorpus({ seed, valuesPerType, lookAlikes }: CorpusPlan): Co
   return { labelled, innocent }
 }
 
-/** What stands directly before and after a value in prose, markup, code and rows. */
+/** Text directly before and after a value in prose, markup, code and rows. */
 export const SURROUNDINGS: readonly (readonly [before: string, after: string])[] = [
   ['', ''],
   ['', '.'],
@@ -119,7 +119,7 @@ export const SURROUNDINGS: readonly (readonly [before: string, after: string])[]
   ['\n', '\n'],
 ]
 
-/** What ties a value to another token, as in the names of files. */
+/** Text that joins a value with another token, as in the names of files. */
 export const ADJOINING: readonly (readonly [before: string, after: string])[] = [
   ['', '.txt'],
   ['', '.tar.gz'],

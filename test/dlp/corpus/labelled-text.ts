@@ -4,7 +4,7 @@ import type { LabelType, SensitiveValue } from './values.ts'
 export interface Label {
   type: LabelType
   kind: string
-  /** What has to be covered. */
+  /** Places that findings must cover. */
   start: number
   end: number
   /** How far a finding may reach without being too wide. */
@@ -15,16 +15,16 @@ export interface Label {
 export interface Sample {
   text: string
   labels: Label[]
-  /** Where it is from: a mail, a row, a variant of spelling ... */
+  /** Origin of the text: a mail, a row, a variant of spelling ... */
   setting: string
 }
 
-/** How a value is written where it stands, such as with the escapes of a string. It has to keep the order of units. */
+/** Encodes a value for its place, such as with the escapes of a string. It must keep the order of units. */
 export type Writing = (text: string) => string
 
 const asItIs: Writing = (text) => text
 
-/** A text that remembers where its sensitive values stand. */
+/** A text with the places of its sensitive values. */
 export class LabelledText {
   #text = ''
   readonly #labels: Label[] = []

@@ -2,11 +2,11 @@ import { luhnDigit, remainder, weightedSum } from './check-digits.ts'
 import type { SeededRandom } from './seeded-random.ts'
 import { ALPHABETS } from './seeded-random.ts'
 
-/** What is no secret and no personal data, but has the looks of it. */
+/** A text that is neither a secret nor personal data, but has the form of one. */
 export interface LookAlike {
   kind: string
   text: string
-  /** What a person would call it, and what a program would. */
+  /** Its name in prose, and in programs. */
   name: string
   key: string
 }

@@ -98,7 +98,7 @@ export const EUROPEAN_IDS: ValueMakers = {
       const head = untilFits(() => {
         const digits = [...'0123456789'].map((digit) => ({ digit, order: random.fraction() }))
         const order = digits.sort((left, right) => left.order - right.order).map(({ digit }) => digit)
-        // Of the ten first digits one stands twice, one nowhere and the others once; none leads with zero.
+        // Among the first ten digits, one occurs twice, one never and the others once; the first is not zero.
         const [from, to] = [random.integer(0, 9), random.integer(0, 9)]
         if (Math.abs(from - to) < 2) return null
         order[to] = order[from] ?? '0'

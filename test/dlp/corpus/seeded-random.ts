@@ -14,7 +14,7 @@ export const ALPHABETS = {
   base64url: `${UPPER}${LOWER}${DIGITS}-_`,
 } as const
 
-/** Chances that are the same on every machine for the same seed. Not for secrets. */
+/** Random numbers that are the same on every machine for the same seed. Not for secrets. */
 export class SeededRandom {
   #state: number
 

@@ -4,13 +4,13 @@ import type { SeededRandom } from './seeded-random.ts'
 import { NAMED_AFTER, PHRASES, UNNAMED } from './sentences.ts'
 import type { Language, SensitiveValue } from './values.ts'
 
-/** The kinds of text that values stand in: letters, chats, rows, tickets, programs and logs. */
+/** The kinds of text that contain values: letters, chats, rows, tickets, programs and logs. */
 
 export type Item = { sensitive: SensitiveValue } | { innocent: LookAlike }
 
 type Setting = (random: SeededRandom, items: readonly Item[], language: Language) => Sample
 
-/** How often a value that needs no name stands without one. */
+/** Share of values without a name, among those that need none. */
 const UNNAMED_SHARE = 0.25
 
 const inString: Writing = (text) => JSON.stringify(text).slice(1, -1)
@@ -137,7 +137,7 @@ const IN_FILE_NAMES: readonly string[] = [
   'card', 'iban', 'bic', 'us_routing', 'us_ssn', 'us_itin', 'phone', 'email', 'passport', 'national_id',
 ] // biome-ignore format: a list
 
-/** A list of files, with what stands in their names. */
+/** A list of files, with values in their names. */
 const files: Setting = (random, items, language) => {
   const fits = (item: Item) =>
     'innocent' in item || (IN_FILE_NAMES.includes(item.sensitive.type) && !/[/\\]/.test(item.sensitive.text))

@@ -26,7 +26,7 @@ export type LabelType = (typeof LABEL_TYPES)[number]
 export const LANGUAGES = ['en', 'de', 'fr', 'es', 'it', 'pt', 'nl', 'pl', 'ja', 'zh'] as const
 export type Language = (typeof LANGUAGES)[number]
 
-/** What forms and people call a value, by language. English is always there. */
+/** Names of a value in forms and prose, by language. English is always there. */
 export type Names = { en: readonly string[] } & { [Name in Language]?: readonly string[] }
 
 export interface SensitiveValue {
@@ -36,7 +36,7 @@ export interface SensitiveValue {
   /** The part that has to be covered, where that is not all: the password of an address, say. */
   core?: { start: number; end: number }
   names: Names
-  /** What programs and tables call it. */
+  /** Names of the value in programs and tables. */
   keys: readonly string[]
   /** True where only the words around it distinguish it from any other number. */
   needsName: boolean

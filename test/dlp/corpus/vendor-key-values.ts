@@ -10,7 +10,7 @@ const BASE62 = digits + upper + lower
 
 type Part = string | readonly [alphabet: string, count: number]
 
-/** What stands for how a vendor's key is made: marks as they are, and runs of an alphabet. */
+/** Pattern of a vendor's keys: literal marks, and runs of an alphabet. */
 const parts =
   (...list: readonly Part[]) =>
   (random: SeededRandom): string =>
@@ -102,7 +102,7 @@ const NAMES: Names = {
   es: ['clave de API'],
 }
 
-/** Where the vendor marks the key's beginning alone, the account's name before it needs no cover. */
+/** If the vendor marks the beginning of the key only, the account's name before it need not be covered. */
 function coreOf(kind: string, text: string): SensitiveValue['core'] {
   if (kind === 'azure_storage') return { start: text.indexOf('AccountKey=') + 11, end: text.length }
   if (kind === 'slack_webhook') return { start: text.indexOf('/services/') + 10, end: text.length }

@@ -15,7 +15,7 @@ const BLOCKS_OF_ROW = 25
 /** A value that was put together from many rows has this many bytes of each, or more. */
 const BYTES_OF_BLOCK = 16
 
-/** What may grow with the tables, in blocks for each row of one user. Everything else may not. */
+/** Statements whose cost may grow with the tables, in blocks for each row of one user. No other cost may grow. */
 const GROWING: ReadonlyArray<{ why: string; starts: string; blocksOfRow: number }> = [
   {
     why: 'sums up what a period has',

@@ -79,7 +79,7 @@ export async function driveResponses(world: World): Promise<void> {
   await surfaces.request('POST', `/v1/responses/${background.id}/cancel`, { headers: bearer(key) })
   await surfaces.ask(key, 'DELETE', `/v1/responses/${forked.id}`)
   await driveApproval(world)
-  // One of a run, whose conversation another one may continue.
+  // A response whose conversation another response continues.
   await surfaces.ask(key, 'DELETE', `/v1/responses/${first.id}`)
 }
 

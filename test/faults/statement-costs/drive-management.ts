@@ -171,7 +171,7 @@ async function twoPages(manage: Manage, path: string): Promise<void> {
   if (cursor) await manage('GET', `${path}?limit=2&cursor=${encodeURIComponent(cursor)}`)
 }
 
-/** What a key is refused without the rights that it lacks. */
+/** Requests that are refused because the key lacks a right. */
 export async function driveRefusals({ surfaces, tenant }: World): Promise<void> {
   const { id, key } = await surfaces.manage<{ id: string; key: string }>('POST', `${tenant.base}/keys`, {
     user_id: tenant.userId,

@@ -34,7 +34,7 @@ const CONFIGURATION = [
   'dlp_policy_versions',
 ]
 
-/** Of the deployment or of an organization, whoever its users are. */
+/** Tables of the deployment or of an organization, independent of its users. */
 const DEPLOYMENT = ['providers', 'models', 'model_routes', 'deployment_epochs']
 const OF_ORGANIZATION = [
   'organizations',
@@ -84,9 +84,9 @@ type Row = Record<string, string | null>
 const SECONDS_APART = 10
 /** Rows of each table that are copied, besides those that they name. */
 const ROWS_OF_TABLE = 3
-/** Between the numbers of copies; the gateway goes on with numbers below it. */
+/** Distance between the numbers of copies; the gateway's own numbers stay below it. */
 const STRIDE = 100_000
-/** The same for columns that hold two thousand million at most. */
+/** Distance for columns of 32 bits. */
 const SMALL_STRIDE = 1_000
 
 /** The rows that copies are made of. Taken once, so that copies are not copied. */

@@ -3,7 +3,7 @@ import { listenOnLoopback, readBody, sendJson } from '../../../scripts/local/loo
 import { type PostgresBackend, toParameterText } from '../../../scripts/local/postgres/backend.ts'
 import { answerSql } from '../../../scripts/local/postgres/sql-over-http.ts'
 
-/** One execution of a statement that the gateway sent. */
+/** An execution of a statement that the gateway sent. */
 export interface Execution {
   /** Its text; lists of parameters have one form, whatever their length. */
   text: string
@@ -18,7 +18,7 @@ export interface Execution {
 export interface MeasuredPostgres {
   /** Endpoint for DATABASE_FETCH_ENDPOINT. */
   endpoint: string
-  /** What was executed since the last call. */
+  /** Statements executed since the last call. */
   take(): Execution[]
   close(): Promise<void>
 }
@@ -88,7 +88,7 @@ function measuringBackend(pool: pg.Pool, report: (execution: Execution) => void)
         if (at < 0) return
         const { Plan: plan, 'Query Text': text } = JSON.parse(message.slice(at + 6)) as Explained
         const own = sent.find((each) => each.plan === null && each.text === text)
-        // Of a trigger, such as those of foreign keys, or of a function.
+        // A plan without a statement is that of a trigger, such as a foreign key's, or of a function.
         const of = own ?? sent.at(-1)
         if (own) own.plan = plan
         if (of) of.blocks += blocksOf(plan)
@@ -112,7 +112,7 @@ function measuringBackend(pool: pg.Pool, report: (execution: Execution) => void)
         end: async () => {
           client.off('notice', take)
           client.release()
-          // Those without a plan read no table, as BEGIN, or failed.
+          // Statements without a plan read no table, as BEGIN, or failed.
           for (const { plan, text, ...counts } of sent)
             if (plan !== null) report({ ...counts, plan, text: textOf(text) })
         },
@@ -152,7 +152,7 @@ const changesBelow = (node: PlanNode): number =>
     return sum + (isChange ? ownBlocks(child) : 0) + changesBelow(child)
   }, 0)
 
-/** One text for every length of a list, and for every filter of a list that has as many conditions. */
+/** Normalizes a statement: lists of any length have the same text, and so have filters with as many conditions. */
 const textOf = (text: string): string =>
   text
     .replace(/\$\d+/g, '?')

@@ -22,7 +22,7 @@ export interface World {
   authorizationServer: AuthorizationServer
   /** Models that call a tool of the integration, and then answer. */
   toolTurn: () => Promise<string>
-  /** The same with a tool whose calls wait for an approval. */
+  /** A turn with a tool whose calls wait for an approval. */
   effectTurn: () => Promise<string>
   /** A round's own names. */
   unique: (prefix: string) => string

@@ -21,7 +21,10 @@ const ERROR_ANSWER =
   'HTTP/1.1 500 Internal Server Error\r\ncontent-type: application/json\r\nconnection: close\r\n' +
   `content-length: ${ERROR_BODY.length}\r\n\r\n${ERROR_BODY}`
 
-/** Stands between the gateway and a service on loopback, and makes the service fail at will. @param targetUrl the service */
+/**
+ * A proxy between the gateway and a service on loopback, which simulates failures of the service. @param targetUrl the
+ * service
+ */
 export async function startFaultProxy(targetUrl: string): Promise<FaultProxy> {
   const target = Number(new URL(targetUrl).port)
   const open = new Set<Socket>()

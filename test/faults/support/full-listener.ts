@@ -18,8 +18,8 @@ server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
 const CONNECTED_WITHIN_MS = 200
 
 /**
- * A host that swallows what wants to connect, as one behind a firewall that drops packets: its queue of connections is
- * full and nobody takes any out, so the kernel ignores every further one.
+ * A host that never completes a connection, like one behind a firewall that drops packets: its queue of connections is
+ * full and never accepted from, so the kernel ignores further ones.
  */
 export async function startFullListener(): Promise<{ port: number; close(): Promise<void> }> {
   const worker = new Worker(LISTENER, { eval: true })

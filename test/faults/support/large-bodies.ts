@@ -29,7 +29,7 @@ function repeated(before: string, unit: string, after: string): Buffer {
   ])
 }
 
-/** As many elements as there is room for. */
+/** Repeats an element up to the size. */
 const elements = ([before, after]: readonly [string, string], element: string, last = element) =>
   repeated(HEAD + before, `${element},`, last + after)
 
@@ -102,7 +102,7 @@ export const MANY_VALUES: LargeBody[] = [
   ),
 ]
 
-/** The same, of long or many texts and names. */
+/** Bodies of long or many texts and names. */
 export const TEXTS_AND_NAMES: LargeBody[] = [
   passes('escapes', () => repeated(`${HEAD}"messages":[{"role":"user","content":"`, '\\u0041', '"}]}')),
   passes('short escapes', () => repeated(`${HEAD}"messages":[{"role":"user","content":"`, '\\n', '"}]}')),

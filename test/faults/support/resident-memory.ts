@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 
-/** Only Linux tells the memory of another process, and the most that it has ever had. */
+/** Only Linux shows the memory of another process, and its maximum. */
 export const TELLS_MEMORY = existsSync('/proc/self/status')
 
 const SAMPLE_MS = 5

@@ -24,17 +24,17 @@ export interface Asking {
   body?: Json
   /** The connection is reset when so many bytes of the answer have arrived; 0 with its head. */
   leaveAfterBytes?: number
-  /** The same after a time; it may be before there is any answer. */
+  /** The connection is reset after this time, perhaps before there is an answer. */
   leaveAfterMilliseconds?: number
 }
 
 /** An answer while it is received. */
 export interface Reading {
-  /** What was seen in the end. Never rejects. */
+  /** The complete result. Never rejects. */
   result: Promise<CallResult>
   /** Resolves with the head of the answer, or without one. */
   answered: Promise<void>
-  /** What has arrived, a byte to a character. */
+  /** The bytes received so far, a character each. */
   bytes(): string
   /** When each piece arrived: bytes there were then, milliseconds since the epoch. */
   arrivals: Array<[bytes: number, at: number]>
@@ -130,7 +130,7 @@ export async function askJson<Body = Json>(address: Address, asking: Asking): Pr
   return JSON.parse(text) as Body
 }
 
-/** What a stream carries besides signs of life. A comment at the end may have been cut. */
+/** Removes the comments of a stream, which are heartbeats. A comment at the end may have been cut. */
 export const withoutComments = (bytes: string): string =>
   bytes.replaceAll(': keep-alive\n\n', '').replace(/(^|\n\n):[^\n]*\n?$/, '$1')
 
@@ -141,7 +141,7 @@ export function wholeEvents(bytes: string): StreamEvent[] {
   return readResponseStream(Buffer.from(known.slice(0, end < 0 ? 0 : end + 2), 'latin1').toString())
 }
 
-/** The id that a stream tells, also when it was cut in its first event; null when that part did not arrive. */
+/** The response id of a stream, even if it was cut in its first event; null if that part did not arrive. */
 export const responseIdIn = (bytes: string): string | null =>
   /"response":\{"id":"(resp_[0-9A-Za-z]{32,37})"/.exec(bytes)?.[1] ?? null
 
@@ -164,7 +164,7 @@ export function expectWholeStream(bytes: string): ToldResponse {
 export function expectSeenIn(whole: string, seen: string, after = 0, about = ''): void {
   const known = withoutComments(seen)
   const end = after === 0 ? 0 : endOfEvent(whole, after)
-  // Who has everything is told the end once more.
+  // A reader that resumes after the last event gets that event again.
   const from = end < whole.length ? end : whole.lastIndexOf('\n\n', end - 3) + 2
   const told = whole.slice(from, from + known.length)
   expect(told === known, `after ${after}: ${differenceOf(told, known)} ${about}`).toBe(true)

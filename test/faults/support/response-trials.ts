@@ -19,7 +19,7 @@ const MODELS = ['scripted-chat', 'scripted-messages']
 export interface Scripted {
   model: string
   input: string
-  /** What the model says in all. */
+  /** The complete text of the model. */
   text: string
 }
 
@@ -43,8 +43,8 @@ export const heldAnswer = (random: Random, signal: string): Scripted => ({
 })
 
 /**
- * Does a number of things, so many at a time.
- * @throws the first failure. Nothing is begun after it, and what was begun has ended by then.
+ * Runs tasks with limited concurrency.
+ * @throws the first failure, when all started tasks have ended; no task starts after it.
  */
 export async function inParallel<Result>(
   count: number,

@@ -12,7 +12,7 @@ export interface AttemptRow {
   error: { code: string; message: string } | null
   had_effects: boolean
   cost: number
-  /** Of the response; null if none was begun, or none is left of it. */
+  /** Status of the response; null if it was never started, or was deleted. */
   response_status: string | null
   response_cost: number | null
   response_conversation: string | null

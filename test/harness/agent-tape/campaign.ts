@@ -17,7 +17,7 @@ import { plannedRun } from './scripted-runs.ts'
 import type { TapeSystem } from './tape-system.ts'
 import { UpstreamTape } from './upstream-tape.ts'
 
-/** What breaks besides the messages. */
+/** Parts that fail besides the messages. */
 export type Fault = 'gateway' | 'objects' | 'postgres' | 'queue' | 'leases'
 
 export interface CampaignOptions {
@@ -28,7 +28,7 @@ export interface CampaignOptions {
   faults: readonly Fault[]
 }
 
-/** What a campaign did, for the checks of its runs. */
+/** Record of a campaign, for the checks of its runs. */
 export interface CampaignReport {
   runs: DrivenRun[]
   upstream: UpstreamTape
@@ -169,7 +169,7 @@ const BREAK: Record<Fault, (system: TapeSystem, random: Random) => Promise<void>
     await pause(random.integer(50, 1_500))
     tape.away = false
   },
-  /** As when deliveries take longer than their leases: several then work on one run. */
+  /** Ends leases early, as if deliveries took longer: several then work on one run. */
   leases: endLeases,
 }
 

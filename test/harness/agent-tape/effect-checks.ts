@@ -194,7 +194,7 @@ function expectContained(reported: readonly number[], served: readonly number[],
   }
 }
 
-/** What must not change any more when all messages of the past are delivered again. */
+/** State that must not change when all past messages are delivered again. */
 export async function lastingState({ gateway, tenant }: TapeSystem, { upstream }: CampaignReport) {
   await upstream.read()
   const of = (text: string) => query(gateway, text, [tenant.organizationId])

@@ -10,7 +10,7 @@ export type Judge = (typeof JUDGES)[number]
 const QUOTE = 'The step is done.'
 const MET = answered('chat', judgement({ quote: QUOTE, met: true }), true)
 
-/** What the upstream answers to a judge; null for one that asks no model. */
+/** The upstream's answer to a judge; null for a judge without a model. */
 export const JUDGE_ANSWERS: Record<Judge, ScriptStep[] | null> = {
   checks: null,
   met: MET,
@@ -28,7 +28,7 @@ export const newJudgeScripts = (): JudgeScripts => ({
   unusable: uniqueName('judge'),
 })
 
-/** What no answer has. */
+/** A text that no answer contains. */
 const NEVER_SAID = 'never said'
 
 /** The members of a step that say how it is judged. */

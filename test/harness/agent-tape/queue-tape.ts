@@ -48,8 +48,8 @@ const REPLAYED_TOGETHER = 20
 const MOST_SHOWN = 40
 
 /**
- * A tape in the place of QStash: it records what is published over the wire, and delivers each message zero to three times,
- * late and out of order, among forged ones. What it loses, only the sweep and the watchdogs recover.
+ * Replaces QStash: records what is published over the wire, and delivers each message zero to three times, late and out
+ * of order, among forged ones. Only the sweep and the watchdogs recover lost messages.
  */
 export async function startQueueTape(random: Random): Promise<QueueTape> {
   const tape = new Tape(random)

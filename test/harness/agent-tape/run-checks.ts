@@ -74,7 +74,7 @@ function expectSteps(
       repeated.every((each) => each.error !== null),
       about,
     ).toBe(true)
-    // What may have had an effect is repeated on the request of a person only.
+    // An attempt that may have had an effect is repeated only by a rerun of a user.
     expect(repeated.filter((each) => each.had_effects).length, about).toBeLessThanOrEqual(reruns)
   }
   if (status === 'success') expect(steps.length, about).toBe(plan.steps.length)

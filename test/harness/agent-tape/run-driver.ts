@@ -97,7 +97,7 @@ async function endedStatus(system: TapeSystem, runId: string): Promise<string> {
   }
 }
 
-/** What is known of a run that does not end, for the person who has to find out why. */
+/** The state of a run that does not end, for the message of the failure. */
 async function stateOf({ gateway, tape }: TapeSystem, runId: string): Promise<string> {
   const of = (text: string) => query(gateway, text, [runId])
   return JSON.stringify({

@@ -5,7 +5,7 @@ import { uniqueName } from '../tenant.ts'
 import type { ScriptStep } from '../upstream.ts'
 import { JUDGES, type Judge } from './judges.ts'
 
-/** One answer of the model, and what it costs by `PRICES` if it is served whole, in micro-credits. */
+/** An answer of the model, with its cost by `PRICES` in micro-credits if it is served whole. */
 export interface ScriptedAnswer {
   steps: ScriptStep[]
   cost: number
@@ -39,7 +39,7 @@ const KINDS = [
 ] as const
 export type StepKind = (typeof KINDS)[number]
 
-/** What happens to one run. */
+/** Events of one run. */
 export interface PlannedRun {
   steps: PlannedStep[]
   judge: Judge
@@ -56,7 +56,7 @@ export interface PlannedRun {
   watched: boolean
 }
 
-/** What `framesOf` reports, by `PRICES`. */
+/** Cost of the usage of `framesOf`, by `PRICES`. */
 const CALL_COST = 3 + 5 * 5
 
 /** @param tool name of the tool `add` as models call it. */

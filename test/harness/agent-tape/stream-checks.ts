@@ -21,8 +21,8 @@ export const watchedRun = ({ gateway, tenant }: TapeSystem, runId: string): Read
 const ENDS: Record<string, string> = { success: 'completed', failure: 'failed', cancelled: 'incomplete' }
 
 /**
- * Expects that the stream of a run is the same for each reader, keeps the rules of streams, ends as the run did, and has the
- * outputs of its steps in order; and that a reader from the beginning on saw nothing else.
+ * Expects that the stream of a run is the same for each reader and keeps the rules of streams. It ends as the run did,
+ * and has the outputs of its steps in order. A reader from the beginning got the same events.
  */
 export async function expectSoundStream(
   { gateway, tenant: { key } }: TapeSystem,
@@ -43,7 +43,7 @@ export async function expectSoundStream(
   const outputs = rows.flatMap(({ output }) => output ?? [])
   const found = textsOf(last).reduce((count, text) => count + (text === outputs[count] ? 1 : 0), 0)
   expect(found, about).toBe(outputs.length)
-  // What a reader of a failed run saw has an end that a repeated step takes back.
-  // A reader may have been refused, or not answered, while the gateway or Postgres was away.
+  // A repeated step removes the end of a failed run that an earlier reader received. A reader may have been refused, or
+  // not answered, while the gateway or Postgres was away.
   if (seen && reruns === 0 && (await seen.result).status === 200) expectSeenIn(text, seen.bytes(), 0, about)
 }

@@ -7,7 +7,7 @@ import type { UpstreamTape } from './upstream-tape.ts'
 
 /** Calls of a judge for one step: after the last of them, its verdict is `unknown`. */
 const MOST_CALLS = 3
-/** As many answers that cannot be used end the search for a verdict. */
+/** After this many unusable answers the search for a verdict ends. */
 const UNUSABLE_ANSWERS = 2
 
 /** Expects the verdict that a judge of this kind leads to. Only a judge whose calls were all cut off has another one. */

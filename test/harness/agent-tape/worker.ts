@@ -17,7 +17,7 @@ export class ResponsePool extends SoundResponsePool {
 }
 
 export class ResponseStream extends SoundResponseStream {
-  /** What it has not stored is lost, as when the platform moves it. */
+  /** Resets the object: state that is not stored is lost, as when the platform moves it. */
   async kill(): Promise<void> {
     this.ctx.abort('killed by a test')
   }

@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { GatheringReader } from '../../../src/gateway/relay/gathering-reader.ts'
 
-/** What a read returned. */
+/** Result of a read. */
 export interface SeenRead {
   /** Milliseconds since the epoch. */
   at: number
@@ -9,7 +9,7 @@ export interface SeenRead {
   gathers: boolean
 }
 
-/** What reading a stream came to. */
+/** Result of reading a stream. */
 export interface SeenStream {
   reads: SeenRead[]
   end: 'ended' | 'failed' | 'cancelled'

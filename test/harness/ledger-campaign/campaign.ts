@@ -35,7 +35,7 @@ const COMMIT_FAULTS: CommitFault[] = [
 /** Two waits of a call, for its admission and for its end or its record, each of ten seconds at most. */
 const LONGEST_CALL_MS = 22_000
 
-/** Who makes a call, and what becomes of it: its client leaves, its request ends with that, its object is reset. */
+/** A call with its caller and its fate: its client leaves, its request ends with that, its object is reset. */
 const MAKERS = ['left', 'ended', 'reset', 'request', 'request', 'object'] as const
 type Maker = (typeof MAKERS)[number]
 
@@ -69,7 +69,7 @@ export async function startCampaign(
 
 /**
  * Runs trials until so many commits, leaders and callers have failed, and expects after each that nothing was lost,
- * doubled or overspent, and that nobody hung.
+ * doubled or overspent, and that no caller hung.
  * @param rounds how often a trial makes its calls
  * @returns how many calls came to what.
  */

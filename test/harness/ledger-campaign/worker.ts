@@ -9,13 +9,13 @@ import { Ledger as SoundLedger } from '../../../workers/ledger.ts'
 // A Worker that calls ledgers as the gateway does, from requests and from objects, while commits fail. It runs in the
 // runtime itself: the one that vitest brings does not let one request resolve what another waits for.
 
-/** What goes wrong with a commit. */
+/** Fault of a commit. */
 export type CommitFault = 'killed before' | 'killed after' | 'answer lost' | 'slow before' | 'slow after'
 
 /** Added to the name of a ledger whose transfers between shards are to fail (campaign.ts). */
 const TRANSFERS = ' transfers'
 
-/** Of the next commits, or messages of transfers, of a ledger, one each. Plain data of the isolate. */
+/** Faults of a ledger's next commits or messages of transfers, one each. Plain data of the isolate. */
 const faults = new Map<string, CommitFault[]>()
 let happened = 0
 
@@ -47,7 +47,7 @@ export class Ledger extends SoundLedger {
     if (fault === 'slow before') await pause(SLOW_MS)
     const answer = await run()
     if (fault === undefined || fault === 'slow before') return answer
-    // What is stored stays, also without the answer.
+    // The commit is stored even if its answer is lost.
     await this.ctx.storage.sync()
     if (fault === 'killed after') this.ctx.abort('killed after a commit')
     if (fault === 'answer lost') throw new Error('the answer was lost')
@@ -62,7 +62,7 @@ export class ResponsePool extends DurableObject {}
 export class ResponseSockets extends DurableObject {}
 export class ConnectionCredentials extends DurableObject {}
 
-/** One call as the gateway makes it. */
+/** A call, as the gateway makes it. */
 export interface ScriptedCall {
   organizationId: string
   shard: number
@@ -78,7 +78,7 @@ export interface ScriptedCall {
   isHeld: boolean
   /** A Durable Object makes it. */
   byObject: boolean
-  /** That object is reset this long after it began; null: never. */
+  /** Time from the beginning to a reset of that object; null for no reset. */
   resetAfter: number | null
 }
 
@@ -125,7 +125,7 @@ async function answerCall(call: ScriptedCall, environment: Environment, context:
   return made
 }
 
-/** What a test asks of a ledger, by name. */
+/** Commands of a test to a ledger, by name. */
 interface Question {
   organizationId: string
   method: 'grantCredits' | 'balance' | 'flush'

@@ -8,7 +8,7 @@ import { DEFAULT_TOOL_RIGHTS } from '../tool-rights.ts'
 
 // A Worker that runs single calls of the web tools, so that they are tested in the runtime without a response around them.
 
-/** One call of a tool. */
+/** A call of a tool. */
 export interface WebToolCall {
   tool: string
   arguments: object | string
@@ -27,7 +27,7 @@ interface Environment {
   PUBLIC_WEB: Fetcher
 }
 
-/** What the tool returned, and what a model gets of it. */
+/** Result of the tool, and its form for a model. */
 async function answerOf(call: WebToolCall, environment: Environment) {
   const configuration = {
     WEB_EGRESS_ALLOW: environment.WEB_EGRESS_ALLOW.split(','),

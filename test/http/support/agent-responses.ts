@@ -16,7 +16,7 @@ export const callAgent = (
 ): Promise<Told> =>
   respond(
     key,
-    // What a request for a model has by default does not apply.
+    // Replaces defaults that are for models only.
     { model: `agent/${agentId}`, input: '', max_output_tokens: null, ...body },
     address,
   )

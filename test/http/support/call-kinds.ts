@@ -7,7 +7,7 @@ const [chat, completions, messages, countTokens] = MODEL_ROUTES as [
   ModelRoute,
 ]
 
-/** One way for a call to end. */
+/** A way in which a call ends. */
 export interface Kind {
   name: string
   route: ModelRoute | 'models'

@@ -15,7 +15,7 @@ export interface Canaries {
   answered: string[]
 }
 
-/** What providers are paid with: it occurs nowhere but in the requests to them. */
+/** The provider's credential, which may occur only in requests to the provider. */
 export const CREDENTIAL = uniqueName('canary-credential')
 const models = { chat_completions: 'canary-chat', messages: 'canary-messages' }
 
@@ -122,7 +122,7 @@ async function makeWholeCalls(canaries: Canaries, route: ModelRoute): Promise<vo
   ).toBe(200)
   const refusedGateway = route.surface === 'messages' ? 500 : 401
   expect((await call(canaries, route, 'script:error-401-echo')).status).toBe(refusedGateway)
-  // Of the scripts only the built-in ones apply to token counts.
+  // Token counts have built-in scripts only.
   for (const status of route.generates ? [400, 401, 500] : [])
     expect((await call(canaries, route, await echo(canaries, status))).status).toBe(
       status === 401 ? refusedGateway : status,
@@ -153,7 +153,7 @@ async function makeStreams(canaries: Canaries, route: ModelRoute): Promise<void>
   await call(canaries, route, await echoInStream(canaries, route), { stream: true })
 }
 
-/** And through queries, paths, the other host and a call whose caller leaves. */
+/** Sends the key in queries and paths, calls the other host, and leaves a call. */
 async function makeOddCalls(canaries: Canaries): Promise<void> {
   const { address, tenant } = canaries
   const { baseUrl, llmUrl } = address

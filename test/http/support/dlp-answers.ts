@@ -124,7 +124,7 @@ function startOf(part: Part, index: number): Json {
   return { type: 'text', text: '' }
 }
 
-/** The same answer whole. */
+/** The answer as a whole, without a stream. */
 export function wholeOf(upstream: Way['upstream'], parts: readonly Part[]): Json {
   const texts = (kind: Part['kind']) => parts.filter((part) => part.kind === kind).map(bodyOf)
   if (upstream === 'messages') {
@@ -171,7 +171,7 @@ export function wholeOf(upstream: Way['upstream'], parts: readonly Part[]): Json
   return { ...head, object: 'chat.completion', choices: [{ index: 0, message, finish_reason }], usage }
 }
 
-/** What a caller was told, put together as clients do. */
+/** A caller's answer, assembled as clients do. */
 export interface Told {
   text: string
   reasoning: string

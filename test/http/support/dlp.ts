@@ -17,7 +17,10 @@ export function someCode(): string {
   return `KX-${digits.slice(0, 4)}-${digits.slice(4)}`
 }
 
-/** What no answer may hold of a value: its beginning, middle and end. Each is long enough not to be a part of some id. */
+/**
+ * Parts of a value that no answer may contain: its beginning, middle and end. Each is long enough not to occur in an
+ * id.
+ */
 export const tracesOf = (code: string): string[] => [code.slice(0, 7), code.slice(2, 8), code.slice(8)]
 
 export const ALL_DIRECTIONS = ['request', 'response', 'tool_arguments', 'tool_result'] as const
@@ -114,7 +117,7 @@ export async function recordOf(tenant: Tenant, answer: Pick<Answer, 'headers'>, 
   }
 }
 
-/** What went in is what came out or stayed, of every direction that is told. @returns those directions. */
+/** Expects for every recorded direction that bytes in equal bytes released and withheld. @returns those directions */
 export function expectBalance({ request, response }: Awaited<ReturnType<typeof recordOf>>): string[] {
   const told: string[] = []
   for (const [name, counts] of Object.entries({ request, response })) {

@@ -13,7 +13,7 @@ import { ask, expectJson, type Json, type ToldResponse } from './response-calls.
 /** The entries of `tools` for the tools that the service runs, which every response has. */
 export const HOSTED_TOOLS = [{ type: 'shell' }, { type: 'web_search' }, { type: 'computer' }]
 
-/** What the caller asks for, and what a model's provider speaks. */
+/** Form of the request, and protocol of the model's provider. */
 export interface ResponseWay {
   upstream: 'chat' | 'messages'
   model: string
@@ -34,8 +34,8 @@ export const RESPONSE_WAYS: ReadonlyArray<readonly [name: string, way: ResponseW
 )
 
 /**
- * Both protocols, one streamed and one whole: for what is decided before a model talks, or read from it, which is the same for
- * every form. That a whole response is the end of its stream, `responses-scripts.test.ts` shows of all that models say.
+ * Both protocols, one streamed and one whole: for behaviour that does not depend on the form.
+ * `responses-scripts.test.ts` shows for all answers of models that a whole response is the end of its stream.
  */
 export const CORNER_WAYS = RESPONSE_WAYS.filter(
   ([, { upstream, stream }]) => stream === (upstream === 'chat'),
@@ -56,10 +56,10 @@ export function checkedEvents(text: string, options: ConformanceOptions = {}): S
   return events
 }
 
-/** A response that has ended, as its creator was told of it. */
+/** A response that has ended, as its creator received it. */
 export interface Told {
   response: ToldResponse
-  /** Of a streamed one. */
+  /** Events of a streamed response. */
   events: StreamEvent[]
   answer: Answer
 }

@@ -14,7 +14,7 @@ export interface TranslatedPair {
   request(text: string, more?: Json): Json
 }
 
-/** What a model's provider says, in its own protocol. */
+/** An answer of a model's provider, in its own protocol. */
 export interface UpstreamWords {
   protocol: 'chat' | 'messages'
   /** Frames before the first text. */
@@ -22,7 +22,7 @@ export interface UpstreamWords {
   text(text: string): string
   /** Frames from the last text to the end, with usage of 3 tokens in and 5 out. */
   ending: readonly string[]
-  /** The same without any usage. */
+  /** The answer without usage. */
   endingUnmetered: readonly string[]
   error(message: string): string
   keepAlive: string
@@ -129,7 +129,7 @@ export function failureFrames({ surface }: ModelRoute, text: string): string {
   return `event: error\n${chunk({ error })}${DONE}`
 }
 
-/** What keeps the caller's silent connection open. */
+/** The heartbeat on a silent stream. */
 export const heartbeatOf = ({ surface }: ModelRoute): string =>
   surface === 'messages' ? event({ type: 'ping' }) : ': heartbeat\n\n'
 

@@ -44,7 +44,7 @@ export function redisAt(url: string): Redis {
 
 const endpoints = new Map<string, () => string>()
 
-/** The real driver, pointed at a stand-in, or at a forwarder that is asked for every query where that goes. */
+/** The real driver with a stand-in as its endpoint, or with a forwarder that chooses one for every query. */
 export function databaseAt(service: string | Pick<Forwarder, 'route'>): Database {
   // The driver's endpoint is global to the process; the host of the connection string tells databases apart.
   const host = `database-${endpoints.size}`

@@ -9,7 +9,7 @@ import {
   settle,
 } from '../../../src/calls/governed-call.ts'
 import { modelTarget } from '../../../src/calls/target.ts'
-import { outcomeOf } from '../../../src/ledger/audit-record.ts'
+import { callOutcome } from '../../../src/ledger/audit-record.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { MemoryLedger, RETRY_AFTER_SECONDS, someOpening } from '../ledger/memory-ledger.ts'
 import { somePrincipal } from './fixtures.ts'
@@ -68,7 +68,7 @@ describe('admit', () => {
   it.each(['its lease', 'its holder'])('opens another call for one that %s has settled', async (by) => {
     await admit(deps, asking())
     if (by === 'its lease') ledger.lapse(identity.callId)
-    else await ledger.close(identity.callId, outcomeOf(identity, 0, { status: 200 }))
+    else await ledger.close(identity.callId, callOutcome(identity, 0, { status: 200 }))
     const again = await admit(deps, asking())
     const callId = expect.stringMatching(/^call_/)
     expect(again).toMatchObject({ kind: 'admitted', call: { opening: { ...identity, callId } } })
@@ -191,7 +191,7 @@ describe('refuse', () => {
     }
     expect(ledger.recorded[0]).toEqual({
       opening: { ...identity, callId: 'a', organizationId, shard: 0, modelId: 'm' },
-      outcome: outcomeOf(identity, 5_000, { status: 400, errorCode: 'model_not_found', dlp }),
+      outcome: callOutcome(identity, 5_000, { status: 400, errorCode: 'model_not_found', dlp }),
     })
     expect(await admit(deps, called('c'))).toMatchObject({ kind: 'refused', error: { status: 429 } })
   })
@@ -258,9 +258,9 @@ describe('settle', () => {
     ledger.available = 1_000
     const call = await open()
     expect(ledger.available).toBe(900)
-    const outcome = outcomeOf(call.opening, 9_000, { status: 200, cost: 30 })
+    const outcome = callOutcome(call.opening, 9_000, { status: 200, cost: 30 })
     expect(await settle(deps, call, outcome)).toBe(true)
-    await settle(deps, call, outcomeOf(call.opening, 9_500, { status: 499 }))
+    await settle(deps, call, callOutcome(call.opening, 9_500, { status: 499 }))
     expect(ledger.closed).toEqual([{ callId: 'call', outcome }])
     expect(ledger.available).toBe(970)
   })
@@ -268,14 +268,14 @@ describe('settle', () => {
   it('never rejects, and tells that the ledger does not have it', async () => {
     const call = await open()
     ledger.away = true
-    await expect(settle(deps, call, outcomeOf(call.opening, 1, { status: 200 }))).resolves.toBe(false)
+    await expect(settle(deps, call, callOutcome(call.opening, 1, { status: 200 }))).resolves.toBe(false)
     const lost = {
       ...deps,
       ledgerOf: () => {
         throw new Error('no such object')
       },
     }
-    await expect(settle(lost, call, outcomeOf(call.opening, 1, { status: 200 }))).resolves.toBe(false)
+    await expect(settle(lost, call, callOutcome(call.opening, 1, { status: 200 }))).resolves.toBe(false)
     expect(logged.filter((line) => line.includes('ledger_close_failed'))).toHaveLength(2)
   })
 })

@@ -205,7 +205,7 @@ describe('epochs of the ledger', () => {
     expect(ledger.epochs.organization).toBe(8)
   })
 
-  it('that are ahead of a Postgres restored from a backup let nobody in until the ledger forgets them', async () => {
+  it('ahead of a Postgres restored from a backup admit no call until the ledger drops them', async () => {
     const caller = await seedCaller(world.direct, { organization: { epoch: 4 } })
     ledger.epochs.organization = 900
     expect(await call(caller)).toBe('keeps changing')
@@ -218,7 +218,7 @@ describe('epochs of the ledger', () => {
 })
 
 describe('an organization that is gone', () => {
-  it('has no callers any more, whatever the ledger knows', async () => {
+  it('admits no caller, whatever epoch the ledger has', async () => {
     for (const organization of [null, 2]) {
       const principal = { ...(await world.principalOf(await seedCaller(world.direct))) }
       const gone = { ...principal, organizationId: crypto.randomUUID() }
@@ -242,7 +242,7 @@ describe('the rights of a caller without a key', () => {
     const caller = await seedCaller(world.direct)
     const { organizationId, userId } = caller
     const principal = { ...(await world.principalOf(caller)), credential }
-    // Made with a key or not: the key says nothing of the user.
+    // With a key or without: the key does not contain the user.
     await world.revoke(caller)
     await grant(world.direct, organizationId, 'user', userId, 'some-model')
     await world.direct.update(memberships).set({ role: 'admin' }).where(memberOf(caller))
@@ -280,7 +280,7 @@ describe('Postgres away', () => {
     await expect(call(warm)).rejects.toThrow()
   })
 
-  it('lets nobody in when the ledger knows no epoch, another one, or is away', async () => {
+  it('admits no call if the ledger has no epoch, another one, or is away', async () => {
     const caller = await seedCaller(world.direct)
     await call(caller)
     world.postgres.behaviour = away

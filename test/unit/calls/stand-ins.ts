@@ -105,7 +105,7 @@ export interface Forwarder extends Service {
   cutStalled(): void
 }
 
-/** Stands between the code and a service, counts what passes, and fails in the ways a network does. */
+/** A forwarder between the code and a service that counts requests and simulates failures of the network. */
 export async function startForwarder(target: string): Promise<Forwarder> {
   const stalled = new Set<ServerResponse>()
   const server = createServer((request, response) => {

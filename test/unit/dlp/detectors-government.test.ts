@@ -62,7 +62,7 @@ const NAMED: readonly (readonly [detector: string, words: string, number: string
   ['passport_number', 'passeport', '12AB34567'],
 ]
 
-/** The same, one character away from being right. */
+/** Ids with one wrong character. */
 const BROKEN: readonly (readonly [detector: string, text: string])[] = [
   ['us_ssn', 'SSN 666-05-1120'],
   ['us_ssn', 'SSN 078-00-1120'],

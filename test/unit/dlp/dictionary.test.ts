@@ -13,7 +13,7 @@ const startsWord = (text: string, start: number) =>
 const endsWord = (text: string, end: number) =>
   !(LETTER.test(text.charAt(end - 1)) && LETTER.test(text.charAt(end)))
 
-/** What a dictionary finds, by trying every term at every place. */
+/** Findings of a dictionary, by trying every term at every place. */
 function findSlowly(terms: readonly string[], text: string): { start: number; end: number }[] {
   return Array.from({ length: text.length }, (_, last) => last + 1).flatMap((end) => {
     const starts = terms

@@ -27,7 +27,7 @@ export const inOneSlice = <Inputs extends unknown[], Result>(work: (...inputs: I
     return work(...inputs)
   }
 
-/** What is found in a text, as `detector: characters`. */
+/** Findings in a text, as `detector: characters`. */
 export function found(text: string, profile: Profile = EVERYTHING): string[] {
   return detect(text, profile).map(({ detector, start, end }) => `${detector}: ${text.slice(start, end)}`)
 }

@@ -9,7 +9,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 const SECRET = '4111111111111111'
 
-/** Replaces the secret wherever it stands, and notes what it was shown. */
+/** Replaces the secret in every text, and records the texts. */
 function engineFor(seen: Array<{ text: string; kind: string | undefined }>): TextEngine {
   return {
     policyVersion: 'test',

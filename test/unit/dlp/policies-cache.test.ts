@@ -11,7 +11,7 @@ import { databaseAt } from '../calls/fixtures.ts'
 import { emptyPostgres, type Forwarder, startForwarder } from '../calls/stand-ins.ts'
 
 let forwarder: Forwarder
-/** Not through the forwarder: what the test does is neither counted nor hindered. */
+/** Bypasses the forwarder, so that statements of the test are neither counted nor refused. */
 let direct: Database
 let database: Database
 
@@ -64,7 +64,7 @@ async function nextVersion(policyId: string, what: unknown): Promise<void> {
     .values({ policyId, version, organizationId, name, enabled, body: what, author: 'test' })
 }
 
-/** What a load gives, and how often it asked Postgres. */
+/** Result of a load, and its number of queries to Postgres. */
 async function load(organizationId: string, epoch: number) {
   const before = forwarder.requests
   const policies = await loadPolicies({ database }, organizationId, epoch)

@@ -40,7 +40,10 @@ const bytesOf = (name: string): number => BYTES[name] ?? BODY_BYTES
 /** Blocks and characters. A loop over each character of a body at once takes two for each, and more. */
 const mostSteps = (name: string): number => (bytesOf(name) === SHORT_BODY_BYTES ? 375_000 : 750_000)
 
-/** What is prepared once, such as the automata of detectors, does not count. V8 counts blocks of what it compiles meanwhile. */
+/**
+ * One-off preparation, such as the automata of detectors, does not count. V8 counts blocks of code that it compiles
+ * meanwhile.
+ */
 beforeAll(() => {
   using _counter = new StepCounter()
   for (const input of SLICE_INPUTS.filter(({ name }) => INPUTS.includes(name)))

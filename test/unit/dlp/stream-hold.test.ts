@@ -17,7 +17,7 @@ interface Passage {
   held: number[]
 }
 
-/** What a stream finds that gets a text in pieces, keeps 128 units of context, and never takes a release back. */
+/** Findings of a stream that gets a text in pieces, keeps 128 units of context and cannot revoke a release. */
 function stream(text: string, profile: Profile, nextLength: () => number): Passage {
   const passage: Passage = { found: [], held: [] }
   let context = ''

@@ -36,7 +36,7 @@ function routeOf(kind: RouteKind, index: number): CatalogueRoute {
 
 export interface FailoverRunOptions {
   routes: RouteKind[]
-  /** Of the upstreams, in the order in which they are asked. */
+  /** Answers of the upstreams, in the order of requests. */
   answers: Answer[]
   request?: Json
   policies?: Json[]

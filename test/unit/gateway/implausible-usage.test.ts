@@ -5,7 +5,7 @@ import { usageOfChat, usageOfMessages } from '../../../src/gateway/protocols/rep
 import type { Usage } from '../../../src/ledger/audit-record.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
-/** What is charged for any usage that an upstream may report: numbers of every kind, and what is none. */
+/** The charge for any usage that an upstream may report: numbers of every kind, and values that are no numbers. */
 
 const ROUNDS = 5_000
 const PRICES = {

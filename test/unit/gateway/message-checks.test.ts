@@ -28,13 +28,13 @@ describe('messages of chat completions', () => {
       [...USER, { role: 'tool', content: 'x', tool_call_id }],
       "messages.1.tool_call_id: Field required on a message with role 'tool'.",
     ]),
-    // Nothing of one message holds for the next.
+    // The state of one message does not affect the next.
     [
       [{ role: 'tool', tool_call_id: 'a' }, { role: 'tool' }],
       "messages.1.tool_call_id: Field required on a message with role 'tool'.",
     ],
     [[{ role: 'user' }, {}], 'messages.1.role: Field required.'],
-    // The first thing wrong is told.
+    // The first fault is reported.
     [
       [{ role: 'user', content: 1 }, { role: 'bot' }],
       'messages.0.content: Input should be a string, an array of content parts or null.',

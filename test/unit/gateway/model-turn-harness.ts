@@ -26,7 +26,7 @@ export type Json = Record<string, unknown>
 
 const RING = new Map([['k', new Uint8Array(32).fill(3)]])
 export const CREDENTIAL = 'sk-upstream-secret'
-/** Of the catalogue of these tests, which no other test of the same worker has. */
+/** Epoch of these tests' catalogue, which no other test of the same worker uses. */
 export const CATALOGUE_EPOCH = 4_711
 /** A micro-credit for each token. */
 const PRICE = 1_000_000
@@ -93,10 +93,10 @@ interface UpstreamCall {
 export type Answer = (call: UpstreamCall) => Response | Promise<Response>
 
 export class TurnWorld {
-  /** What upstreams were asked, in order. */
+  /** Requests to upstreams, in order. */
   readonly asked: UpstreamCall[] = []
   readonly ledger = new MemoryLedger()
-  /** What Postgres has. */
+  /** Contents of Postgres. */
   readonly postgres = {
     catalogueEpoch: CATALOGUE_EPOCH,
     catalogue: CATALOGUE,
@@ -227,7 +227,7 @@ export async function batchesOf(turn: Turn): Promise<ModelEvent[][]> {
   return batches
 }
 
-/** What an async function throws. */
+/** The error that an async function throws. */
 export const thrownBy = async (work: () => Promise<unknown>): Promise<unknown> =>
   work().then(
     () => null,

@@ -49,7 +49,7 @@ const thought = (text: string) => ({
 const CALL = { type: 'function_call', call_id: 't', name: 'look', arguments: '{}' }
 const OUTPUT = { type: 'function_call_output', call_id: 't', output: 'seen' }
 
-/** What of a turn reaches an upstream. */
+/** The parts of a turn that reach an upstream. */
 async function sent(policies: Json[], members: Json): Promise<string> {
   const model = members.model ?? 'chat-model'
   const answer = model === 'chat-model' ? CHAT_ANSWER : MESSAGES_ANSWER
@@ -73,7 +73,7 @@ const refusal = async (policies: Json[], members: Json) => {
   return error instanceof ApiError ? error.code : error
 }
 
-/** Each place of a turn where a text can stand, with the direction that it goes. */
+/** Each place of a turn that can have a text, with its direction. */
 const PLACES: Array<[name: string, direction: string, members: Json]> = [
   ['instructions', 'request', { instructions: `a ${CODE}`, input: [user('Hi')] }],
   ['a message as text', 'request', { input: [user(`a ${CODE}`)] }],

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { refusalOutcome, settle } from '../../../src/calls/governed-call.ts'
 import { interruptedOutcome } from '../../../src/gateway/call-outcome.ts'
 import { TurnFailure } from '../../../src/gateway/calls/turn-failure.ts'
-import { outcomeOf } from '../../../src/ledger/audit-record.ts'
+import { callOutcome } from '../../../src/ledger/audit-record.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import {
   batchesOf,
@@ -280,7 +280,7 @@ describe('the admission of a turn', () => {
     const locked = new ApiError('invalid_request', 'locked', { code: 'conversation_locked' })
     await settle(world.deps, call, refusalOutcome(call.opening, 5, locked))
     expect(await world.outcome()).toEqual({
-      ...outcomeOf(call.opening, 5, { status: 400, errorCode: 'conversation_locked' }),
+      ...callOutcome(call.opening, 5, { status: 400, errorCode: 'conversation_locked' }),
       cost: 0,
       usage: null,
       request: null,

@@ -202,7 +202,7 @@ describe('a messages stream under a policy', () => {
         expect(payload.index).toBe(open)
         const { text, thinking, partial_json, signature } = payload.delta
         told[payload.index] += text ?? thinking ?? partial_json ?? ''
-        // What was signed is not what is told.
+        // The signed text differs from the released one.
         if (signature !== undefined) expect(signature).toBe('')
       }
       expect(told.slice(0, 2)).toEqual([EDITED, EDITED])

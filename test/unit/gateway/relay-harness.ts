@@ -159,14 +159,14 @@ export interface RelayRun {
   leave: AbortController
   ledger: MemoryLedger
   body: ReadableStream<Uint8Array>
-  /** As soon as it is known. */
+  /** Set as soon as the relay has started. */
   start: RelayStart | null
   end: RelayEnd | null
   failed: unknown
 }
 
 export interface RunOptions {
-  /** Of the upstream, and of the caller where no other is named. */
+  /** Protocol of the upstream, and of the caller by default. */
   protocol?: Protocol
   caller?: Protocol
   /** Makes the caller's frames; null between equal protocols. */

@@ -14,7 +14,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const MESSAGES = '[{"role":"user","content":"hi"}]'
 
-/** What an upstream would be sent for a body, with what an engine changes in it. */
+/** The body for an upstream, with the edits of an engine. */
 function sent(
   protocol: Protocol,
   body: string,

@@ -83,7 +83,7 @@ function basisOf(
   return { body, ...chargeBasis(outline, model, protocol, routesFor(model, protocol), new Headers(headers)) }
 }
 
-/** What a provider may bill at most for a request, from its documentation and not from the gateway's own reading. */
+/** Maximum that a provider may bill for a request, from its documentation and not from the gateway's code. */
 interface Worst {
   input: number
   output: number
@@ -290,7 +290,7 @@ describe('the reservation of a call', () => {
 describe('tools that run at the provider', () => {
   const RESULTS: Record<string, number> = { web_search: 25_000, web_fetch: 40_000, code_execution: 10_000 }
 
-  /** One call as a provider may run it: rounds of parallel uses, each result as large as is documented. */
+  /** A call as a provider may run it: rounds of parallel uses, each result as large as is documented. */
   function simulate(random: SeededRandom, uses: number[], { input, output, window }: Record<string, number>) {
     const left = uses.flatMap((count, index) => Array<number>(count).fill(Object.values(RESULTS)[index] ?? 0))
     let [context, total] = [Number(input), Number(input)]

@@ -25,7 +25,7 @@ function piecesOf(...texts: string[]): Uint8Array[] {
   })
 }
 
-/** What is written, each as it arrives. The caller is closed. */
+/** The written units, as they arrive. The caller is closed. */
 async function writesOf(caller: HttpStreamCaller): Promise<Uint8Array[]> {
   const writes: Uint8Array[] = []
   for await (const write of caller.body) writes.push(write)

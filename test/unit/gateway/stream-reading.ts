@@ -15,7 +15,7 @@ export interface ReadingOptions {
 }
 
 export interface Reading {
-  /** What the caller gets, without what a failure or an end adds. */
+  /** The caller's frames, without those of a failure or an end. */
   text: string
   verdicts: FrameVerdict[]
   reader: StreamReader

@@ -74,7 +74,7 @@ describe('the start', () => {
     const caller = callerOf(relay).readAll()
     await settle()
     expect(caller.text).toBe(stream)
-    // What came together leaves together, and never half an event.
+    // Events that arrived together are sent together, and never half an event.
     expect(caller.writes).toEqual([stream])
     expect(relay.end).toEqual({ kind: 'completed' })
     expect(relay.upstream.aborted).not.toHaveBeenCalled()

@@ -8,7 +8,7 @@ import { StepCounter } from '../../harness/counted-steps.ts'
 const BYTES = 40_000
 const TIMES = 4
 const STEPS_PER_BYTE = 12
-/** Of a slice of 64 KiB, in a body that has several. */
+/** Steps of a slice of 64 KiB, in a body of several slices. */
 const MOST_SLICE_STEPS = 20 * 64 * 1024
 
 const repeated = (text: string, bytes: number) => text.repeat(Math.ceil(bytes / text.length))

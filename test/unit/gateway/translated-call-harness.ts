@@ -103,7 +103,7 @@ export function wholeEvents(call: TranslatedCall, answer: Json): ModelEvent[] {
   return [...events, ...call.ending()]
 }
 
-/** What the caller gets of a whole answer. */
+/** The caller's answer for a whole answer of the upstream. */
 export const resultOf = (options: CallOptions, answer: Json): Json =>
   JSON.parse(
     JSON.stringify(encoderOf(options.caller).answer(wholeEvents(translatedCall(options), answer))),

@@ -172,7 +172,7 @@ describe.each(TRANSLATIONS)('%s on %s', (caller, upstream) => {
   })
 })
 
-/** One upstream for each caller: the size of a body is checked before it is translated. */
+/** Each caller has one upstream, because the size of a body is checked before it is translated. */
 const CALLERS = TRANSLATIONS.filter(
   ([caller], index) => TRANSLATIONS.findIndex(([other]) => other === caller) === index,
 )

@@ -24,7 +24,7 @@ function tail(chunks: string[], breaksOff = false): ReadableStream<Uint8Array> {
 
 const broken = (...chunks: string[]) => tail(chunks, true)
 
-/** Remembers after which number each tail was opened. */
+/** Records the number after which each tail was opened. */
 function opener(...tails: Array<ReadableStream<Uint8Array> | null>) {
   const opened: number[] = []
   const open: OpenTail = async (after) => {
@@ -34,7 +34,7 @@ function opener(...tails: Array<ReadableStream<Uint8Array> | null>) {
   return { open, opened }
 }
 
-/** What is written, one text to a write, and the error that it ends with. */
+/** The written texts, one for each write, and the error at the end. */
 async function writes(stream: ReadableStream<Uint8Array>) {
   const texts: string[] = []
   try {

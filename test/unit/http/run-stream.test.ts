@@ -104,7 +104,7 @@ describe('the stream of a run', () => {
     await expect(textOf(runStream(source, run('in_progress')))).rejects.toThrow('Postgres is away')
   })
 
-  it('asks less and less often while nothing happens', async () => {
+  it('polls less and less often while nothing happens', async () => {
     const { source, readRun } = sourceOf([run('in_progress', attempt('a', false))], async () => null)
     const reader = runStream(source, run('in_progress')).getReader()
     await reader.read()

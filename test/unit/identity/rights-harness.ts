@@ -15,9 +15,9 @@ export const away = { status: 503, body: '{"message":"away"}' } as const
 export class RightsWorld {
   /** Milliseconds since the epoch. */
   now = Date.UTC(2026, 10, 21, 12, 0)
-  /** Not through the forwarder: what the test does is neither counted nor hindered. */
+  /** Bypasses the forwarder, so that statements of the test are neither counted nor refused. */
   direct!: Database
-  /** What the code under test gets. */
+  /** Database of the code under test. */
   database!: Database
   postgres!: Forwarder
   redis!: Redis

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { openEnvelope, resealEnvelope, sealEnvelope } from '../../../src/integrations/vault/envelope.ts'
 import {
-  hintOf,
+  credentialHint,
   type StoredCredential,
   upstreamCredential,
 } from '../../../src/integrations/vault/stored-credential.ts'
@@ -75,8 +75,8 @@ describe('headers of a credential', () => {
 
   it('show the end of a long secret, and nothing of a short one or a password', () => {
     const bearer = (secret: string): StoredCredential => ({ kind: 'bearer', origin, secret })
-    expect(hintOf(bearer('0123456789abcdef'))).toBe('cdef')
-    expect(hintOf(bearer('0123456789abcde'))).toBeNull()
-    expect(hintOf({ ...login, password: '0123456789abcdef' })).toBeNull()
+    expect(credentialHint(bearer('0123456789abcdef'))).toBe('cdef')
+    expect(credentialHint(bearer('0123456789abcde'))).toBeNull()
+    expect(credentialHint({ ...login, password: '0123456789abcdef' })).toBeNull()
   })
 })

@@ -88,7 +88,7 @@ export class World {
     })
   }
 
-  /** Writes to Postgres, in parts. What Postgres has is sent again after a restart, and has to be the same. */
+  /** Writes to Postgres, in parts. After a restart, records are sent again and must be the same. */
   flush(into: ChainLink[], part = Number.POSITIVE_INFINITY): void {
     const batch = this.account.log.nextBatch()?.slice(0, part) ?? []
     for (const link of batch) {

@@ -17,7 +17,7 @@ import {
   World,
 } from './account-world.ts'
 
-/** What the account has to decide, computed without any of its means. */
+/** The expected decisions of the account, computed independently. */
 class Model {
   balance: number
   readonly open = new Map<string, number>()
@@ -82,7 +82,7 @@ class Model {
 
 const LIMITS = { organizationPerMinute: 40, userPerMinute: 15 }
 
-/** One commit of random calls and closings, some of them repeated, and whether the account decides as the model does. */
+/** Makes a commit of random calls and closings, some repeated, and compares the account with the model. */
 function commitSome(world: World, model: Model, random: Random, names: () => string): void {
   const openIds = [...model.open.keys()]
   const closings = new Map(

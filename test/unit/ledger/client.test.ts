@@ -42,7 +42,7 @@ function namespaceFailingWith(...errors: unknown[]) {
   return { namespace, names, counted: () => countedWith }
 }
 
-/** A namespace whose stubs answer nothing until they are told to fail. */
+/** A namespace whose stubs do not answer until the test makes them fail. */
 function silentNamespace() {
   const silence = Promise.withResolvers<never>()
   const asked: string[] = []

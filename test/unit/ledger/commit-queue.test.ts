@@ -20,7 +20,7 @@ const closingOf = (id: string): ClosingEntry => ({ kind: 'closing', id, outcome:
 
 const ALL_WELL: CommitAnswer = { refused: [], unsettled: [] }
 
-/** A ledger that answers when it is told to, and the requests that send to it. */
+/** A ledger that answers on command, and the requests that send to it. */
 class World {
   readonly queue = new CommitQueue()
   readonly sent: Array<{
@@ -204,7 +204,7 @@ describe('a leader that does not come back', () => {
     void world.call('leader')
     await settle()
     const waiting = ['b', 'c'].map((id) => world.call(id))
-    // As if the request of `leader` had ended: nobody answers.
+    // Simulates that the request of `leader` has ended: it gets no answer.
     await vi.advanceTimersByTimeAsync(399)
     expect(world.sent).toHaveLength(2)
     await vi.advanceTimersByTimeAsync(1)

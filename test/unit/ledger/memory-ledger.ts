@@ -19,7 +19,7 @@ export const RETRY_AFTER_SECONDS = 7
  * count and never pass. The real one is tested in test/durable.
  */
 export class MemoryLedger implements Pick<LedgerClient, 'admit' | 'check' | 'close' | 'extend' | 'record'> {
-  /** What it knows of the epochs; null: nothing. */
+  /** Known epochs; null for unknown. */
   readonly epochs: { organization: number | null; catalogue: number | null } = {
     organization: 1,
     catalogue: 1,
@@ -117,7 +117,7 @@ export class MemoryLedger implements Pick<LedgerClient, 'admit' | 'check' | 'clo
     if (this.away) throw new Error('the ledger cannot be reached')
   }
 
-  /** What it is told raises what it knows, and is never lower. */
+  /** An announced epoch raises the known one, and never lowers it. */
   #staleOf({ epochs, learned }: Counted): Admission | null {
     if (learned) {
       for (const scope of ['organization', 'catalogue'] as const) {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { outcomeOf } from '../../../src/ledger/audit-record.ts'
+import { callOutcome } from '../../../src/ledger/audit-record.ts'
 import { ledgerClient } from '../../../src/ledger/client.ts'
 import type { CommitBatch } from '../../../src/ledger/commits/commit.ts'
 import { someOpening } from './memory-ledger.ts'
@@ -38,7 +38,7 @@ async function refuse(keyId: string, status = 401, errorCode = 'unauthorized'): 
   calls += 1
   const actor = { userId: 'user', keyId, administrator: null, ip: null }
   const opening = someOpening({ callId: `call_${calls}`, organizationId, at: Date.now(), actor })
-  const outcome = outcomeOf(opening, Date.now(), { status, errorCode })
+  const outcome = callOutcome(opening, Date.now(), { status, errorCode })
   const recording = ledgerClient(namespace, organizationId, (work) => waiting.push(work)).record(
     opening,
     outcome,

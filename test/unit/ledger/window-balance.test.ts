@@ -43,7 +43,7 @@ function admit({ windows }: Shard, wanted: number, perMinute: number): number {
   return admitted
 }
 
-/** What the shards hear of each other in the next quarter of a second. */
+/** Exchanges the counts of all shards, twice a quarter of a second apart. */
 async function tellEachOther(shards: Shard[]): Promise<void> {
   for (let round = 0; round < 2; round += 1) {
     vi.setSystemTime(Date.now() + 250)
@@ -55,10 +55,10 @@ describe('windows of several shards', () => {
   it('keep the limit of the organization together, wherever its calls come', async () => {
     const shards = shardsOf('uneven')
     const [busy, ...quiet] = shards as [Shard, ...Shard[]]
-    // Nothing is known yet: an equal part.
+    // Without counts of the others, the share is an equal part.
     expect(admit(busy, 100, 80)).toBe(20)
     await tellEachOther(shards)
-    // Nobody else calls: the rest is its own.
+    // No other shard has calls: it gets the rest.
     expect(admit(busy, 40, 80)).toBe(40)
     await tellEachOther(shards)
     expect(admit(quiet[0] as Shard, 100, 80)).toBe(20)

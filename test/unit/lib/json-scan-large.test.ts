@@ -8,7 +8,7 @@ import { SeededRandom } from './seeded-random.ts'
 
 const encoder = new TextEncoder()
 
-/** The same bytes as a large body holds them, not at the beginning of their buffer. */
+/** The bytes in a large body: not at the beginning of their buffer. */
 function resizable(bytes: Uint8Array): Uint8Array {
   const buffer = new ArrayBuffer(0, { maxByteLength: bytes.length + 100 })
   buffer.resize(bytes.length + 7)
@@ -17,7 +17,7 @@ function resizable(bytes: Uint8Array): Uint8Array {
   return copy
 }
 
-/** Everything that a scan tells, in order, up to its end or its error. */
+/** All events of a scan, in order, up to its end or its error. */
 function told(bytes: Uint8Array): unknown[] {
   const events: unknown[] = []
   try {

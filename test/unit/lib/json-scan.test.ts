@@ -29,7 +29,7 @@ function accepts(bytes: Uint8Array): boolean {
   }
 }
 
-/** What JSON.parse says of the same bytes; null when they are not UTF-8, of which it says nothing. */
+/** Result of JSON.parse for the same bytes; null if they are not UTF-8, which JSON.parse does not check. */
 function parseAccepts(bytes: Uint8Array): boolean | null {
   let text: string
   try {
@@ -64,7 +64,7 @@ interface Told {
   memberStart: number
 }
 
-/** Everything a visitor is told, with its paths copied. */
+/** All events of a visitor, with their paths copied. */
 function record(bytes: Uint8Array, valueDepth: number) {
   const values: Told[] = []
   const strings: Array<{ path: Array<string | number>; start: number; end: number }> = []
@@ -81,8 +81,8 @@ const kindOf = (value: unknown): JsonKind =>
   value === null ? 'null' : Array.isArray(value) ? 'array' : (typeof value as JsonKind)
 
 /**
- * Rebuilds the tree from what was told alone: every value is parsed from its own range, and containers are checked
- * against the values that were told before them under their path.
+ * Rebuilds the tree from events alone: every value is parsed from its own range, and containers are checked against the
+ * earlier values under their path.
  */
 function checkAgainstParse(bytes: Uint8Array): void {
   const { values, strings } = record(bytes, Number.POSITIVE_INFINITY)
@@ -161,7 +161,7 @@ describe('scanJson beside JSON.parse', () => {
     const longer = (shorter: readonly string[]) =>
       shorter.flatMap((text) => alphabet.map((character) => text + character))
     const [one, two, three] = [longer(['']), longer(longer([''])), longer(longer(longer([''])))]
-    // Nothing after a wrong byte makes a text right.
+    // No text after a wrong byte makes it valid.
     const begun = three.filter(mayGoOn)
     expect(begun).toHaveLength(490)
     const texts = ['', ...one, ...two, ...three, ...longer(begun)]

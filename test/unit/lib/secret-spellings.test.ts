@@ -66,7 +66,7 @@ describe('redactCredential', () => {
         const written = Buffer.from(`${before}${key}\n`).toString(format)
         const rest = redacted(encoder.encode(written), key).toString()
         expect(rest).toContain('[redacted]')
-        // What is left of it are bits of the characters at its ends.
+        // Only bits of the characters at its ends are left.
         expect(rest.length).toBeLessThanOrEqual(written.length - (key.length * 4) / 3 + 14)
       }
     }

@@ -196,7 +196,7 @@ describe('Redis away', () => {
 })
 
 describe('an address whose keys keep being refused', () => {
-  /** As many isolates as there are: each has its own memory, and all have one Redis. */
+  /** Several isolates: each has its own memory, and all share one Redis. */
   const anotherIsolate = async (): Promise<Guard> => {
     vi.resetModules()
     return import('../../../src/identity/look-up-guard.ts')

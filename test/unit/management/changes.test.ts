@@ -38,7 +38,7 @@ interface Change {
   body?: (tenant: Organization) => unknown
   /** Action of its audit record. */
   action: string
-  /** Whether somebody's rights are others afterwards. */
+  /** Whether the change alters a user's rights. */
   rights: boolean
 }
 

@@ -262,7 +262,7 @@ describe('a change', () => {
     const refused = { status: 422, json: { message: expect.stringContaining('at most 1000000 characters') } }
     const words = (list: string[]) => ({ dictionaries: [{ id: 'a', terms: list }] })
     expect(await change(own.policy.id, { ...words(terms), patterns })).toMatchObject(refused)
-    // One sign that stands for 18 letters takes the room of all of them.
+    // A ligature of 18 letters counts as all of them.
     const signs = Array.from({ length: 400 }, (_, index) => `${index} ${'\ufdfa'.repeat(134)}`)
     expect(await change(own.policy.id, { ...words(signs), patterns })).toMatchObject(refused)
     expect((await change(own.policy.id, words(signs))).status).toBe(200)

@@ -44,7 +44,7 @@ export interface Harness {
   close(): Promise<void>
 }
 
-/** What the management API has nothing to do with. */
+/** Stands for dependencies that the management API must not use. */
 const unused = () => {
   throw new Error('the management API used something of the responses')
 }
@@ -285,7 +285,7 @@ export const someProvider = (values: Record<string, unknown> = {}) => ({
   ...values,
 })
 
-/** The same in every database. */
+/** The query that dumps all tables, the same in every database. */
 let dumpQuery: Promise<SQL> | undefined
 
 async function readDumpQuery(database: Database): Promise<SQL> {

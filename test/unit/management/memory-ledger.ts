@@ -24,9 +24,9 @@ export interface MemoryLedgers {
   changes: AuditedChange[]
   /** Makes every call fail, as an object that cannot be reached does. */
   away: boolean
-  /** Makes it fail to tell them an epoch. */
+  /** Makes announcements of an epoch fail. */
   deaf: boolean
-  /** The last epoch that each was told; the catalogue's under the deployment's id. */
+  /** The last epoch announced to each; the catalogue's under the deployment's id. */
   epochs: Map<string, number>
   /** Called as each change is recorded. */
   onChange: (change: AuditedChange) => void | Promise<void>

@@ -25,7 +25,7 @@ afterAll(() => harness.close())
 const routes = listRoutes()
 const name = ({ method, path }: { method: string; path: string }) => `${method} ${path}`
 
-/** What each path parameter names, in a tenant. Parameters that are no ids of a tenant's things are fixed. */
+/** Ids of a tenant by path parameter. Parameters that are no ids of a tenant are fixed. */
 const identifiers: Record<string, (tenant: Tenant) => string> = {
   organizationId: (tenant) => tenant.organization.id,
   userId: (tenant) => tenant.user.id,
@@ -211,7 +211,7 @@ describe('lists', () => {
 describe('authentication', () => {
   const filled = routes.map((route, index) => ({
     ...route,
-    /** One for each route, because an address has few wrong tokens. */
+    /** Each route has an address of its own, because an address may send few wrong tokens. */
     address: `192.0.2.${index}`,
     filled: route.path
       .replace(/:modelId\{\.\+\}/, 'a/b')

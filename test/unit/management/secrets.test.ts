@@ -66,7 +66,7 @@ it('a key is told once, and is found nowhere afterwards; neither is a credential
   const update = await harness.request('PUT', `/providers/${provider.id}`, { credential: replaced })
   const modelId = 'acme/secret-test'
   await harness.request('PUT', `/models/${modelId}`, someModel(provider.id))
-  // Failures must not tell either: one that the database refuses, one that never gets there.
+  // Failures must not disclose it either: a refusal of the database, and a lost connection.
   const taken = await harness.request('POST', '/providers', someProvider({ name: provider.name, credential }))
   expect(taken.status).toBe(422)
   harness.postgresForwarder.behaviour = { status: 502, body: 'bad gateway' }

@@ -69,7 +69,7 @@ describe('the demo data', () => {
   it('has ids that the paths of the management API take', async () => {
     const read: string[] = []
     const others: Array<readonly [string, string, number]> = []
-    // What cannot be read by itself is deleted, last.
+    // Resources that cannot be read by themselves are deleted, last.
     for (const method of ['GET', 'DELETE']) {
       for (const { path, methods } of LISTS) {
         if (!methods.includes(method) || (method === 'DELETE' && methods.includes('GET'))) continue

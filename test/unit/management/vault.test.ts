@@ -29,7 +29,7 @@ const newKeys = new Map([['second', NEW_KEY]])
 const encoded = (key: Uint8Array = new Uint8Array()) => Buffer.from(key).toString('base64')
 const BOTH = `second:${encoded(NEW_KEY)},first:${encoded(oldKey)}`
 
-/** One more is that of the tenant. */
+/** One more connection is the tenant's. */
 const CONNECTIONS = 8
 const SECRET = 'token-of-the-upstream-account'
 

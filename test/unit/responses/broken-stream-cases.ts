@@ -44,7 +44,7 @@ const part = (item: Record<string, unknown>, index = 0, list = 'content') =>
   (item[list] as Array<Record<string, unknown>>)[index] ?? {}
 const DELTA = 'output_text.delta'
 
-/** Of the stream and its response. */
+/** Faults of the stream and its response. */
 export const STREAM_CASES: Case[] = [
   ['frame', 'an id line that is not the number', ({ events }) => Object.assign(events[4] ?? {}, { id: '9' })],
   [
@@ -178,7 +178,7 @@ export const STREAM_CASES: Case[] = [
   ['snapshot', 'another output_text', (stream) => Object.assign(stream.last, { output_text: 'Bye' })],
 ]
 
-/** Of items. */
+/** Faults of items. */
 export const ITEM_CASES: Case[] = [
   [
     'output-index',
@@ -266,7 +266,7 @@ export const ITEM_CASES: Case[] = [
   ['item-order', 'a delta of no item', (stream) => stream.repeat(DELTA, 0, [DELTA, 0], { output_index: 9 })],
 ]
 
-/** Of what is in items. */
+/** Faults inside items. */
 export const PART_CASES: Case[] = [
   [
     'part-index',

@@ -20,7 +20,7 @@ export class BrokenStream {
     return this.events.at(-1)?.data.response as Data
   }
 
-  /** Changes an item wherever it is told: as it begins, as it is done, and in the end. */
+  /** Changes an item in all its events: added, done, and in the final response. */
   item(index: number, change: (item: Data) => void): this {
     for (const { data } of this.events)
       if (data.output_index === index && data.item) change(data.item as Data)

@@ -104,7 +104,7 @@ describe('a plan', () => {
     }
   })
 
-  it('shortens what no part can have', () => {
+  it('shortens texts above the limit of a part', () => {
     const long = message('assistant', `Begin ${textOf(100_000)} end`)
     const { parts } = forcedPlan({ items: [long] }, settings, MODEL, countTokens)
     expect(parts).toHaveLength(1)
@@ -236,7 +236,7 @@ describe('a sealed compaction', () => {
   const secret = { summary: 'Secret.', calls: ['c'], userBytes: 10 }
   const sealed = sealCompaction(ring, owner, secret) ?? ''
 
-  it('is opened for its owner only, as what it is, and unchanged', () => {
+  it('is opened for its owner only, for its purpose only, and unchanged', () => {
     expect(openCompaction(ring, owner, sealed)).toEqual(secret)
     expect(sealed).not.toContain('Secret')
     const changed = sealed.replace(/.$/, (last) => (last === 'A' ? 'Q' : 'A'))

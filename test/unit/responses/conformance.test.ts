@@ -26,7 +26,7 @@ describe('the checker of response streams', () => {
     expect(rulesOf(checkResponseStream([]))).toEqual(['terminal'])
   })
 
-  it('takes a tail for what it is, and finds what is wrong in it', () => {
+  it('accepts a tail of a stream, and finds its faults', () => {
     const after = 12
     const tail = WHOLE.slice(after)
     expect(checkResponseStream(tail, { after })).toEqual([])

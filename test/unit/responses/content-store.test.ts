@@ -28,7 +28,7 @@ const uses: Array<[string, (store: ReturnType<typeof createContentStore>) => Pro
   ['remove', (store) => store.remove(['items/a/b'])],
 ]
 
-// Of the Workers runtime alone: a stream whose length is known.
+// A stream with a known length, which only the Workers runtime has.
 vi.stubGlobal(
   'FixedLengthStream',
   class extends TransformStream {

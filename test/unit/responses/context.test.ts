@@ -160,7 +160,7 @@ describe('reasoning that is given again without what is sealed of it', () => {
     expect(input).toEqual([fresh])
   })
 
-  it('is what is given where its owner has none, or not any more', async () => {
+  it('is the given one if its owner has none, or no longer has one', async () => {
     const gone = { selectItems: async () => [elsewhere(id)] }
     for (const store of [{}, gone]) {
       const { input, referenced } = await load({}, store, [again])

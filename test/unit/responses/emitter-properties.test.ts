@@ -44,7 +44,7 @@ function randomResponse(seed: number, cut = false): Made {
   return { emitting, turns, calls, response }
 }
 
-/** What the model said of one kind, joined. */
+/** Text of the model of one kind, joined. */
 const said = (turns: ModelEvent[][], type: 'text' | 'refusal' | 'reasoning') =>
   turns.flatMap((turn) => turn.map((event) => (event.type === type ? event.text : ''))).join('')
 
@@ -67,7 +67,7 @@ function argumentsOf(turns: ModelEvent[][]): string[] {
   })
 }
 
-/** The explanation of a refusal is told as a refusal where the model told none. */
+/** The explanation of a refusal is emitted as a refusal if the model sent none. */
 const explained = (turns: ModelEvent[][]) =>
   turns.map((turn) => turn.map((event) => (event.type === 'stop' ? (event.explanation ?? '') : '')).join(''))
 

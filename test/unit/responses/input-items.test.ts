@@ -103,7 +103,7 @@ describe('calls and outputs', () => {
 })
 
 describe('reasoning', () => {
-  it('loses what only we may say, wherever it stands', () => {
+  it('loses text that is reserved for the gateway, in any place', () => {
     const source = `{"signature":"s","origin":"anthropic","type":"reasoning","redacted":"r","summary":null,"\\u0073ignature2":1,"encrypted_content":"e","content":null}`
     const item = itemOf(source)
     expect(item.id).toMatch(/^rs_/)

@@ -236,7 +236,7 @@ describe('a server-side call', () => {
     expect(given({ ...shell, error: 'The tool is not available now.' })[1]?.output).toBe(
       'The tool is not available now.',
     )
-    // Of a vendor, or of a caller that executes it.
+    // Tools of a vendor, or of a caller that executes them.
     expect(given({ ...shell, action })).toEqual([])
   })
 

@@ -1,7 +1,7 @@
 import OpenAI from 'openai'
 import OpenAI6 from 'openai-6'
 
-/** What an official client makes of the text of a stream. */
+/** Result of an official client for the text of a stream. */
 export type Accumulate = (text: string) => Promise<Record<string, unknown>>
 
 const options = (text: string) => ({
@@ -24,7 +24,7 @@ export const RESPONSE_CLIENTS: Array<[name: string, accumulate: Accumulate]> = [
   ],
 ]
 
-/** What the helpers add for structured outputs. */
+/** Members that the helpers add for structured outputs. */
 const ADDED = ['parsed', 'parsed_arguments', 'output_parsed']
 
 const plain = (value: unknown): Record<string, unknown> =>

@@ -96,7 +96,7 @@ describe('what follows a turn', () => {
     expect(isRefused(turn([]))).toBe(false)
   })
 
-  it('has what is left of the output, and forces no call again', () => {
+  it('has the rest of the output limit, and forces no call again', () => {
     const settings = { model: 'm', max_output_tokens: 10, tool_choice: 'required' as const }
     expect(nextTurnSettings(settings, { ...NO_USAGE, output: 4 })).toMatchObject({
       max_output_tokens: 6,

@@ -1,8 +1,8 @@
-import { jsonReply, streamHeaders } from '../reply.ts'
+import { jsonReply, vendorStreamHeaders } from '../reply.ts'
 import type { ScriptRequest } from '../script-request.ts'
 import type { Step } from '../script-steps.ts'
 
-/** One answer in both forms. */
+/** An answer in the forms of both protocols. */
 export interface AnswerForms {
   /** The frames of the stream; the last one is its end. */
   frames: string[]
@@ -13,7 +13,7 @@ export interface AnswerForms {
 /** Sends an answer in the requested form, whole or streamed. */
 export function* sendAnswer(request: ScriptRequest, answer: AnswerForms): Iterable<Step> {
   if (request.stream) {
-    yield { status: 200, headers: streamHeaders(request.dialect) }
+    yield { status: 200, headers: vendorStreamHeaders(request.dialect) }
     yield { sse: answer.frames }
   } else yield { status: 200, headers: jsonReply(request.dialect, 200, '').headers, body: answer.body }
 }

@@ -13,7 +13,7 @@ export interface ChatAnswer {
   finish?: string
   /** The first delta; role and empty content unless set. */
   opening?: JsonRecord
-  /** What comes with `finish_reason`; nothing unless set. */
+  /** Members of the chunk with `finish_reason`; none by default. */
   lastDelta?: JsonRecord
   /** Frames before the first chunk, as they are. */
   before?: string[]
@@ -70,7 +70,7 @@ function usageOf(request: ScriptRequest, answer: ChatAnswer): ChatUsage {
   return { prompt: request.promptTokens, cached: 0, completion, reasoning: 0, ...answer.usage }
 }
 
-/** One delta for each piece of a text. */
+/** A delta for each piece of a text. */
 export function textDeltas(pieces: string[], member = 'content'): JsonRecord[] {
   return pieces.map((piece) => ({ [member]: piece }))
 }

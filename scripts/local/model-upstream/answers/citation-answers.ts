@@ -30,7 +30,7 @@ const documentCitations: JsonRecord[] = [
   },
 ]
 
-/** What a search returns; the encrypted parts must come back unchanged in later turns. */
+/** Results of a search; later turns must send the encrypted parts unchanged. */
 export function searchResultBlock(id: string): AnswerBlock {
   return wholeBlock({
     type: 'web_search_tool_result',
@@ -47,7 +47,7 @@ export function searchResultBlock(id: string): AnswerBlock {
   })
 }
 
-/** A claim of the answer with the search result it stands on. */
+/** A claim of the answer with the search result that it cites. */
 export function citedClaim(id: string): AnswerBlock {
   const citation = {
     type: 'web_search_result_location',

@@ -16,7 +16,7 @@ import type { ScriptRequest } from '../script-request.ts'
 import { issueSignature } from '../signatures.ts'
 import type { AnswerForms } from './answer-forms.ts'
 
-/** A block of an answer: as it stands in a whole message, and as it begins and grows in a stream. */
+/** A block of an answer: its form in a whole message, and its start and deltas in a stream. */
 export interface AnswerBlock {
   whole: JsonRecord
   start: JsonRecord
@@ -37,7 +37,7 @@ type CountedAnswer = MessageAnswer & { usage: MessagesUsage }
 /** An answer of the messages protocol under one id, in both forms. */
 export interface BuiltMessage extends AnswerForms {
   id: string
-  /** The blocks as they stand in the whole message. */
+  /** The blocks in their form for a whole message. */
   content: JsonRecord[]
 }
 

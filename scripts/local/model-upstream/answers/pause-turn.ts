@@ -19,9 +19,9 @@ import {
 const thoughts = 'A search will tell.'
 
 /**
- * A turn that pauses while the provider's own tool runs, and goes on when its content so far is sent back unchanged
- * as the assistant's; anything else is refused. It ends with the second exchange, or with the third on `exchanges=3`.
- * Everything follows from the user's text, so that nothing has to be kept between exchanges.
+ * A turn that pauses while the provider's own tool runs. It continues when the next request has its content unchanged
+ * as the last assistant message; any other request is refused. It ends with the second exchange, or with the third on
+ * `exchanges=3`. Everything follows from the user's text, so that nothing has to be kept between exchanges.
  * https://docs.claude.com/en/docs/build-with-claude/handling-stop-reasons
  */
 export function pauseTurn(request: ScriptRequest): Iterable<Step> {

@@ -49,7 +49,7 @@ function unknownParts(request: ScriptRequest): Iterable<Step> {
   return sendAnswer(request, { ...answer, frames: [start, event, ...rest] })
 }
 
-/** Scripts about the form of chunks, by name. What exists in chat completions alone is a plain answer on messages. */
+/** Scripts about the form of chunks, by name. A form that only chat completions has is a plain answer on messages. */
 export const shapeAnswers: [string, AnswerScript][] = [
   ['azure', answerScript(() => azure, spoken)],
   [

@@ -11,13 +11,15 @@ const text = 'Every token of this answer is counted.'
 const textAnswer: ChatAnswer = { deltas: textDeltas(splitIntoPieces(text)), message: { content: text } }
 const spoke: MessageAnswer = { content: [textBlock(text)] }
 
-/** One usage in the terms of both protocols: 550 tokens in, of which 400 were read from the cache and 50 written to it. */
+/**
+ * A usage in the terms of both protocols: 550 tokens in, of which 400 were read from the cache and 50 written to it.
+ */
 const full = {
   messages: { input: 100, created5m: 20, created1h: 30, read: 400, output: 50, thinking: 15 },
   chat: { prompt: 550, cached: 400, cacheWrite: 50, completion: 50, reasoning: 15 },
 }
 
-/** A script of messages whose usage is changed wherever it stands; chat has its own answer. */
+/** A script of messages whose usage is changed in every event that has one; chat has its own answer. */
 function changed(chat: ChatAnswer, change: (text: string, type: string) => string): AnswerScript {
   return (request: ScriptRequest): Iterable<Step> => {
     if (request.dialect !== 'messages') return sendAnswer(request, chatAnswer(request, chat))
@@ -33,7 +35,7 @@ function changed(chat: ChatAnswer, change: (text: string, type: string) => strin
 const startUsage = /"usage":\{.*\}(?=\}\}\n\n$)/
 const lastUsage = /,"usage":\{.*\}(?=\}(\n\n)?$)/
 
-/** Nothing is known at the start: the usage of the last frame alone is true. */
+/** All counts are zero at the start; only the usage of the last frame is true. */
 function knownLate(text: string, type: string): string {
   if (type !== 'message_start') return text
   return text.replace(startUsage, '"usage":{"input_tokens":0,"output_tokens":0}')

@@ -18,7 +18,7 @@ const allParts = ['text', 'image_url', 'input_audio', 'refusal', 'audio', 'file'
 const maximumCallId = 40
 const maximumName = 64
 
-/** What OpenAI has against a list of messages. */
+/** Faults for which OpenAI refuses a list of messages. */
 export function findChatMessagesFault(messages: unknown[], traits: ModelTraits): Fault | undefined {
   if (messages.length === 0) {
     return {
@@ -184,7 +184,7 @@ function lengthFault(param: string, maximum: number, value: string): Fault {
   }
 }
 
-/** What is wrong with the name of a function. */
+/** The fault of a function's name. */
 export function nameFault(name: unknown, param: string): Fault | undefined {
   if (name === undefined) return missingFault(param)
   if (typeof name !== 'string') return typeFault(param, 'a string', name)

@@ -17,7 +17,7 @@ const bounds: [name: string, minimum: number, maximum: number][] = [
   ['max_completion_tokens', 1, Number.POSITIVE_INFINITY],
 ]
 
-/** What OpenAI has against the members beside messages and tools. */
+/** Faults for which OpenAI refuses members other than messages and tools. */
 export function findChatOptionsFault(body: JsonRecord, traits: ModelTraits): Fault | undefined {
   return (
     firstFault(bounds, ([name, minimum, maximum]) => boundFault(body[name], name, minimum, maximum)) ??

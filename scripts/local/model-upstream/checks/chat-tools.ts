@@ -4,7 +4,7 @@ import { type Fault, firstFault } from './fault.ts'
 import { parametersFault, strictSchemaFault } from './schema-rules.ts'
 
 /**
- * What OpenAI has against tools and the choice between them.
+ * Faults for which OpenAI refuses tools or a tool choice.
  * https://platform.openai.com/docs/api-reference/chat/create#chat_create-tools
  */
 export function findChatToolsFault(body: JsonRecord): Fault | undefined {

@@ -93,8 +93,8 @@ function systemFault(system: unknown): Fault | undefined {
 }
 
 /**
- * What the vendor has against a conversation that ends with the assistant. Where it runs tools itself the last turn may
- * have been paused, which goes on and is no prefill.
+ * The fault of a conversation that ends with the assistant. With tools that the vendor runs, the last turn may be a
+ * paused one, which is not a prefill.
  */
 function prefillFault(body: JsonRecord, { prefill }: ModelTraits): Fault | undefined {
   const last = turnsOf(toList(body.messages)).at(-1)

@@ -197,7 +197,7 @@ const thinking = z.discriminatedUnion('type', [
 
 const outputFormat = z.strictObject({ type: z.literal('json_schema'), schema: dictionary }).nullish()
 
-/** What a token count and a message have in common. */
+/** Members that a token count and a message have in common. */
 const counted = {
   model: z.string(),
   messages: z.array(message).min(1, 'at least one message is required'),

@@ -7,8 +7,8 @@ import { type MessageTurn, type PlacedBlock, placeOf, turnsOf } from './messages
 const guide = 'https://docs.claude.com/en/docs/build-with-claude/extended-thinking'
 
 /**
- * What the vendor has against thinking: what it excludes, what a model does not take, and blocks that are not as they
- * were issued. https://docs.claude.com/en/docs/build-with-claude/extended-thinking
+ * Faults of thinking: options that exclude it, models without it, and blocks that differ from the issued ones.
+ * https://docs.claude.com/en/docs/build-with-claude/extended-thinking
  */
 export function findThinkingFault(body: JsonRecord, traits: ModelTraits): Fault | undefined {
   const { type } = toRecord(body.thinking)

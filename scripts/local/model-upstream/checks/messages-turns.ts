@@ -40,7 +40,7 @@ export const placeOf = ({ message, position }: PlacedBlock): string =>
   `messages.${message}.content.${position}`
 
 /**
- * What the vendor has against the contents and the order of a conversation.
+ * Faults in the contents and the order of a conversation.
  * https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use
  */
 export function findTurnsFault(messages: unknown[]): Fault | undefined {

@@ -43,7 +43,7 @@ const contextOf = (path: string[]): string =>
   `(${path.map((name) => `'${name}'`).join(', ')}${path.length === 1 ? ',' : ''})`
 
 /**
- * What OpenAI's strict mode has against a schema: every object closed and every property required.
+ * Faults of a schema in OpenAI's strict mode: every object must be closed and every property required.
  * https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
  */
 export function strictSchemaFault(root: unknown): string | undefined {
@@ -88,7 +88,7 @@ const unsupported = new Map([
 ])
 
 /**
- * What Anthropic's structured output has against a schema: objects must be closed, and bounds are not supported.
+ * Faults of a schema in Anthropic's structured output: objects must be closed, and bounds are not supported.
  * https://docs.claude.com/en/docs/build-with-claude/structured-outputs#json-schema-limitations
  */
 export function outputSchemaFault(root: unknown): string | undefined {

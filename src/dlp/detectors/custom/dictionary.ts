@@ -2,8 +2,8 @@ import type { Slices } from '../../../lib/slices.ts'
 
 /**
  * Words and phrases of a customer, all searched in one pass (Aho and Corasick, 1975). Case is folded if `ignoreCase` is
- * set, any run of white space equals one space, and a term that starts or ends with a letter or digit only
- * matches where no other adjoins it, other than in scripts that write without spaces.
+ * set, and any run of white space equals one space. A term that starts or ends with a letter or digit matches only if
+ * no other letter or digit adjoins it, except in scripts without spaces.
  */
 export interface Dictionary {
   /** The matches, also overlapping ones, at most so many; only the longest at each end. */

@@ -195,7 +195,7 @@ class Reader {
   }
 }
 
-/** Each part whole and a beginning of the rest, or a beginning of the part. What has no width is left out. */
+/** Each part whole and a beginning of the rest, or a beginning of the part. Parts without width are left out. */
 function beginningsOf(parts: readonly Part[]): string {
   return parts.reduceRight((rest, { longest, source, beginnings }) => {
     if (longest === 0) return beginnings + rest

@@ -108,7 +108,7 @@ export const ASIA_PACIFIC: readonly NationalDetector[] = [
       return SG_LETTERS[kind][sum % 11] === match[8]
     },
   }),
-  /** One or two letters, six digits, a check digit or A in brackets. */
+  /** Form: one or two letters, six digits, a check digit or A in brackets. */
   nationalWord({
     id: 'hk_id',
     description: 'Hong Kong identity card number (check character)',

@@ -11,7 +11,7 @@ import {
 import { type NationalDetector, nationalNumber, nationalWord } from './national.ts'
 
 export const CENTRAL_EUROPE: readonly NationalDetector[] = [
-  /** Of the first ten digits exactly one occurs twice or three times (Bundeszentralamt für Steuern). */
+  /** Exactly one of the first ten digits occurs twice or three times (Bundeszentralamt für Steuern). */
   nationalNumber({
     id: 'de_tax_id',
     description: 'German tax identification number (IdNr, digit frequency and check digit)',

@@ -10,7 +10,7 @@ import { type ConvertedRequest, messagesOutputFormat } from './output-format.ts'
 import { thinkingOfChat } from './reasoning.ts'
 
 /**
- * A chat completion request as a messages request. What becomes of each member is in `CHAT_MEMBERS`; members that it
+ * A chat completion request as a messages request. `CHAT_MEMBERS` has the conversion of each member; members that it
  * does not list are dropped.
  * @throws ApiError invalid_request naming the member whose loss would change the meaning of the answer.
  */

@@ -8,7 +8,7 @@ const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 /** Bytes of contents, escapes as written. Below it a placeholder saves little. */
 const LARGE = 16 * 1024
 const CUT_MEMBERS = new Set(['text', 'content', 'data', 'url', 'file_data'])
-/** The same within the items of a responses request, where a caller's own JSON is a string. */
+/** Large strings within the items of a responses request, where a caller's own JSON is a string. */
 const CUT_OF_ITEMS = new Set(['text', 'content', 'output', 'image_url', 'file_data', 'data'])
 /** Members that hold a caller's own JSON, of which converters serialize some into a string. */
 const OWN_JSON = ['input', 'properties', 'arguments']

@@ -15,8 +15,8 @@ import { type ConvertedRequest, chatOutputFormat, responseFormatOfMessages } fro
 import { effortOfMessages, samplingFor } from './reasoning.ts'
 
 /**
- * A messages request as a chat completion request. What becomes of each member is in `MESSAGES_MEMBERS`, of each block
- * in `MESSAGES_BLOCKS`; members that they do not list are dropped.
+ * A messages request as a chat completion request. `MESSAGES_MEMBERS` has the conversion of each member,
+ * `MESSAGES_BLOCKS` that of each block; members that they do not list are dropped.
  * @throws ApiError invalid_request naming the member, block or tool whose loss would change the meaning of the answer.
  */
 export function messagesToChat(request: Json, target: TargetModel): ConvertedRequest {

@@ -7,9 +7,9 @@ import type { ClientInformation, ServerMetadata } from './authorization-server.t
 const TIME_LIMIT_MS = 5_000
 
 /**
- * Ends the grant of an account at its authorization server, if that has an endpoint for it (RFC 7009). One attempt: a server
- * that fails keeps a grant that nobody here can use. Never rejects.
- * @param allow as `brokerFetch`. @param connectionId for the log.
+ * Ends the grant of an account at its authorization server, if that has an endpoint for it (RFC 7009). It is tried
+ * once: if the server fails, it keeps a grant whose tokens are deleted here. Never rejects.
+ * @param allow see `brokerFetch`. @param connectionId for the log.
  */
 export async function revokeGrant(
   allow: readonly string[],

@@ -64,8 +64,8 @@ const PAUSE_MS = 5_000
 const SAVE_AGAIN_MS = 10_000
 
 /**
- * Renews the tokens of one connection, in its Durable Object: all calls of the connection share one request to the token
- * endpoint, since many servers take a refresh token once and revoke the grant when it is sent again.
+ * Renews the tokens of one connection, in its Durable Object: all calls of the connection share one request to the
+ * token endpoint. Many servers accept a refresh token once, and revoke the grant when it is sent again.
  *
  * The tokens are on the disk of the object before they are used, and then in Postgres. If the process ends between the
  * server's answer and that write, the answer is lost, and the next renewal sends the old refresh token. A server that does

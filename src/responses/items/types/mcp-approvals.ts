@@ -6,8 +6,8 @@ import { type InputItemForm, uncheckedItem } from './input-item.ts'
 import type { ItemScan } from './item-scan.ts'
 import type { ItemType, ModelItems } from './item-type.ts'
 
-// The caller's decision about a call of an integration's tool: the request for it, and the answer. What a model gets of a
-// decided request is decided in `context/decided-approvals`.
+// The caller's decision about a call of an integration's tool: the request for it, and the answer.
+// `context/decided-approvals` converts a decided request for a model.
 
 /** A call that waits for the caller's approval. The model gets it as a call without an effect. */
 export const mcpApprovalRequest: ItemType = {

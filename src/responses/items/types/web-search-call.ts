@@ -79,7 +79,7 @@ const RESULT_MEMBERS = new Set(['title', 'url', 'snippet', 'text'])
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
-/** One result of a `web_search_call`: of a search, or the text of a page. */
+/** A result of a `web_search_call`: of a search, or the text of a page. */
 interface WebResult {
   title: string
   url: string

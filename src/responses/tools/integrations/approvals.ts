@@ -72,8 +72,8 @@ interface DecidedContext {
 /**
  * The calls that a request approves. Clients send old decisions back with the history, so that those count which the model
  * has not continued after.
- * @throws ApiError invalid_request for a decision about a request for approval that is not in the context, or that this
- *   service has not made in this form, and for a second decision about the same one.
+ * @throws ApiError invalid_request for a second decision about a request for approval, and for a request that is not in
+ *   the context, or not as this service has made it.
  */
 export function approvedCalls(
   ring: KeyRing,

@@ -79,7 +79,7 @@ describe('the tables of members', () => {
     ['messages:chat', MESSAGES_MEMBERS],
     ['completions:chat', COMPLETION_MEMBERS],
   ]
-  /** One of these is a proper value of every member that is kept or refused. */
+  /** Every member that is kept or refused accepts one of these values. */
   const SAMPLES = [true, 2, 0.5, 'sample', ['sample'], [{ sample: 1 }], { sample: 1 }]
   /** Sent to the upstream only together with other members. */
   const NOT_ALONE = new Set(['stream_options'])

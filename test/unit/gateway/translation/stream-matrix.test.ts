@@ -18,7 +18,7 @@ const STREAMS: Record<Wire, Record<string, Json[]>> = {
   messages: MESSAGES_STREAMS,
   completions: COMPLETION_STREAMS,
 }
-/** Those in `STREAMS` that have no end. */
+/** Entries of `STREAMS` without an end. */
 const UNENDED = new Set(['cutOff'])
 
 /** Fixtures of each shape that a stream can have, for each protocol of an upstream. */
@@ -143,7 +143,7 @@ describe.each(pairs)('$caller on $upstream', (pair) => {
     expect(streamed.error).toMatchObject({
       message: expect.stringMatching(/Overloaded\.|ended its answer early/),
     })
-    // Nor is it given a reason that the upstream did not give.
+    // It gets no reason that the upstream did not send.
     if (endsOf(assembled(pair.upstream, text)).length === 0) expect(endsOf(streamed)).toEqual([])
   })
 })
@@ -153,7 +153,7 @@ const endsOf = ({ stop_reason, choices }: Json): unknown[] =>
 
 const settled = (text: string) => text.replace(/\b(chatcmpl-|cmpl-|msg_|toolu_|call_)[0-9a-zA-Z_-]+/g, '$1id')
 
-/** What servers that leave keys out, or repeat them, would have sent as a whole: id, name and arguments of each call. */
+/** Whole answers of servers that leave out or repeat keys in streams: id, name and arguments of each call. */
 const WHOLE_CALLS: Record<string, Array<[id: string, name: string, json: string]>> = {
   sameIndex: [
     ['call_a', 'look', '{"q":1}'],

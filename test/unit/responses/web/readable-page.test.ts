@@ -198,7 +198,7 @@ describe('the work on a page', () => {
     '<ul><li>',
     '<table><tr><td>x',
   ])('is done in slices for %s', (unit) => {
-    // One for each 64 K steps at least; the text of a page ends it before its end.
+    // At least one slice for each 64 K steps; the limit of text ends the page before its end.
     expect(slices(unit)).toBeGreaterThan(10)
   })
 

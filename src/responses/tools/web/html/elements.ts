@@ -47,7 +47,7 @@ const HIDING_CLASSES = names(
   'sr-only visually-hidden visuallyhidden screen-reader-text screen-reader-only d-none is-hidden invisible u-hidden element-invisible',
 )
 
-/** Whether text in this element is hidden by its own attributes. What style sheets hide is not known here. */
+/** Whether text in this element is hidden by its own attributes. Style sheets are not read. */
 function isHidden(name: string, attributes: Attributes): boolean {
   if (attributes.hidden !== undefined || attributes['aria-hidden']?.toLowerCase() === 'true') return true
   if (name === 'dialog' && attributes.open === undefined) return true

@@ -23,7 +23,7 @@ export function readFrames(bytes: Uint8Array[]): Array<{ event: string | null; d
 export const payloads = (encoder: EventEncoder, events: ModelEvent[]): unknown[] =>
   readFrames(events.flatMap((event) => encoder.frames(event))).map(({ data }) => data)
 
-/** Reads payloads as a stream. Those of the messages protocol name their event in `type`. */
+/** Reads payloads as a stream. Payloads of the messages protocol name their event in `type`. */
 export const decoded = (decoder: EventDecoder, stream: Json[]): ModelEvent[] =>
   stream.flatMap((data) => decoder.frame(typeof data.type === 'string' ? data.type : null, data))
 

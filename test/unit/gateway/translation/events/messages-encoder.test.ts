@@ -18,7 +18,7 @@ import {
 type Json = Record<string, unknown>
 
 const encoder = () => new MessagesEncoder('model-1')
-/** What an encoder writes between the beginning and the end of the message. */
+/** Events that an encoder writes between the beginning and the end of the message. */
 const blocksOf = (events: ModelEvent[]) => payloads(encoder(), [start(), ...events, end]).slice(1, -2)
 const finalOf = (events: ModelEvent[]) => payloads(encoder(), [start(), ...events, end]).at(-2) as Json
 const answerOf = (events: ModelEvent[]) => encoder().answer([start(), ...events, end])

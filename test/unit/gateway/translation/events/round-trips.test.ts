@@ -44,7 +44,7 @@ async function forEachSeed(seeds: number[], check: (random: SeededRandom) => voi
   }
 }
 
-/** What was said, however it was cut and in whichever order it came. */
+/** The content of events, independent of their cuts and order. */
 function saidBy(events: ModelEvent[]) {
   const said = {
     text: '',

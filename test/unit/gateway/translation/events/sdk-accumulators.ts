@@ -4,7 +4,10 @@ import OpenAI from 'openai'
 import OpenAI6 from 'openai-6'
 import type { SeededRandom } from './seeded-random.ts'
 
-/** What the official clients make of a stream: they parse the bytes, check the order of events and put the answer together. */
+/**
+ * Answers that the official clients build from a stream: they parse the bytes, check the order of events and assemble
+ * the answer.
+ */
 export type Accumulate = (frames: Uint8Array[], random: SeededRandom) => Promise<Record<string, unknown>>
 
 const options = (frames: Uint8Array[], random: SeededRandom) => ({
@@ -49,7 +52,7 @@ export const MESSAGES_CLIENTS: Array<[name: string, accumulate: Accumulate]> = [
   ],
 ]
 
-/** As a caller would store it. */
+/** The message as a caller would store it. */
 const plain = (value: unknown) => JSON.parse(JSON.stringify(value)) as Record<string, unknown>
 
 /** The bytes of the frames, cut anywhere. */

@@ -92,7 +92,7 @@ function message(events: readonly Json[]): Json {
   return events.some((event) => event.type === 'message_start') ? { ...answer, content: blocks } : {}
 }
 
-/** What was cut off stays as it is. */
+/** A text that was cut off stays as it is. */
 function parsed(json: string): unknown {
   try {
     return JSON.parse(json)

@@ -12,7 +12,7 @@ import { completionFeatures, serviceFeatures, thoughtFeatures } from './service-
 import { toolChoices, toolDefinitions } from './tool-features.ts'
 import { toolHistory } from './tool-history-features.ts'
 
-/** What a request can say, in the order of the document. */
+/** Features of a request, in the order of the document. */
 export const REQUEST_GROUPS: readonly Group[] = [
   conversationFeatures,
   mediaFeatures,
@@ -28,7 +28,7 @@ export const REQUEST_GROUPS: readonly Group[] = [
   completionFeatures,
 ]
 
-/** What an answer can say. */
+/** Features of an answer. */
 export const ANSWER_GROUPS: ReadonlyArray<Group<AnswerFeature>> = [
   words,
   calls,

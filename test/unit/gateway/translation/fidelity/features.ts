@@ -3,7 +3,7 @@ import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 /** The wire formats, by the words of the document. */
 export type Wire = 'chat' | 'messages' | 'completions'
 
-/** Who calls, and what the model's provider speaks; equal protocols first. */
+/** Protocols of caller and provider; equal ones first. */
 export const PAIRS = [
   ['chat', 'chat'],
   ['messages', 'messages'],
@@ -37,33 +37,35 @@ export const pairs: readonly Pair[] = PAIRS.map(([caller, upstream]) => ({
 
 export type Verdict = 'kept' | 'translated' | 'dropped' | 'refused'
 
-/** What has to come of a feature: its words in the other protocol, or a part of the error that refuses it. */
+/** The expected result of a feature: its form in the other protocol, or a part of the error that refuses it. */
 export type Expected = 'kept' | 'dropped' | { becomes: Json } | { refused: string }
 
 export type Form = 'whole' | 'streamed'
 
 export interface Feature {
   name: string
-  /** Members that say it, on top of the plainest request or answer. A protocol without them cannot say it. */
+  /**
+   * Members that express the feature, added to a minimal request or answer. A protocol without them cannot express it.
+   */
   said: Partial<Record<Wire, Json>>
-  /** Where it is said, by protocol: paths from the top, `-1` for the last element. */
+  /** Places of the feature, by protocol: paths from the top, `-1` for the last element. */
   places: Partial<Record<Wire, readonly string[]>>
-  /** By pair. Between equal protocols it is kept unless something else stands here. */
+  /** The result by pair. Between equal protocols the default is kept. */
   expected: Partial<Record<PairName, Expected>>
   /** For the reader who wonders what it becomes, or why it does not arrive. */
   note?: string
-  /** Of the model; one that does not reason by default. */
+  /** Abilities of the model; it does not reason by default. */
   capabilities?: readonly string[]
 }
 
 export interface AnswerFeature extends Feature {
   /** Forms of an answer in which it can happen; both by default. */
   forms?: readonly Form[]
-  /** Of an error that comes in place of an answer. */
+  /** Status of an error in place of an answer. */
   status?: number
   /** Payloads of the upstream's stream, where it is not what a plain server makes of the whole answer. */
   streams?: Partial<Record<Wire, readonly (Json | string)[]>>
-  /** Of a feature that the caller's request brings about: where it does. */
+  /** For a feature that a member of the caller's request causes: the place of that member. */
   onlyOn?: readonly PairName[]
   /** Members of the caller's request. */
   asked?: Partial<Record<Wire, Json>>

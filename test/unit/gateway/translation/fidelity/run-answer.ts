@@ -19,7 +19,7 @@ const NEVER_MS = 60_000
 /** The upstream's id of the model is another one: that is what every answer carries. */
 export const UPSTREAM_MODEL = 'upstream-model'
 
-/** What the caller gets of a whole answer. */
+/** The caller's answer for a whole answer of the upstream. */
 export function answerWhole(pair: Pair, answer: Json, asked: Json = {}): Json {
   const bytes = encoder.encode(JSON.stringify(answer))
   const reading = drained(PROTOCOLS[pair.upstream].readAnswer(bytes, contextOf(pair)))
@@ -31,7 +31,7 @@ export function answerWhole(pair: Pair, answer: Json, asked: Json = {}): Json {
   return parsed(encoder.encode(JSON.stringify(encoderOf(pair).answer([...events, ...call.ending()]))))
 }
 
-/** What the caller gets of a stream that arrives in these chunks, as text. */
+/** The caller's stream for these chunks of the upstream, as text. */
 export async function answerStreamed(
   pair: Pair,
   chunks: readonly Uint8Array[],
@@ -65,7 +65,7 @@ export async function answerStreamed(
   return text
 }
 
-/** What the caller gets of an error that comes in place of an answer. */
+/** The caller's error for an error in place of an answer. */
 export function answerError(pair: Pair, status: number, body: Json): Json {
   const bytes = encoder.encode(JSON.stringify(body))
   const answer = upstreamErrorAnswer(new Response(bytes, { status }), bytes, routeOf(pair), {

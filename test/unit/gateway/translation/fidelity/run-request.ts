@@ -28,7 +28,7 @@ export const CALLERS: Record<Wire, Exclude<CallerProtocol, 'responses'>> = {
 
 /** The same id on both sides, so that native bodies need no other edit than those under test. */
 export const MODEL = 'some-model'
-/** What most models without reasoning can do. */
+/** Abilities of most models without reasoning. */
 export const CAPABILITIES: readonly string[] = ['json_object', 'json_schema', 'vision']
 
 /** The plainest request of each protocol. */
@@ -40,7 +40,7 @@ export const PLAIN_REQUESTS: Record<Wire, Json> = {
 
 export type RequestOutcome = { body: Json; bytes: Uint8Array } | { refused: string }
 
-/** What a caller's request becomes on its way to the upstream, through the code that every call takes. */
+/** The upstream's request for a caller's request, by the code of every call. */
 export function runRequest(pair: Pair, request: Json, capabilities = CAPABILITIES): RequestOutcome {
   const body = encoder.encode(JSON.stringify(request))
   try {

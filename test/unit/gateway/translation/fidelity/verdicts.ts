@@ -16,18 +16,20 @@ import { answerError, answerStreamed, answerWhole, UPSTREAM_MODEL } from './run-
 import { PLAIN_REQUESTS, runRequest } from './run-request.ts'
 import { streamOf, streamText } from './stream-of.ts'
 
-/** What came of one feature on one pair. */
+/** Result of a feature on a pair. */
 export interface Observation {
   pair: Pair
   verdict: Verdict | 'changed'
-  /** As the other side reads it. */
+  /** The members that the other side reads. */
   seen: Json
   /** In a refusal's own words. */
   refusal: string | null
   expected: Expected
 }
 
-/** Pairs on which a feature can be said at all. `from` is who says it: the caller of a request, the upstream of an answer. */
+/**
+ * Pairs on which a feature can be expressed. `from` is its sender: the caller of a request, the upstream of an answer.
+ */
 const pairsOf = (feature: Feature, from: 'caller' | 'upstream') =>
   pairs.filter((pair) => feature.said[pair[from]] !== undefined)
 
@@ -68,7 +70,7 @@ export async function observeAnswer(feature: AnswerFeature, form: Form): Promise
   return Promise.all(observations)
 }
 
-/** What the upstream says itself. */
+/** The upstream's own answer. */
 function toldBy(feature: AnswerFeature, upstream: Wire, answer: Json): Json {
   const stream = feature.streams?.[upstream]
   if (feature.status) return { ...(feature.said[upstream] ?? {}), status: feature.status }
@@ -89,14 +91,14 @@ function placesOf(feature: Feature, wire: Wire): readonly string[] {
 }
 
 interface Comparison {
-  /** As it was said, as it arrived, and what arrives when it is not said. */
+  /** The feature as sent, as received, and the result without it. */
   before: Json
   seen: Json
   usual: Json
   expected: Expected
 }
 
-/** What is neither the same, nor gone, nor said in the words that are expected, has changed. */
+/** Any other result is a change: not the same, not dropped, not the expected form. */
 function verdictOf({ before, seen, usual, expected }: Comparison): Observation['verdict'] {
   if (Object.keys(before).length === 0) throw new Error('the feature is not said where it is looked for')
   if (isDeepStrictEqual(seen, before)) return 'kept'
@@ -106,7 +108,7 @@ function verdictOf({ before, seen, usual, expected }: Comparison): Observation['
   return Object.keys(seen).length === 0 || isDeepStrictEqual(seen, usual) ? 'dropped' : 'changed'
 }
 
-/** What is expected, in the form of an observation, so that both can be compared. */
+/** The expected result in the form of an observation, to compare both. */
 export function asExpected({ pair, expected, refusal }: Observation) {
   if (expected === 'kept' || expected === 'dropped') return { pair: pair.name, verdict: expected }
   if ('becomes' in expected) return { pair: pair.name, verdict: 'translated', seen: expected.becomes }

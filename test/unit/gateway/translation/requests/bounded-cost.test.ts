@@ -255,7 +255,7 @@ describe('the cost of a request', () => {
     using counter = new StepCounter()
     const small = request(size)
     const large = request(size * TIMES)
-    // What is prepared once does not count.
+    // One-off preparation does not count.
     translate(small)
     const steps = Math.max(
       size,

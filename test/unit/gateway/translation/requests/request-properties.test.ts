@@ -58,7 +58,7 @@ function withoutMarkers(request: Json): Json {
   }) as Json
 }
 
-/** The same request with its calls numbered: their ids may change, not what they tell apart. */
+/** The request with its calls numbered: ids may change as long as they stay distinct. */
 function numbered(request: Json): Json {
   const ids: unknown[] = []
   const number = (id: unknown) => (ids.includes(id) ? ids.indexOf(id) : ids.push(id) - 1)

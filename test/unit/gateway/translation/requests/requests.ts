@@ -22,7 +22,7 @@ export const fromMessages = (members: Json, model = target('json_schema', 'visio
 /** Whether a chat completion request with these members asks a model of the messages protocol for JSON in words. */
 export const chatInstructsJson = (members: Json, model: TargetModel): boolean =>
   chatToMessages({ model: 'm', messages: HELLO, ...members }, model).jsonByInstruction
-/** The same for a messages request and a chat model. */
+/** Translates a messages request for a chat model. */
 export const messagesInstructsJson = (members: Json, model: TargetModel): boolean =>
   messagesToChat({ model: 'm', max_tokens: 100, messages: HELLO, ...members }, model).jsonByInstruction
 

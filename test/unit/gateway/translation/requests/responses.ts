@@ -17,7 +17,7 @@ const HELLO = [{ type: 'message', role: 'user', content: 'Hello' }]
 /** A turn of the responses protocol with these members, as a chat completion request. */
 export const toChat = (members: Json, model = BASIC): Json =>
   responsesToChat({ model: 'm', input: HELLO, ...members }, model).body
-/** The same as a messages request. */
+/** Translates it to a messages request. */
 export const toMessages = (members: Json, model = BASIC): Json =>
   responsesToMessages({ model: 'm', input: HELLO, ...members }, model).body
 

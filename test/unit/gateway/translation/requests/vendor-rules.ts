@@ -1,6 +1,6 @@
 import { type Json, listOf, objectOf, textOf } from '../../../../../src/gateway/protocols/json.ts'
 
-/** What in a messages request its vendor would refuse (https://docs.anthropic.com/en/api/messages). */
+/** Faults for which the vendor refuses a messages request (https://docs.anthropic.com/en/api/messages). */
 export function brokenMessagesRules(request: Json): string[] {
   const broken: string[] = []
   const rule = (holds: boolean, converted: string) => {
@@ -74,7 +74,9 @@ const textsWithin = (blocks: Json[]): string[] =>
     block.type === 'text' ? [textOf(block.text)] : textsWithin(listOf(block.content)),
   )
 
-/** What in a chat completion request its vendor would refuse (https://platform.openai.com/docs/api-reference/chat). */
+/**
+ * Faults for which the vendor refuses a chat completion request (https://platform.openai.com/docs/api-reference/chat).
+ */
 export function brokenChatRules(request: Json): string[] {
   const broken: string[] = []
   const rule = (holds: boolean, converted: string) => {

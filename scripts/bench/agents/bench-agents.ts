@@ -22,7 +22,7 @@ const USAGE = { prompt: 100, cached: 0, completion: 20, reasoning: 0 }
  * Agents of the demo organization, and the same turns as calls of `POST /v1/responses`. The ends of runs are read from the
  * database, so that polls are no part of what is measured.
  */
-export class AgentWorld {
+export class BenchAgents {
   readonly #url: string
   readonly #upstream: string
   readonly #database: ScriptDatabase
@@ -40,11 +40,11 @@ export class AgentWorld {
   /** @param work is done while the database is open. */
   static async open<Result>(
     system: BenchSystem,
-    work: (world: AgentWorld) => Promise<Result>,
+    work: (agents: BenchAgents) => Promise<Result>,
   ): Promise<Result> {
     const { DATABASE_URL = '', DATABASE_FETCH_ENDPOINT } = system.variables
     const { database, close } = await openDatabase({ DATABASE_URL, DATABASE_FETCH_ENDPOINT })
-    return work(new AgentWorld(system, database)).finally(close)
+    return work(new BenchAgents(system, database)).finally(close)
   }
 
   /** Registers an answer of a few words, which comes at once. @returns the text that selects it. */

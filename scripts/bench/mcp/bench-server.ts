@@ -2,7 +2,7 @@ import { BenchFailure } from '../measure.ts'
 import type { BenchSystem } from '../system.ts'
 
 /** A scripted server with many tools, and an organization that has it as an integration. */
-export interface McpWorld {
+export interface BenchServer {
   /** Sends a request of the modern era to the server itself. @returns the answer. */
   direct(method: string, params?: object): Promise<string>
   /** Sends the same request through the gateway. */
@@ -20,10 +20,10 @@ const ENVELOPE = {
 }
 
 /** @throws BenchFailure when the integration cannot be prepared. */
-export async function prepareMcp(
+export async function prepareServer(
   { gateway, upstream, variables }: Pick<BenchSystem, 'gateway' | 'upstream' | 'variables'>,
   tools: number,
-): Promise<McpWorld> {
+): Promise<BenchServer> {
   const server = `${upstream}/mcp/${SERVER}`
   const script = { generated: tools, pageSize: tools }
   await sent(`${upstream}/control/mcp/${SERVER}`, 'PUT', {}, script)
