@@ -16,12 +16,7 @@ import {
 } from './identity.store.ts'
 import { integrationGrantsOf } from './integration-rights.ts'
 import { mayLookUp, noteRefusal } from './look-up-guard.ts'
-import {
-  type CallerCredential,
-  type Entitlement,
-  isExpired,
-  type Principal,
-} from './principal.ts'
+import { type CallerCredential, type Entitlement, isExpired, type Principal } from './principal.ts'
 import { digestsFor, digestToken } from './secret-token.ts'
 import { DEFAULT_TOOL_SETTINGS, type ToolSettings, toolRightsOf } from './tool-rights.ts'
 

@@ -66,8 +66,11 @@ export const hasScope = ({ credential }: Pick<Principal, 'credential'>, scope: K
 export const isExpired = ({ credential }: Pick<Principal, 'credential'>, now: number): boolean =>
   credential.kind === 'key' && credential.expiresAt !== null && now >= credential.expiresAt
 
-/** The caller of the management API: the administration token, or a session of the web terminal. */
-export type ManagementCaller = { kind: 'admin_token' } | SessionCaller
+/**
+ * The caller of the management API: the administration token, a session of the web terminal, or a visitor, who may call what
+ * signs in.
+ */
+export type ManagementCaller = { kind: 'admin_token' } | SessionCaller | { kind: 'visitor' }
 
 export interface SessionCaller {
   kind: 'session'

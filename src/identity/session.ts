@@ -9,7 +9,7 @@ import { digestsFor, parseToken } from './secret-token.ts'
 /** Sessions of the web terminal: an opaque token in a cookie, of which Postgres has the digest. */
 
 /** Longest time between two requests of a session, in milliseconds. */
-export const IDLE_MS = 12 * 3_600_000
+const IDLE_MS = 12 * 3_600_000
 /** A session ends so long after its sign-in, however it is used. */
 export const LONGEST_MS = 7 * 24 * 3_600_000
 /** Use is noted at most so often: each note is a write. */
@@ -55,5 +55,9 @@ export async function identifySession(deps: SessionDeps, token: string): Promise
   }
 }
 
-const isOpen = ({ endedAt, expiresAt, lastSeenAt }: SessionRights, now: number): boolean =>
-  endedAt === null && now < expiresAt.getTime() && now - lastSeenAt.getTime() < IDLE_MS
+const isOpen = (rights: SessionRights, now: number): boolean =>
+  rights.endedAt === null && now < rights.expiresAt.getTime() && !isIdle(rights, now)
+
+/** Whether a session was not used for so long that it has ended. @param now milliseconds since the epoch. */
+export const isIdle = ({ lastSeenAt }: { lastSeenAt: Date }, now: number): boolean =>
+  now - lastSeenAt.getTime() >= IDLE_MS

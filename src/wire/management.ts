@@ -22,6 +22,7 @@ const ledgerShards = z
   .max(16, 'must be at most 16')
 
 export const role = z.enum(['owner', 'admin', 'member'])
+export const userKind = z.enum(['person', 'service'])
 export const scope = z.enum(KEY_SCOPES)
 export type { KeyScope } from './key-scopes.ts'
 
@@ -50,6 +51,8 @@ export const userListQuery = z.strictObject({ ...pageParameters, email: email.op
 export const userCreation = z.strictObject({
   email,
   name: text(200),
+  /** A service account cannot sign in. */
+  kind: userKind.default('person'),
   role: role.default('member'),
   rate_limit_per_minute: rateLimit.optional(),
 })
@@ -68,7 +71,8 @@ export const groupCreation = z.strictObject({ name: text(200) })
 export const keyListQuery = z.strictObject({ ...pageParameters, user_id: uuid.optional() })
 
 export const keyCreation = z.strictObject({
-  user_id: uuid,
+  /** The user of the session where left out; the administration token names one. */
+  user_id: uuid.optional(),
   label: text(200),
   /** All scopes where left out. */
   scopes: z

@@ -1,7 +1,12 @@
 import { audited, type ChangeScope } from '../../ledger/changes/audited-change.ts'
 import { ApiError, notFound } from '../../lib/api-error.ts'
 import { type Ceremony, newCeremony, openCeremony } from './ceremony.ts'
-import { type BrowserCredential, type RelyingParty, registrationOptions, verifyRegistration } from './passkeys.ts'
+import {
+  type BrowserCredential,
+  type RelyingParty,
+  registrationOptions,
+  verifyRegistration,
+} from './passkeys.ts'
 import {
   deletePasskey,
   insertPasskey,
@@ -28,7 +33,11 @@ export async function endSession(scope: ChangeScope, userId: string, sessionId: 
 }
 
 /** Begins to register another passkey of the user. */
-export async function beginPasskey(scope: ChangeScope, party: RelyingParty, { userId, sessionId }: SessionUser) {
+export async function beginPasskey(
+  scope: ChangeScope,
+  party: RelyingParty,
+  { userId, sessionId }: SessionUser,
+) {
   const { database, organizationId } = scope
   const member = await selectSignInMember(database, { organizationId, userId })
   if (member === null) throw notFound('User', userId)

@@ -105,7 +105,9 @@ export async function verifyAuthentication(
 }
 
 /** The library throws for every fault of an answer, and its texts quote the answer. */
-async function verified<Result extends { verified: boolean }>(verify: () => Promise<Result>): Promise<Result> {
+async function verified<Result extends { verified: boolean }>(
+  verify: () => Promise<Result>,
+): Promise<Result> {
   const result = await verify().catch(() => null)
   if (!result?.verified) throw refused()
   return result

@@ -190,7 +190,9 @@ export const selectOpenSessions = (
   database
     .select()
     .from(sessions)
-    .where(and(isOf(sessions, { organizationId, userId }), isNull(sessions.endedAt), gt(sessions.expiresAt, now)))
+    .where(
+      and(isOf(sessions, { organizationId, userId }), isNull(sessions.endedAt), gt(sessions.expiresAt, now)),
+    )
     .orderBy(desc(sessions.signedInAt))
 
 /** Ends a session of a user. @returns whether there was an open one. */

@@ -1,5 +1,5 @@
-import { LONGEST_MS } from '../../identity/session.ts'
 import { createToken, digestsFor, digestToken, parseToken } from '../../identity/secret-token.ts'
+import { LONGEST_MS } from '../../identity/session.ts'
 import { audited, type ChangeScope } from '../../ledger/changes/audited-change.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { isUniqueViolation } from '../../lib/database-error.ts'
@@ -56,7 +56,13 @@ export async function readSetupLink(
   token: string,
 ): Promise<{ linkId: string; expiresAt: Date; member: SignInMember }> {
   const digests = parseToken('hgl', token) ? digestsFor(scope.pepperRing, token) : []
-  const link = digests.length === 0 ? null : await selectSetupLink(scope.database, digests.map(({ digest }) => digest))
+  const link =
+    digests.length === 0
+      ? null
+      : await selectSetupLink(
+          scope.database,
+          digests.map(({ digest }) => digest),
+        )
   const isUsable = link !== null && link.usedAt === null && link.expiresAt.getTime() > scope.clock()
   const member = isUsable ? await selectSignInMember(scope.database, link) : null
   if (!isUsable || member === null) throw unusableLink()
@@ -90,10 +96,16 @@ export async function finishSetup(
   const ceremony = ceremonyOf(visit, 'setup')
   if (ceremony.holder !== linkId) throw lateCeremony()
   const verified = await verifyRegistration(visit.party, ceremony.challenge, request.credential)
-  return startSession(visit, member, ceremony, { method: 'setup_link', link_id: linkId }, async (scope, session) => {
-    const passkey = { name: request.name, ...verified }
-    if (!(await spendSetupLink(scope, linkId, passkey, session))) throw unusableLink()
-  })
+  return startSession(
+    visit,
+    member,
+    ceremony,
+    { method: 'setup_link', link_id: linkId },
+    async (scope, session) => {
+      const passkey = { name: request.name, ...verified }
+      if (!(await spendSetupLink(scope, linkId, passkey, session))) throw unusableLink()
+    },
+  )
 }
 
 /** Begins to sign in with a passkey. The browser offers those that it has for this host. */
@@ -110,7 +122,10 @@ export async function beginSignIn({ scope, party }: Pick<Visit, 'scope' | 'party
 export async function finishSignIn(visit: Visit, credential: BrowserCredential): Promise<SignedIn> {
   const ceremony = ceremonyOf(visit, 'sign_in')
   const passkey = await selectPasskeyOfCredential(visit.scope.database, String(credential.id))
-  const member = passkey && isOwnHandle(credential, passkey) ? await selectSignInMember(visit.scope.database, passkey) : null
+  const member =
+    passkey && isOwnHandle(credential, passkey)
+      ? await selectSignInMember(visit.scope.database, passkey)
+      : null
   if (!passkey || !member) throw refusedPasskey()
   const counter = await verifyAuthentication(visit.party, ceremony.challenge, credential, passkey)
   const detail = { method: 'passkey', passkey_id: passkey.id }
@@ -165,7 +180,11 @@ async function startSession(
     organizationId,
     actor: { ...scope.actor, userId, session: id },
   }
-  const intent = { action: 'session.started', resource: `sessions/${id}`, detail: { user_id: userId, ...detail } }
+  const intent = {
+    action: 'session.started',
+    resource: `sessions/${id}`,
+    detail: { user_id: userId, ...detail },
+  }
   await audited(ofMember, intent, () => store(ofMember, session).catch(refuseRepeated))
   return { member, sessionId: id, token, expiresAt }
 }

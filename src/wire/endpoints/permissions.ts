@@ -9,7 +9,7 @@ export type Reach = 'own' | 'organization' | 'installation'
 type Role = 'owner' | 'admin' | 'member'
 
 /** The reach for each role; none where it is left out. */
-interface RoleReaches {
+export interface RoleReaches {
   member?: Reach
   admin?: Reach
   owner?: Reach

@@ -14,6 +14,8 @@ import {
   renewWebhookSecret,
   type ShownAgent,
 } from '../../../admin/agents.ts'
+import { checkActsFor } from '../../../admin/member-rules.ts'
+import { readMember } from '../../../admin/members.ts'
 import { publishTriggers } from '../../../agents/triggers/publish-triggers.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import type { AgentDefinition } from '../../../wire/agents.ts'
@@ -21,6 +23,7 @@ import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext } from '../../context.ts'
 import { pageRequest } from './change-scope.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
+import { authorOf } from './require-permission.ts'
 
 const listed = (row: AgentRow) => ({
   id: row.id,
@@ -63,6 +66,9 @@ export const agentHandlers: HandlersOf<'agents'> = {
   'agents.list': async ({ scope, query: { name, ...paging } }) =>
     listBody(await selectAgents(scope, { name }, pageRequest(paging)), listed),
   'agents.create': async ({ context, scope, body }) => {
+    const author = authorOf(context)
+    // Its triggers run with the rights of this user.
+    if (author) checkActsFor(author, await readMember(scope, body.created_by))
     const agent = await createAgent(scope, body.created_by, body.definition)
     return published(context, scope, agent.id)
   },
