@@ -6,7 +6,7 @@ import { randomBase62 } from '../lib/ids.ts'
  * Secrets that a caller presents: API keys (`hg`), sessions of the web terminal (`hgs`) and setup links (`hgl`). All have the
  * form `<prefix>_<id>_<secret><checksum>`, and only a digest of each is stored.
  */
-export type TokenPrefix = 'hg' | 'hgs' | 'hgl'
+type TokenPrefix = 'hg' | 'hgs' | 'hgl'
 
 /** The stored form of a token. */
 interface TokenDigest {

@@ -19,7 +19,7 @@ import {
 /** What a signed-in user does with its own sessions and passkeys. */
 
 /** The user of a session. */
-export interface SessionUser {
+interface SessionUser {
   userId: string
   sessionId: string
 }

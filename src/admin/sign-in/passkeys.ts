@@ -21,7 +21,7 @@ const idOf = ({ origin }: RelyingParty): string => new URL(origin).hostname
 export type BrowserCredential = Record<string, unknown>
 
 /** A credential that was verified, as it is stored. */
-export type VerifiedCredential = Pick<PasskeyRow, 'credentialId' | 'publicKey' | 'counter' | 'transports'>
+type VerifiedCredential = Pick<PasskeyRow, 'credentialId' | 'publicKey' | 'counter' | 'transports'>
 
 /** The user handle: the membership. A user has one for each organization, so that its browser lists them side by side. */
 export const userHandle = ({ organizationId, userId }: { organizationId: string; userId: string }) =>

@@ -5,7 +5,7 @@ import { readMember } from '../members.ts'
 import { replaceSetupLink, selectHasSignedIn } from './sign-in.store.ts'
 
 /** Time in which a setup link can be used, in milliseconds. */
-export const SETUP_LINK_MS = 24 * 3_600_000
+const SETUP_LINK_MS = 24 * 3_600_000
 
 /**
  * Makes the setup link of a member: its invitation, and its way back after a lost passkey. Earlier links, passkeys and sessions of

@@ -4,7 +4,7 @@
  */
 
 /** How far a permission reaches: what belongs to the user, to its organization, or to any organization. */
-export type Reach = 'own' | 'organization' | 'installation'
+type Reach = 'own' | 'organization' | 'installation'
 
 type Role = 'owner' | 'admin' | 'member'
 

@@ -22,7 +22,7 @@ type Body<Name extends EndpointName> =
 type Answer<Name extends EndpointName> = Given<z.output<Answers[Name]>>
 
 /** A request to an endpoint whose path, query and body fit, of a caller that may make it. */
-export interface EndpointCall<Name extends EndpointName> {
+interface EndpointCall<Name extends EndpointName> {
   context: AppContext
   scope: ChangeScope
   /** The user to whose things the call is limited; null where it reaches all of its organization. */
