@@ -1,4 +1,4 @@
-import { ApiError } from '../lib/api-error.ts'
+import { codedRefusal } from '../lib/api-error.ts'
 import type { MemberGuards, MemberRow, MemberValues } from './members.store.ts'
 
 /**
@@ -52,4 +52,4 @@ export function checkActsFor(author: Author, member: MemberRow): void {
     throw refused('This can be made for yourself and for service accounts, not for another person.')
 }
 
-const refused = (message: string) => new ApiError('forbidden', message, { code: 'permission_missing' })
+const refused = (message: string) => codedRefusal('forbidden', 'permission_missing', message)

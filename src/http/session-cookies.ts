@@ -1,6 +1,6 @@
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { CEREMONY_MS } from '../admin/sign-in/ceremony.ts'
-import { ApiError } from '../lib/api-error.ts'
+import { codedRefusal } from '../lib/api-error.ts'
 import type { AppContext } from './context.ts'
 import { ownOrigin } from './own-origin.ts'
 
@@ -43,7 +43,9 @@ export function requireOwnPage(context: AppContext): void {
   const isOwn =
     site === undefined ? context.req.header('origin') === ownOrigin(context) : site === 'same-origin'
   if (isOwn) return
-  throw new ApiError('forbidden', 'This request must come from a page of this gateway.', {
-    code: 'cross_origin_request',
-  })
+  throw codedRefusal(
+    'forbidden',
+    'cross_origin_request',
+    'This request must come from a page of this gateway.',
+  )
 }

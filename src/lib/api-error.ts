@@ -79,6 +79,14 @@ export class ApiError extends Error {
 export const invalidRequest = (message: string, code = 'invalid_body') =>
   new ApiError('invalid_request', message, { code })
 
+/** A refusal of the management API that a program tells apart by its code, in `details`. */
+export const codedRefusal = (
+  kind: ErrorKind,
+  code: string,
+  message: string,
+  details: Record<string, unknown> = {},
+) => new ApiError(kind, message, { code, details: { code, ...details } })
+
 /** An entity that does not exist, or that this caller may not see: both have the same error. */
 export const notFound = (entity: string, id: string) =>
   new ApiError('not_found', `${entity} ${id} not found.`, { code: 'not_found' })

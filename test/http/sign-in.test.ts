@@ -23,7 +23,7 @@ const newMember = (more: Record<string, unknown> = {}) => addMember(gateway(), t
 const linkOf = (userId: string) => setupLink(gateway(), tenant.base, userId)
 const browserOf = (userId: string) => signedInBrowser(gateway(), tenant.base, userId)
 
-const codeOf = (answer: Answer) => (jsonOf(answer).error ?? null) as string | null
+const codeOf = (answer: Answer) => (jsonOf(answer).details as { code?: string } | undefined)?.code ?? null
 
 function expectEnded(answer: Answer): void {
   expect(answer.status, answer.text).toBe(401)

@@ -1,5 +1,5 @@
 import { audited, type ChangeScope } from '../../ledger/changes/audited-change.ts'
-import { ApiError, notFound } from '../../lib/api-error.ts'
+import { codedRefusal, notFound } from '../../lib/api-error.ts'
 import { type Ceremony, newCeremony, openCeremony } from './ceremony.ts'
 import {
   type BrowserCredential,
@@ -55,9 +55,11 @@ export async function finishPasskey(
 ): Promise<PasskeyRow> {
   const ceremony: Ceremony | null = openCeremony(scope.vaultRing, request.ceremony, 'add', scope.clock())
   if (ceremony?.holder !== sessionId) {
-    throw new ApiError('unauthorized', 'Registering the passkey took too long. Begin again.', {
-      code: 'sign_in_expired',
-    })
+    throw codedRefusal(
+      'unauthorized',
+      'sign_in_expired',
+      'Registering the passkey took too long. Begin again.',
+    )
   }
   const verified = await verifyRegistration(party, ceremony.challenge, request.credential)
   const detail = { user_id: userId, name: request.name }

@@ -1,4 +1,4 @@
-import { ApiError } from '../../lib/api-error.ts'
+import { codedRefusal } from '../../lib/api-error.ts'
 import type { PasskeyRow, SignInMember } from './sign-in.store.ts'
 
 /**
@@ -114,4 +114,4 @@ async function verified<Result extends { verified: boolean }>(
 }
 
 const refused = () =>
-  new ApiError('unauthorized', 'The passkey was not accepted. Begin again.', { code: 'passkey_refused' })
+  codedRefusal('unauthorized', 'passkey_refused', 'The passkey was not accepted. Begin again.')

@@ -1,7 +1,7 @@
 import { createToken, digestsFor, digestToken, parseToken } from '../../identity/secret-token.ts'
 import { LONGEST_MS } from '../../identity/session.ts'
 import { audited, type ChangeScope } from '../../ledger/changes/audited-change.ts'
-import { ApiError } from '../../lib/api-error.ts'
+import { codedRefusal } from '../../lib/api-error.ts'
 import { isUniqueViolation } from '../../lib/database-error.ts'
 import { type Ceremony, newCeremony, openCeremony } from './ceremony.ts'
 import {
@@ -70,10 +70,10 @@ export async function readSetupLink(
 }
 
 const unusableLink = () =>
-  new ApiError(
+  codedRefusal(
     'unauthorized',
+    'setup_link_unusable',
     'This setup link has expired or was used. Ask an administrator of your organization for another one.',
-    { code: 'setup_link_unusable' },
   )
 
 /** Begins to register the passkey of a setup link. @throws ApiError as `readSetupLink`. */
@@ -135,7 +135,7 @@ export async function finishSignIn(visit: Visit, credential: BrowserCredential):
 }
 
 const refusedPasskey = () =>
-  new ApiError('unauthorized', 'The passkey was not accepted. Begin again.', { code: 'passkey_refused' })
+  codedRefusal('unauthorized', 'passkey_refused', 'The passkey was not accepted. Begin again.')
 
 /** Whether the authenticator names the membership that the passkey belongs to (WebAuthn 7.2, step 6). */
 function isOwnHandle({ response }: BrowserCredential, passkey: MembershipId): boolean {
@@ -151,9 +151,11 @@ function ceremonyOf({ scope, ceremony }: Visit, purpose: Ceremony['purpose']): C
 }
 
 const lateCeremony = () =>
-  new ApiError('unauthorized', 'The sign-in took too long, or began in another browser. Begin again.', {
-    code: 'sign_in_expired',
-  })
+  codedRefusal(
+    'unauthorized',
+    'sign_in_expired',
+    'The sign-in took too long, or began in another browser. Begin again.',
+  )
 
 /** Records the sign-in, then stores its session. */
 async function startSession(

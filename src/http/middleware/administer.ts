@@ -1,6 +1,6 @@
 import type { MiddlewareHandler } from 'hono'
 import { identifySession } from '../../identity/session.ts'
-import { ApiError } from '../../lib/api-error.ts'
+import { ApiError, codedRefusal } from '../../lib/api-error.ts'
 import { counted } from '../../lib/counted.ts'
 import { secretsEqual } from '../../lib/crypto.ts'
 import { countShared, type SharedLimit } from '../../lib/shared-limits.ts'
@@ -56,7 +56,7 @@ async function admitSession(context: AppContext, cookie: string): Promise<void> 
   if (session === null) {
     await countWrongCredential(context)
     clearSessionCookie(context)
-    throw new ApiError('unauthorized', 'The session has ended. Sign in again.', { code: 'session_ended' })
+    throw codedRefusal('unauthorized', 'session_ended', 'The session has ended. Sign in again.')
   }
   await countOrRefuse(context, SESSION, session.sessionId)
   context.set('managementCaller', session)

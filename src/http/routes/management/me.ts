@@ -14,7 +14,7 @@ import {
 } from '../../../admin/sign-in/sign-in.store.ts'
 import type { SessionCaller } from '../../../identity/principal.ts'
 import { isIdle } from '../../../identity/session.ts'
-import { ApiError, notFound } from '../../../lib/api-error.ts'
+import { codedRefusal, notFound } from '../../../lib/api-error.ts'
 import { permissionsOf } from '../../../wire/endpoints/permissions.ts'
 import type { AppContext } from '../../context.ts'
 import { ownOrigin } from '../../own-origin.ts'
@@ -32,12 +32,10 @@ import { presentOwner } from './sign-in.ts'
 function signedInUser(context: AppContext): { session: SessionCaller; userId: string; sessionId: string } {
   const session = sessionOf(context)
   if (session === null) {
-    throw new ApiError(
+    throw codedRefusal(
       'not_found',
+      'no_user',
       'The administration token is no user: it has no session and no passkeys.',
-      {
-        code: 'no_user',
-      },
     )
   }
   return { session, userId: session.principal.userId, sessionId: session.sessionId }

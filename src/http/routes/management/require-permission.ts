@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from 'hono'
 import type { Author } from '../../../admin/member-rules.ts'
 import type { SessionCaller } from '../../../identity/principal.ts'
-import { ApiError } from '../../../lib/api-error.ts'
+import { codedRefusal } from '../../../lib/api-error.ts'
 import {
   needsRecentSignIn,
   type Permission,
@@ -22,9 +22,11 @@ export function requirePermission(permission: Permission | null): MiddlewareHand
         throw missing(permission)
       const age = context.get('deps').clock() - caller.signedInAt
       if (needsRecentSignIn(permission) && age > RECENT_SIGN_IN_MS) {
-        throw new ApiError('unauthorized', 'This needs a sign-in within the last ten minutes.', {
-          code: 'sign_in_again',
-        })
+        throw codedRefusal(
+          'unauthorized',
+          'sign_in_again',
+          'This needs a sign-in within the last ten minutes.',
+        )
       }
     }
     await next()
@@ -33,7 +35,7 @@ export function requirePermission(permission: Permission | null): MiddlewareHand
 
 /** The refusal of a caller without a permission, or of what its permission does not include. */
 export const missing = (permission: Permission, reason = `You do not have the permission ${permission}.`) =>
-  new ApiError('forbidden', reason, { code: 'permission_missing', details: { permission } })
+  codedRefusal('forbidden', 'permission_missing', reason, { permission })
 
 /** The user to whose things a permission is limited; null where it reaches all of an organization. */
 export function ownReach(context: AppContext, permission: Permission | null): string | null {
