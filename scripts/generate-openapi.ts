@@ -1,6 +1,7 @@
-// npm run generate:openapi: writes the OpenAPI documents that the gateway serves as static files.
+// npm run generate:openapi: writes the OpenAPI documents that the gateway serves as static files, and the types of the client.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { CLIENT_TYPES_FILE, clientTypes } from './openapi/client-types.ts'
 import { managementDocument } from './openapi/management-document.ts'
 import { publicDocument } from './openapi/public-document.ts'
 
@@ -19,4 +20,5 @@ if (import.meta.main) {
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, documentText(document()))
   }
+  writeFileSync(CLIENT_TYPES_FILE, await clientTypes(managementDocument()))
 }

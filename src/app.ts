@@ -17,6 +17,7 @@ import { managementRoutes } from './http/routes/management/management.ts'
 import { mcpRoutes } from './http/routes/mcp.ts'
 import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.ts'
 import { modelListRoutes } from './http/routes/models.ts'
+import { referencePageRoutes } from './http/routes/reference-pages.ts'
 import { responseSocketRoutes } from './http/routes/response-sockets.ts'
 import { newResponseRoutes, responseRoutes } from './http/routes/responses.ts'
 import { runRoutes } from './http/routes/runs.ts'
@@ -44,7 +45,8 @@ app.notFound((context) => renderError(unknownRoute(app, context), context))
 app.on(['GET', 'HEAD'], '/api/hello', (context) => context.body(null, 200))
 app.get('/health', (context) => context.json({ status: 'ok' }))
 
-app.get('/openapi.json', staticFile)
+app.get('/openapi.json', (context) => staticFile(context))
+app.route('/', referencePageRoutes)
 app.route('/', wellKnownRoutes)
 app.route('/api', managementRoutes)
 app.route('/', connectPageRoutes)

@@ -1,40 +1,50 @@
-import { type GatewayClient, type Item, usageError } from './gateway-client.ts'
+import { usageError } from './errors.ts'
+import type { Gateway, Item } from './gateway.ts'
 
 /** An option of a command, as `--help` shows it. */
 export interface Option {
   /** What stands for its value in the help; absent for a switch. */
   value?: string
   describe: string
-  required?: true
+  required?: boolean
   /** May be given several times. */
-  multiple?: true
+  multiple?: boolean
+  /** The values that it takes, for completion. */
+  choices?: readonly string[]
 }
 
 /** One line of the help and what it does. */
 export interface Command {
   group: string
+  /** Empty for a command of one word. */
   verb: string
   summary: string
   /** Names of its positional arguments, all required. */
-  positionals?: readonly string[]
+  positionals: readonly string[]
   /** Whether it works within an organization: `--organization`, or HEADGATE_ORGANIZATION. */
-  inOrganization?: true
-  options?: Record<string, Option>
+  inOrganization: boolean
+  options: Record<string, Option>
   run(call: Call): Promise<Outcome>
 }
 
 /** A command's input and the gateway it works on. */
 export interface Call {
-  gateway: GatewayClient
+  gateway: Gateway
   positionals: readonly string[]
   options: Options
   environment: NodeJS.ProcessEnv
+  /** Asks the person at the terminal; throws where there is none. */
+  ask(question: string, mode: 'shown' | 'hidden'): Promise<string>
   /** Everything on standard input, for secrets. */
   readInput(): Promise<string>
   /** A line of the result, for results that are too long to be returned. */
   print(line: string): void
   /** A line on standard error that is no result. */
   note(line: string): void
+  /** How far long work is, in place of what was shown before; nothing where standard error is no terminal. */
+  progress(text: string): void
+  /** Aborted by Ctrl-C, for commands that run until then. */
+  interrupted: AbortSignal
 }
 
 /** The result of a command: a list, printed as a table of these columns, or one object. */
@@ -75,35 +85,9 @@ export class Options {
     if (!/^-?\d{1,16}$/.test(text)) throw usageError(`--${name} takes a whole number, not "${text}"`)
     return Number(text)
   }
-
-  /** A number, or null for `none`. @throws AdminError for anything else. */
-  limit(name: string): number | null | undefined {
-    return this.text(name) === 'none' ? null : this.number(name)
-  }
 }
 
 /** Drops the members that were not given, so that an update leaves them alone. */
 export function given(members: Item): Item {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
 }
-
-/** How much of a list is shown. */
-export const listOptions: Record<string, Option> = {
-  limit: { value: 'number', describe: 'show at most so many (100)' },
-  all: { describe: 'show all' },
-}
-
-/** Reads a list as far as its options request. */
-export async function listed(
-  call: Call,
-  path: string,
-  columns: readonly string[],
-  query: Record<string, string | undefined> = {},
-): Promise<Outcome> {
-  const most = call.options.flag('all') ? Number.MAX_SAFE_INTEGER : (call.options.number('limit') ?? 100)
-  if (most < 1) throw usageError('--limit takes a number from 1')
-  const { items, more } = await call.gateway.list(path, query, most)
-  return { kind: 'list', items, columns, more }
-}
-
-export const one = async (item: Promise<Item>): Promise<Outcome> => ({ kind: 'item', item: await item })

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Call, Option } from './command.ts'
-import { type Item, usageError } from './gateway-client.ts'
+import { usageError } from './errors.ts'
+import type { Item } from './gateway.ts'
 
 /** An option that names a file with JSON. */
 export const fileOption = (describe: string, required?: true): Record<string, Option> => ({

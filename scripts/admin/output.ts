@@ -1,5 +1,6 @@
-import type { Command, Outcome } from './command.ts'
-import type { Item } from './gateway-client.ts'
+import type { Command, Option, Outcome } from './command.ts'
+import type { Item } from './gateway.ts'
+import type { Program } from './program.ts'
 
 /** What a command found, as lines for a person. */
 export function formatOutcome(outcome: Exclude<Outcome, { kind: 'printed' }>): string[] {
@@ -32,7 +33,7 @@ function formatItem(item: Item): string[] {
 const heading = (column: string) => column.toUpperCase().replaceAll('_', ' ')
 
 /** One value on one line. Control characters are shown, not sent to the terminal. */
-function cell(value: unknown): string {
+export function cell(value: unknown): string {
   if (value === null || value === undefined) return '-'
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cell).join(', ')
   if (typeof value === 'object') return Object.entries(value).map(pair).join(' ')
@@ -42,46 +43,56 @@ function cell(value: unknown): string {
 
 const pair = ([name, value]: [string, unknown]) => `${name}=${cell(value)}`
 
-const PROGRAM = 'npm run admin --'
-
 /** Every command with one line. */
-export function overallHelp(commands: readonly Command[]): string {
+export function overallHelp(program: Program, commands: readonly Command[]): string {
   const rows = commands.map((command) => [usageOf(command), command.summary] as const)
   const width = Math.max(...rows.map(([usage]) => usage.length))
   return [
-    `Usage: ${PROGRAM} <group> <verb> [arguments] [--options]`,
+    `Usage: ${program.usage} <group> <verb> [arguments] [--options]`,
     '',
     ...rows.map(([usage, summary]) => `  ${usage.padEnd(width)}  ${summary}`),
     '',
     '  --json                          Print what the API answered, for programs',
     '  --organization <slug or id>     The organization (or HEADGATE_ORGANIZATION)',
+    ...Object.entries(program.options).map(
+      ([name, { value, describe }]) => `  ${`--${name} <${value}>`.padEnd(30)}  ${describe}`,
+    ),
     '  <group> <verb> --help           Options of one command',
     '',
-    'The gateway is the one of npm run dev, or HEADGATE_URL with ADMIN_TOKEN.',
+    program.where,
     'Exit codes: 0 done, 1 refused or failed, 2 wrong command line, 3 broken audit chain.',
   ].join('\n')
 }
 
 /** One command with its options. */
-export function commandHelp(command: Command): string {
-  const options = Object.entries(command.options ?? {}).map(([name, option]) => {
+export function commandHelp(program: Program, command: Command): string {
+  const options = Object.entries(optionsOf(program, command)).map(([name, option]) => {
     const left = option.value === undefined ? `--${name}` : `--${name} <${option.value}>`
     const notes = [option.required && 'required', option.multiple && 'may be repeated'].filter(Boolean)
     return [left, option.describe + (notes.length > 0 ? ` (${notes.join(', ')})` : '')] as const
   })
-  if (command.inOrganization) {
-    options.push(['--organization <slug or id>', 'the organization (or HEADGATE_ORGANIZATION)'])
-  }
-  options.push(['--json', 'print what the API answered'])
   const width = Math.max(...options.map(([left]) => left.length))
   return [
     `${command.summary}.`,
     '',
-    `Usage: ${PROGRAM} ${usageOf(command)} [--options]`,
+    `Usage: ${program.usage} ${usageOf(command)} [--options]`,
     '',
     ...options.map(([left, describe]) => `  ${left.padEnd(width)}  ${describe}`),
   ].join('\n')
 }
 
-const usageOf = ({ group, verb, positionals = [] }: Command) =>
-  [group, verb, ...positionals.map((name) => `<${name}>`)].join(' ')
+const ORGANIZATION: Option = {
+  value: 'slug or id',
+  describe: 'the organization (or HEADGATE_ORGANIZATION)',
+}
+
+/** The options of a command with those of every command. */
+export const optionsOf = (program: Program, command: Command): Record<string, Option> => ({
+  ...command.options,
+  ...(command.inOrganization && { organization: ORGANIZATION }),
+  ...program.options,
+  json: { describe: 'print what the API answered' },
+})
+
+const usageOf = ({ group, verb, positionals }: Command) =>
+  [group, verb, ...positionals.map((name) => `<${name}>`)].filter(Boolean).join(' ')

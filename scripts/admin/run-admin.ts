@@ -1,135 +1,47 @@
-import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { accessCommands } from './access-commands.ts'
-import { agentCommands } from './agent-commands.ts'
-import { type Command, Options } from './command.ts'
-import { connectionsAndVault } from './connection-commands.ts'
-import { dlpCommands } from './dlp-commands.ts'
-import { AdminError, type GatewayClient, gatewayClient, usageError } from './gateway-client.ts'
-import { integrationCommands } from './integration-commands.ts'
-import { catalogueCommands } from './model-commands.ts'
-import { commandHelp, formatOutcome, outcomeJson, overallHelp } from './output.ts'
-import { peopleCommands } from './people-commands.ts'
-import { recordCommands } from './record-commands.ts'
-import { toolCommands } from './tool-commands.ts'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { LOCAL_FOLDER } from '../script-environment.ts'
+import { checkedAddress } from './address.ts'
+import { ADMINISTRATION } from './commands/all.ts'
+import { AdminError } from './errors.ts'
+import type { Access } from './gateway.ts'
+import type { Program } from './program.ts'
+import { runProgram, type Terminal } from './run-program.ts'
 
-const commands: readonly Command[] = [
-  ...peopleCommands,
-  ...accessCommands,
-  ...dlpCommands,
-  ...toolCommands,
-  ...integrationCommands,
-  ...connectionsAndVault,
-  ...agentCommands,
-  ...recordCommands,
-  ...catalogueCommands,
-]
-
-/** Where a run reads from and writes to. */
-export interface Terminal {
-  environment: NodeJS.ProcessEnv
-  readInput(): Promise<string>
-  print(line: string): void
-  complain(line: string): void
+const ADMIN: Program = {
+  name: 'admin',
+  usage: 'npm run admin --',
+  commands: ADMINISTRATION,
+  options: {},
+  where: 'The gateway is the one of npm run dev, or HEADGATE_URL with ADMIN_TOKEN.',
+  findAccess,
 }
+
+/** Runs one command line of `npm run admin`. @returns the exit code */
+export const runAdmin = (words: readonly string[], terminal: Terminal): Promise<number> =>
+  runProgram(ADMIN, words, terminal)
 
 /**
- * Runs one command line.
- * @returns the exit code: 0 done, 1 refused or failed, 2 wrong command line, 3 broken audit chain.
+ * Finds the gateway: HEADGATE_URL with ADMIN_TOKEN, or the local system that `npm run dev` runs.
+ * @throws AdminError if neither is there, or if the token would travel unencrypted.
  */
-export async function runAdmin(words: readonly string[], terminal: Terminal): Promise<number> {
-  try {
-    return await runCommand(words, terminal)
-  } catch (error) {
-    if (!(error instanceof AdminError)) throw error
-    terminal.complain(`admin: ${error.message}`)
-    if (error.exitCode === 2) terminal.complain('--help lists the commands and their options')
-    return error.exitCode
-  }
-}
-
-async function runCommand(words: readonly string[], terminal: Terminal): Promise<number> {
-  const [group, verb, ...rest] = words
-  if (group === undefined || group === 'help' || group.startsWith('-')) {
-    const requestsHelp = group === 'help' || group === '--help' || group === '-h'
-    ;(requestsHelp ? terminal.print : terminal.complain)(overallHelp(commands))
-    return requestsHelp ? 0 : 2
-  }
-  const command = findCommand(group, verb, terminal)
-  if (command === null) return 0
-  const { values, positionals } = readWords(command, rest)
-  if (values.help === true) {
-    terminal.print(commandHelp(command))
-    return 0
-  }
-  checkInput(command, values, positionals)
-  let gateway: GatewayClient | undefined
-  const outcome = await command.run({
-    // A command without a gateway needs none.
-    get gateway() {
-      gateway ??= gatewayClient(terminal.environment, terminal.complain)
-      return gateway
-    },
-    positionals,
-    options: new Options(values),
-    environment: terminal.environment,
-    readInput: terminal.readInput,
-    print: terminal.print,
-    note: terminal.complain,
-  })
-  if (outcome.kind === 'printed') return 0
-  if (values.json === true) terminal.print(JSON.stringify(outcomeJson(outcome), null, 2))
-  else for (const line of formatOutcome(outcome)) terminal.print(line)
-  if (outcome.kind === 'list' && outcome.more) terminal.complain('There are more: --limit <number> or --all.')
-  return outcome.kind === 'report' ? outcome.exitCode : 0
-}
-
-/** @returns null when help for the group was requested and printed. */
-function findCommand(group: string, verb: string | undefined, terminal: Terminal): Command | null {
-  const ofGroup = commands.filter((command) => command.group === group)
-  if (ofGroup.length === 0) throw usageError(`there is no command "${group}"`)
-  if (verb === '--help' || verb === '-h') {
-    terminal.print(overallHelp(ofGroup))
-    return null
-  }
-  const command = ofGroup.find((candidate) => candidate.verb === verb)
-  if (command !== undefined) return command
-  throw usageError(`${group} takes one of: ${ofGroup.map((candidate) => candidate.verb).join(', ')}`)
-}
-
-type Values = Record<string, string | boolean | string[] | undefined>
-
-function readWords(command: Command, words: string[]): { values: Values; positionals: string[] } {
-  const options: ParseArgsOptionsConfig = {
-    json: { type: 'boolean' },
-    help: { type: 'boolean', short: 'h' },
-    ...(command.inOrganization && { organization: { type: 'string' } }),
-  }
-  for (const [name, option] of Object.entries(command.options ?? {})) {
-    options[name] = {
-      type: option.value === undefined ? 'boolean' : 'string',
-      multiple: option.multiple === true,
+function findAccess({ HEADGATE_URL: address, ADMIN_TOKEN: token }: NodeJS.ProcessEnv): Access {
+  if (address) {
+    if (!token) throw new AdminError('HEADGATE_URL is set, ADMIN_TOKEN is not')
+    return {
+      baseUrl: checkedAddress('HEADGATE_URL', address),
+      token,
+      signIn: 'ADMIN_TOKEN has to be the one of that gateway.',
     }
   }
   try {
-    return parseArgs({ args: words, options, allowPositionals: true, strict: true }) as {
-      values: Values
-      positionals: string[]
+    const local = JSON.parse(readFileSync(join(LOCAL_FOLDER, 'dev.json'), 'utf8'))
+    if (typeof local.base_url === 'string' && typeof local.admin_token === 'string') {
+      const signIn = 'npm run dev writes the token of the local system when it starts: start it again.'
+      return { baseUrl: local.base_url, token: local.admin_token, signIn }
     }
-  } catch (error) {
-    throw usageError((error as Error).message.split('\n', 1)[0] ?? 'wrong options')
+  } catch {
+    // No file, an unreadable one and a damaged one have the same error below.
   }
-}
-
-function checkInput(command: Command, values: Values, positionals: readonly string[]): void {
-  const names = command.positionals ?? []
-  const missing = names[positionals.length]
-  if (missing !== undefined) throw usageError(`${command.group} ${command.verb} needs <${missing}>`)
-  if (positionals.length > names.length) {
-    throw usageError(`${command.group} ${command.verb} does not take "${positionals[names.length]}"`)
-  }
-  for (const [name, option] of Object.entries(command.options ?? {})) {
-    if (option.required && values[name] === undefined) {
-      throw usageError(`${command.group} ${command.verb} needs --${name}`)
-    }
-  }
+  throw new AdminError('no gateway: start one with npm run dev, or set HEADGATE_URL and ADMIN_TOKEN')
 }

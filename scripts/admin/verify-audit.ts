@@ -1,3 +1,4 @@
+import type { AnswerOf } from '../../src/client/management-client.ts'
 import { counted } from '../../src/lib/counted.ts'
 import {
   chainSection,
@@ -10,22 +11,17 @@ import {
   type VerifiedChain,
   verdictOf,
 } from './audit-report.ts'
-import type { Call, Outcome } from './command.ts'
-import { AdminError, type Item, type Query, withQuery } from './gateway-client.ts'
-import { organizationId } from './ids-by-name.ts'
-import { verifyExport } from './verify-export.ts'
+import type { Outcome } from './command.ts'
+import { patiently } from './gateway.ts'
+import type { TableCall } from './table.ts'
 
 /** Rows verified in one request. */
-const PAGE_SIZE = '1000'
+const PAGE_SIZE = 1000
 
 /** The organization id under which changes to the deployment itself are recorded. */
 const DEPLOYMENT = '00000000-0000-0000-0000-000000000000'
 
-interface Chain {
-  organization_id: string
-  shard: number
-  sequence: number
-}
+type Chain = AnswerOf<'installation-audit.chains'>['data'][number]
 
 interface ComparedHeads {
   organization_id: string
@@ -35,32 +31,27 @@ interface ComparedHeads {
   failure: string | null
 }
 
-interface UnrecordedRow {
-  table: string
-  organization_id: string
-  name: string
-}
-
-interface CheckpointFault {
-  checkpoint_id: string
-  reason: string
-  detail: string
-}
+type UnrecordedRow = AnswerOf<'installation-audit-verification.unrecorded'>['data'][number]
+type CheckpointFault = AnswerOf<'installation-audit-verification.checkpoints'>['faults'][number]
 
 /**
  * Verifies all chains from their first record on, page by page, with the rows of usage and credits that were taken from
  * their records; then the chains against their ledgers, rows without a record, and the checkpoints. Ledgers write pending
  * records first, so that what happened up to now is covered; one that cannot changes nothing about the rest.
  */
-export async function verifyAudit(call: Call): Promise<Outcome> {
+export async function verifyAudit(call: TableCall): Promise<Outcome> {
   const file = call.options.text('file')
-  if (file !== undefined) return verifyExport(call, file)
+  if (file !== undefined) {
+    // It reads with schemas and code of the ledger, which no other command loads.
+    const { verifyExport } = await import('./verify-export.ts')
+    return verifyExport(call, file)
+  }
   const names = await organizationNames(call)
   const nameOf = (id: string) => names.get(id) ?? `(unknown ${id})`
   const only = call.options.text('organization')
-  const wanted = only === undefined ? null : await organizationId(call, only)
+  const wanted = only === undefined ? null : await call.find('organization', only)
   await flushLedgers(call, wanted === null ? [...names.keys()] : [wanted])
-  const stored = ((await call.gateway.request('GET', '/audit/chains')).data as Chain[]).filter(
+  const stored = (await call.gateway.call('installation-audit.chains', {})).data.filter(
     ({ organization_id: id }) => wanted === null || id === wanted,
   )
   const organizations = new Set([
@@ -69,7 +60,10 @@ export async function verifyAudit(call: Call): Promise<Outcome> {
   ])
 
   const heads: ComparedHeads[] = []
-  for (const id of organizations) heads.push(await compareHeads(call, id, nameOf(id)))
+  for (const id of organizations) {
+    call.progress(`comparing ${nameOf(id)} with its ledger`)
+    heads.push(await compareHeads(call, id, nameOf(id)))
+  }
   const unknown = new Set(heads.flatMap(unknownChains))
   const chains: VerifiedChain[] = []
   for (const chain of stored.filter((each) => !unknown.has(chainName(each)))) {
@@ -92,30 +86,40 @@ export async function verifyAudit(call: Call): Promise<Outcome> {
   }
 }
 
-async function organizationNames({ gateway }: Call): Promise<Map<string, string>> {
-  const { items } = await gateway.list('/organizations', {}, Number.MAX_SAFE_INTEGER)
-  const names = items.map(({ id, slug }) => [String(id), String(slug)] as const)
-  return new Map([[DEPLOYMENT, '(deployment)'], ...names])
+async function organizationNames({ gateway }: TableCall): Promise<Map<string, string>> {
+  const names = new Map([[DEPLOYMENT, '(deployment)']])
+  for await (const { data } of gateway.pages('organizations.list', { query: { limit: 200 } })) {
+    for (const { id, slug } of data) names.set(id, slug)
+  }
+  return names
 }
 
-async function flushLedgers({ gateway, note }: Call, organizationIds: string[]): Promise<void> {
+async function flushLedgers({ gateway, note }: TableCall, organizationIds: string[]): Promise<void> {
   for (const id of organizationIds) {
-    const path = id === DEPLOYMENT ? '/ledger/flush' : `/organizations/${id}/ledger/flush`
     try {
-      const { pending } = await gateway.request('POST', path)
+      const { pending } = await patiently(() =>
+        id === DEPLOYMENT
+          ? gateway.call('installation-ledger.flush', {})
+          : gateway.call('ledger.flush', { path: { organizationId: id } }),
+      )
       if (pending !== 0)
-        note(`The ledger of ${id} still holds what is not verified: ${counted(Number(pending), 'record')}.`)
+        note(`The ledger of ${id} still holds what is not verified: ${counted(pending, 'record')}.`)
     } catch (error) {
       note(`The ledger of ${id} could not write what it holds: ${(error as Error).message}`)
     }
   }
 }
 
-async function compareHeads({ gateway }: Call, id: string, organization: string): Promise<ComparedHeads> {
+async function compareHeads(
+  { gateway }: TableCall,
+  id: string,
+  organization: string,
+): Promise<ComparedHeads> {
   const compared = { organization_id: id, organization }
   try {
-    const { faults } = await gateway.request('GET', withQuery('/audit/heads', { organization_id: id }))
-    return { ...compared, faults: faults as HeadFault[], failure: null }
+    const query = { organization_id: id }
+    const { faults } = await patiently(() => gateway.call('installation-audit-verification.heads', { query }))
+    return { ...compared, faults, failure: null }
   } catch (error) {
     return { ...compared, faults: [], failure: (error as Error).message }
   }
@@ -135,19 +139,23 @@ const unknownChains = ({ organization_id, faults }: ComparedHeads): string[] =>
     .filter(({ reason }) => reason === 'unknown_shard')
     .map(({ shard }) => chainName({ organization_id, shard }))
 
-async function verifyChain({ gateway }: Call, chain: Chain, organization: string): Promise<VerifiedChain> {
+async function verifyChain(
+  { gateway, progress }: TableCall,
+  chain: Chain,
+  organization: string,
+): Promise<VerifiedChain> {
   const { organization_id, shard } = chain
   const found = new Found<Fault>()
   let [after, verified] = [0, 0]
-  let page: Item
+  let page: AnswerOf<'installation-audit-verification.chain'>
   do {
-    const query = { organization_id, shard: String(shard), after_sequence: String(after), limit: PAGE_SIZE }
-    page = await gateway.request('GET', withQuery('/audit/verify', query))
-    if (typeof page.to_sequence !== 'number') throw new AdminError('the gateway did not say what it verified')
-    if (found.first === null) verified = after + Number(page.verified)
-    found.add(page.faults as Fault[])
+    const query = { organization_id, shard, after_sequence: after, limit: PAGE_SIZE }
+    page = await patiently(() => gateway.call('installation-audit-verification.chain', { query }))
+    if (found.first === null) verified = after + page.verified
+    found.add(page.faults)
     after = page.to_sequence
-  } while (page.has_more === true)
+    progress(`${organization} shard ${shard}: ${after} of ${chain.sequence} records`)
+  } while (page.has_more)
   // The chain had this record a moment ago.
   if (after < chain.sequence) {
     const detail = `the chain should reach record ${chain.sequence}`
@@ -157,10 +165,12 @@ async function verifyChain({ gateway }: Call, chain: Chain, organization: string
   return { organization_id, organization, shard, verified, first_broken: first, faults, more_faults: more }
 }
 
-async function findUnrecorded(call: Call, wanted: string | null): Promise<Found<UnrecordedRow>> {
+async function findUnrecorded({ gateway }: TableCall, wanted: string | null): Promise<Found<UnrecordedRow>> {
   const found = new Found<UnrecordedRow>()
-  const query = { organization_id: wanted ?? undefined, limit: PAGE_SIZE }
-  await eachPage(call, '/audit/unrecorded', query, ({ data }) => found.add(data as UnrecordedRow[]))
+  const query = { ...(wanted !== null && { organization_id: wanted }), limit: PAGE_SIZE }
+  for await (const { data } of gateway.pages('installation-audit-verification.unrecorded', { query })) {
+    found.add(data)
+  }
   return found
 }
 
@@ -179,13 +189,17 @@ interface VerifiedCheckpoints {
   more: number
 }
 
-async function verifyCheckpoints(call: Call, wanted: string | null): Promise<VerifiedCheckpoints> {
+async function verifyCheckpoints(
+  { gateway }: TableCall,
+  wanted: string | null,
+): Promise<VerifiedCheckpoints> {
   const found = new Found<CheckpointFault>()
   let checkpoints = 0
-  await eachPage(call, '/audit/checkpoints/verify', { organization_id: wanted ?? undefined }, (page) => {
-    checkpoints += Number(page.checkpoints)
-    found.add(page.faults as CheckpointFault[])
-  })
+  const query = wanted === null ? {} : { organization_id: wanted }
+  for await (const page of gateway.pages('installation-audit-verification.checkpoints', { query })) {
+    checkpoints += page.checkpoints
+    found.add(page.faults)
+  }
   return { checkpoints, first_broken: found.first, faults: found.faults, more: found.more }
 }
 
@@ -196,18 +210,3 @@ const checkpointSection = (verified: VerifiedCheckpoints) =>
     ({ checkpoint_id: id, reason, detail }) => `checkpoint ${id} (${reason}: ${detail})`,
     `checkpoints: ${verified.checkpoints === 0 ? 'none yet' : verified.checkpoints}`,
   )
-
-/** Reads a list by its cursors. */
-export async function eachPage(
-  { gateway }: Pick<Call, 'gateway'>,
-  path: string,
-  query: Query,
-  read: (page: Item) => void,
-): Promise<void> {
-  let cursor: string | undefined
-  do {
-    const page = await gateway.request('GET', withQuery(path, { ...query, cursor }))
-    read(page)
-    cursor = typeof page.next_cursor === 'string' ? page.next_cursor : undefined
-  } while (cursor !== undefined)
-}

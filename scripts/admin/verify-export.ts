@@ -10,7 +10,7 @@ import { verifyRecord } from '../../src/ledger/records/verify.ts'
 import type { KeyRing } from '../../src/lib/crypto.ts'
 import { chainSection, type Fault, Found, faultsSection, headsSection, verdictOf } from './audit-report.ts'
 import type { Call, Outcome } from './command.ts'
-import { AdminError } from './gateway-client.ts'
+import { AdminError } from './errors.ts'
 
 const head = z.object({ sequence: z.int(), hash: z.string() })
 const row = z.record(z.string(), z.unknown())

@@ -1,5 +1,6 @@
 import { parse } from 'yaml'
-import { type Item, usageError } from './gateway-client.ts'
+import { usageError } from './errors.ts'
+import type { Item } from './gateway.ts'
 
 /** Characters of a file: those that the gateway takes of an OpenAPI document. */
 const LONGEST_TEXT = 5_000_000

@@ -45,7 +45,10 @@ function withReferences(value: JsonSchema): JsonSchema {
 }
 
 /** The parameters of a query, one for each member of its schema. */
-export function queryParameters(components: SchemaComponents, query: z.ZodObject | undefined): object[] {
+export function queryParameters(
+  components: SchemaComponents,
+  query: z.ZodObject | undefined,
+): Array<{ name: string }> {
   if (!query) return []
   const { properties = {}, required = [] } = components.schemaOf(query, 'input') as {
     properties?: Record<string, JsonSchema>

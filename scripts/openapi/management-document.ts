@@ -1,3 +1,4 @@
+import * as z from 'zod'
 import { ApiError, type ErrorKind } from '../../src/lib/api-error.ts'
 import { ANSWERS } from '../../src/wire/endpoints/answers/answers.ts'
 import {
@@ -6,9 +7,11 @@ import {
   type EndpointRequest,
 } from '../../src/wire/endpoints/endpoint-request.ts'
 import { ENDPOINTS, type Endpoint, type EndpointName } from '../../src/wire/endpoints/endpoints.ts'
+import { memberText } from '../../src/wire/endpoints/member-texts.ts'
 import { PERMISSIONS, type RoleReaches } from '../../src/wire/endpoints/permissions.ts'
 import { requestOf } from '../../src/wire/endpoints/requests.ts'
 import { jsonContent, queryParameters, SchemaComponents } from './json-schemas.ts'
+import { linksFrom } from './links.ts'
 import { INTEGRATION_ID, PATH_SCHEMAS } from './path-schemas.ts'
 
 /** The OpenAPI 3.1 document of the management API, from the table of its endpoints. */
@@ -60,7 +63,9 @@ export function managementDocument(): object {
 
 function operationOf(components: SchemaComponents, name: EndpointName, endpoint: Endpoint): object {
   const request = requestOf(name)
-  const answer = { content: jsonContent(components.schemaOf(ANSWERS[name], 'output')) }
+  const links = linksOf(name, endpoint)
+  const content = jsonContent(components.schemaOf(ANSWERS[name], 'output'))
+  const answer = { content, ...(links && { links }) }
   const success = request.mayCreate
     ? { 200: { description: 'Replaced.', ...answer }, 201: { description: 'Created.', ...answer } }
     : { [request.status ?? 200]: { description: 'Done.', ...answer } }
@@ -73,9 +78,18 @@ function operationOf(components: SchemaComponents, name: EndpointName, endpoint:
     summary: endpoint.text,
     tags: [name.split('.')[0]],
     ...rightsOf(endpoint),
-    parameters: [...pathParameters(endpoint.path), ...queryParameters(components, request.query)],
+    parameters: [
+      ...pathParameters(endpoint.path),
+      ...queryParameters(components, request.query).map((parameter) => ({
+        ...described(name, parameter.name),
+        ...parameter,
+      })),
+    ],
     ...(request.body && {
-      requestBody: { required: true, content: jsonContent(components.schemaOf(request.body, 'input')) },
+      requestBody: {
+        required: true,
+        content: jsonContent(withMemberTexts(name, components.schemaOf(request.body, 'input'))),
+      },
     }),
     responses: { ...success, ...Object.fromEntries(refusals) },
   }
@@ -92,6 +106,44 @@ function rightsOf({ permission }: Endpoint): object {
     // No member has it.
     ...(Object.keys(reaches).length === 0 && { security: [{ administrationToken: [] }] }),
   }
+}
+
+/** Links from an endpoint that adds to a collection to those of what it added, whose paths go on with its id. */
+function linksOf(name: EndpointName, { method, path }: Endpoint): object | null {
+  const answer: z.ZodType = ANSWERS[name]
+  if (method !== 'POST' || !(answer instanceof z.ZodObject) || !('id' in answer.shape)) return null
+  const all = Object.entries(ENDPOINTS).map(([each, endpoint]) => ({ name: each, path: endpoint.path }))
+  const below = all.filter((endpoint) => endpoint.path.startsWith(`${path}/{`))
+  const parameter = below[0]?.path.slice(path.length).match(/\{(\w+)\}/)?.[1]
+  if (parameter === undefined) return null
+  return linksFrom({ name, path }, { [parameter]: '$response.body#/id' }, below)
+}
+
+/** The schema of a body, or each of its variants, with what its members mean. */
+function withMemberTexts(name: EndpointName, schema: BodySchema): BodySchema {
+  const { oneOf, properties } = schema
+  return {
+    ...schema,
+    ...(oneOf && { oneOf: oneOf.map((variant) => withMemberTexts(name, variant)) }),
+    ...(properties && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([member, value]) => [
+          member,
+          { ...described(name, member), ...value },
+        ]),
+      ),
+    }),
+  }
+}
+
+interface BodySchema extends Record<string, unknown> {
+  oneOf?: BodySchema[]
+  properties?: Record<string, object>
+}
+
+function described(name: EndpointName, member: string): { description?: string } {
+  const description = memberText(name, member)
+  return description === undefined ? {} : { description }
 }
 
 const errorsOf = ({ body, errors = [] }: EndpointRequest): ErrorKind[] => [

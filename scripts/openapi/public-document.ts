@@ -4,6 +4,7 @@ import {
   type PublicSurface,
 } from '../../src/wire/public/operations.ts'
 import { jsonContent, queryParameters, SchemaComponents } from './json-schemas.ts'
+import { linksFrom } from './links.ts'
 import { INTEGRATION_SLUG, PATH_SCHEMAS } from './path-schemas.ts'
 
 /** The OpenAPI 3.1 document of the public API. */
@@ -62,28 +63,29 @@ function operationOf(
         content: jsonContent(components.schemaOf(body, 'input')),
       },
     }),
-    responses: { ...answersOf(components, operation), ...refusalsOf(operation, errors[surface]) },
+    responses: { ...answersOf(components, name, operation), ...refusalsOf(operation, errors[surface]) },
   }
 }
 
-function answersOf(components: SchemaComponents, { answers, events, path }: PublicOperation): object {
+function answersOf(components: SchemaComponents, name: string, operation: PublicOperation): object {
+  const { answers, events, path, creates } = operation
   if (Object.keys(answers).length === 0) return { 101: { description: `A WebSocket for ${path}.` } }
   const entries = Object.entries(answers).map(([status, schema]) => {
     if (schema === 'none') return [status, { description: 'No content.' }]
     if (typeof schema === 'string')
       return [status, { description: 'The content.', content: { [schema]: {} } }]
     const stream = status === '200' && events ? { 'text/event-stream': streamOf(components, events) } : {}
-    return [
-      status,
-      { description: 'Done.', content: { ...jsonContent(components.schemaOf(schema, 'output')), ...stream } },
-    ]
+    const content = { ...jsonContent(components.schemaOf(schema, 'output')), ...stream }
+    const links = creates && { links: linksFrom({ name, path }, creates, OPERATIONS) }
+    return [status, { description: 'Done.', content, ...links }]
   })
   return Object.fromEntries(entries)
 }
 
-/** OpenAPI 3.1 describes the text of a stream alone; the events of it are the schema `x-event`. */
+const OPERATIONS = Object.entries(PUBLIC_OPERATIONS).map(([name, { path }]) => ({ name, path }))
+
+/** OpenAPI 3.1 has no schema for the events of a stream: that of their `data` is `x-event`. */
 const streamOf = (components: SchemaComponents, events: NonNullable<PublicOperation['events']>) => ({
-  schema: { type: 'string' },
   'x-event': components.schemaOf(events, 'output'),
 })
 
@@ -162,12 +164,31 @@ function errorSchemas(components: SchemaComponents): Record<PublicSurface, Recor
     type: 'object',
     properties: { error: text, message: text },
   })
+  const message = components.add('McpError', {
+    description: 'A message that cannot be read is refused with an error of JSON-RPC.',
+    anyOf: [
+      flat,
+      {
+        type: 'object',
+        properties: {
+          jsonrpc: { const: '2.0' },
+          id: { type: ['string', 'number', 'null'] },
+          error: {
+            type: 'object',
+            properties: { code: { type: 'integer' }, message: text, data: {} },
+            required: ['code', 'message'],
+          },
+        },
+        required: ['jsonrpc', 'id', 'error'],
+      },
+    ],
+  })
   return {
     chat_completions: nested,
     messages,
     responses: nested,
     models: nested,
-    mcp: flat,
+    mcp: message,
     connections: flat,
     agents: flat,
     none: nested,

@@ -7,7 +7,7 @@ import {
   type Intent,
   withoutKeys,
 } from '../ledger/changes/audited-change.ts'
-import { ApiError, notFound } from '../lib/api-error.ts'
+import { type ApiError, notFound, unprocessable } from '../lib/api-error.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { seal, sha256Hex } from '../lib/crypto.ts'
 import { type AgentDefinition, MOST_AGENTS } from '../wire/agents.ts'
@@ -33,7 +33,7 @@ export type ShownAgent = CurrentAgent & { triggers: TriggerRow[] }
 /**
  * Creates an agent with its first version.
  * @param createdBy the user with whose rights its triggers run.
- * @throws ApiError `invalid_request` for a definition that contradicts itself; `not_found` for a user or group that the
+ * @throws ApiError `unprocessable` for a definition that contradicts itself; `not_found` for a user or group that the
  * organization does not have; `unprocessable` for a taken name or one agent too many.
  */
 export async function createAgent(
@@ -131,7 +131,7 @@ export async function renewWebhookSecret(scope: ChangeScope, id: string, trigger
   return secret
 }
 
-/** @throws ApiError `invalid_request` naming every part that contradicts another. */
+/** @throws ApiError `unprocessable` naming every part that contradicts another. */
 function checkDefinition(definition: AgentDefinition): void {
   const issues = definitionIssues(definition)
   if (issues.length > 0) throw invalidDefinition(issues)
@@ -139,7 +139,7 @@ function checkDefinition(definition: AgentDefinition): void {
 
 function invalidDefinition(issues: readonly DefinitionIssue[]): ApiError {
   const message = issues.map(({ path, reason }) => `definition.${path}: ${reason}`).join('; ')
-  return new ApiError('invalid_request', message, { code: 'invalid_body', details: { issues } })
+  return unprocessable(message, { issues })
 }
 
 /** @throws ApiError `not_found` for a user or a group that the organization does not have. */

@@ -19,7 +19,7 @@ import {
   updatePolicy,
 } from './dlp-policies.store.ts'
 import type { NamedKind } from './known-names.store.ts'
-import { invalidBody, type NamedAt, requireKnown, unknownNames } from './known-names.ts'
+import { type NamedAt, requireKnown, unknownNames, unprocessableBody } from './known-names.ts'
 
 /** A policy, with the ids in its scope that no longer name anything. A scope of nothing else fits no call. */
 export interface CurrentPolicy extends PolicyRow {
@@ -33,7 +33,7 @@ const LARGEST_TOTAL = 1_000_000
 
 /**
  * Creates a policy.
- * @throws ApiError `invalid_request` for a policy that cannot be enforced, or whose scope has a name that is unknown in the
+ * @throws ApiError `unprocessable` for a policy that cannot be enforced, or whose scope has a name that is unknown in the
  * organization; `unprocessable` for a taken name or when the organization has the maximum number of policies.
  */
 export async function createPolicy(
@@ -131,11 +131,11 @@ export async function readPolicyVersion(
 
 /**
  * Checks that a policy of the right shape can be enforced.
- * @throws ApiError `invalid_request` naming every part that cannot.
+ * @throws ApiError `unprocessable` naming every part that cannot.
  */
 export function checkBody(body: PolicyBody): PolicyBody {
   const issues = policyIssues(body)
-  if (issues.length > 0) throw invalidBody(issues)
+  if (issues.length > 0) throw unprocessableBody(issues)
   return body
 }
 
@@ -143,7 +143,7 @@ export function checkBody(body: PolicyBody): PolicyBody {
 function mergedBody(stored: unknown, given: Array<[string, unknown]>): PolicyBody {
   const merged = policyBody.safeParse({ ...(stored as object), ...Object.fromEntries(given) })
   if (merged.success) return checkBody(merged.data)
-  throw invalidBody(
+  throw unprocessableBody(
     merged.error.issues.map(({ path, message }) => ({
       path: path.map(String).join('.') || 'body',
       reason: message,

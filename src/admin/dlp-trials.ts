@@ -3,7 +3,7 @@ import { actionOf, profilesFor } from '../dlp/policy/profiles.ts'
 import { detect } from '../dlp/scan/detect.ts'
 import type { Action, Category, Direction, Finding, Profile } from '../dlp/types.ts'
 import type { ChangeScope } from '../ledger/changes/audited-change.ts'
-import { ApiError, invalidRequest } from '../lib/api-error.ts'
+import { ApiError, unprocessable } from '../lib/api-error.ts'
 import { ACTIONS, type PolicyBody, type PolicyDryRun, type PolicyTrial, policyBody } from '../wire/dlp.ts'
 import { checkBody, readPolicy } from './dlp-policies.ts'
 
@@ -40,7 +40,7 @@ interface DryRunResult {
 
 /**
  * Applies a policy to a text as if it were the only one and its scope fitted.
- * @throws ApiError `invalid_request` for a policy that cannot be enforced or does not cover the direction; `not_found`;
+ * @throws ApiError `unprocessable` for a policy that cannot be enforced or does not cover the direction; `not_found`;
  * `internal` when the text could not be inspected.
  */
 export async function tryPolicy(scope: ChangeScope, trial: PolicyTrial): Promise<TrialResult> {
@@ -95,7 +95,7 @@ async function triedProfile(
     integrationId: null,
   })
   const profile = profiles[direction ?? body.directions[0] ?? 'request']
-  if (profile === null) throw invalidRequest(`direction: the policy covers ${body.directions.join(', ')}`)
+  if (profile === null) throw unprocessable(`direction: the policy covers ${body.directions.join(', ')}`)
   return profile
 }
 

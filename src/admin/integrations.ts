@@ -5,7 +5,7 @@ import type { AuthorizationMethod } from '../integrations/types.ts'
 import { MOST_TOOLS } from '../integrations/types.ts'
 import { sealClientSecret } from '../integrations/vault/client-secret.ts'
 import { type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
-import { invalidRequest, notFound } from '../lib/api-error.ts'
+import { notFound, unprocessable } from '../lib/api-error.ts'
 import { checkEgress, EgressError } from '../lib/safe-fetch.ts'
 import { runSlices } from '../lib/slices.ts'
 import type { AuthorizationBody, IntegrationCreation, IntegrationUpdate } from '../wire/integrations.ts'
@@ -20,7 +20,7 @@ import {
 /**
  * Adds an integration to the organization. Tools of a document are there at once; those of a server are read by the first
  * refresh.
- * @throws ApiError `invalid_request` for an address that may not be called; `unprocessable` for a taken slug.
+ * @throws ApiError `unprocessable` for an address that may not be called; `unprocessable` for a taken slug.
  */
 export async function createIntegration(
   deps: RefreshDeps,
@@ -71,7 +71,7 @@ export async function readIntegration(scope: ChangeScope, id: string): Promise<I
 /**
  * Changes an integration. After a change of its host or authorization, its connections must be connected again:
  * credentials are not sent to a host for which they were not given (`upstreamCredential`).
- * @throws ApiError `not_found`; `invalid_request` for an address that may not be called and for a document that cannot be
+ * @throws ApiError `not_found`; `unprocessable` for an address that may not be called and for a document that cannot be
  * used; `unprocessable` if another change was stored meanwhile.
  */
 export async function changeIntegration(
@@ -85,7 +85,7 @@ export async function changeIntegration(
   const authorization = update.authorization && authorizationOf(scope, update.authorization)
   const { approval, price, disabled, display_name: displayName, description } = update
   if (update.document !== undefined && before.kind !== 'openapi') {
-    throw invalidRequest('document: goes with the kind openapi')
+    throw unprocessable('document: goes with the kind openapi')
   }
   const document = update.document && (await checkedDocument(update.document))
   const detail = {
@@ -126,15 +126,15 @@ export async function removeIntegration(scope: ChangeScope, id: string): Promise
   await changeRights(scope, intent, () => deleteIntegration(scope, row))
 }
 
-/** @throws ApiError `invalid_request` for a document without an operation that can be a tool, too. */
+/** @throws ApiError `unprocessable` for a document without an operation that can be a tool, too. */
 async function checkedDocument(document: Record<string, unknown>): Promise<Record<string, unknown>> {
   checkDocument(document)
   const { operations, left } = await runSlices(operationTools(document))
   if (operations.length > MOST_TOOLS) {
-    throw invalidRequest(`document: has ${operations.length} operations, and may have ${MOST_TOOLS}`)
+    throw unprocessable(`document: has ${operations.length} operations, and may have ${MOST_TOOLS}`)
   }
   if (operations.length === 0) {
-    throw invalidRequest(
+    throw unprocessable(
       `document: has no operation that can be a tool${left[0] === undefined ? '' : ` (${left[0]})`}`,
     )
   }
@@ -149,7 +149,7 @@ function authorizationOf(
   if (body.kind !== 'oauth') return { method: { kind: body.kind }, clientSecret: null }
   const { authorization_server: server, client_id: clientId, client_secret: clientSecret, scopes } = body
   if (clientSecret !== undefined && clientId === undefined) {
-    throw invalidRequest('authorization.client_secret: needs the client_id that it belongs to')
+    throw unprocessable('authorization.client_secret: needs the client_id that it belongs to')
   }
   const method = {
     kind: 'oauth' as const,
@@ -169,7 +169,7 @@ function checkUrl(member: string, address: string, egressAllow: readonly string[
     if (url.hash !== '') throw new EgressError('a fragment is not allowed')
     return url.href
   } catch (error) {
-    if (error instanceof EgressError) throw invalidRequest(`${member}: ${error.message}`)
+    if (error instanceof EgressError) throw unprocessable(`${member}: ${error.message}`)
     throw error
   }
 }

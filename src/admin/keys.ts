@@ -2,7 +2,7 @@ import { createApiKey } from '../identity/api-key.ts'
 import { digestToken } from '../identity/secret-token.ts'
 import { audited, type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { isStorableInstant } from '../ledger/changes/scoped-statements.store.ts'
-import { invalidRequest, notFound } from '../lib/api-error.ts'
+import { notFound, unprocessable } from '../lib/api-error.ts'
 import type { Compatibility } from '../wire/compatibility.ts'
 import type { KeyScope } from '../wire/key-scopes.ts'
 import { insertKey, type KeyRow, selectKey, updateKeyCompatibility, updateKeyRevoked } from './keys.store.ts'
@@ -19,7 +19,7 @@ interface NewKey {
 /**
  * Makes a key of a user.
  * @returns the row, and the key itself: only its digest is stored, so it cannot be shown again.
- * @throws ApiError `not_found` for the user; `unprocessable` when that is disabled; `invalid_request` for an expiry
+ * @throws ApiError `not_found` for the user; `unprocessable` when that is disabled; `unprocessable` for an expiry
  * that has passed.
  */
 export async function createKey(scope: ChangeScope, values: NewKey): Promise<{ row: KeyRow; key: string }> {
@@ -27,10 +27,10 @@ export async function createKey(scope: ChangeScope, values: NewKey): Promise<{ r
   const member = await readMember(scope, userId)
   if (member.disabledAt !== null) throw conflict(`User ${userId} is disabled.`)
   if (expiresAt !== null && expiresAt.getTime() <= scope.clock()) {
-    throw invalidRequest('expires_at: must be in the future')
+    throw unprocessable('expires_at: must be in the future')
   }
   if (expiresAt !== null && !isStorableInstant(expiresAt)) {
-    throw invalidRequest('expires_at: must be before the year 10000')
+    throw unprocessable('expires_at: must be before the year 10000')
   }
   const { id, key } = createApiKey()
   const detail = { user_id: userId, label, scopes, compatibility, expires_at: expiresAt }

@@ -1,5 +1,5 @@
 import type { ChangeScope } from '../ledger/changes/audited-change.ts'
-import { ApiError } from '../lib/api-error.ts'
+import { ApiError, unprocessable } from '../lib/api-error.ts'
 import { type NamedKind, type Names, selectKnownNames } from './known-names.store.ts'
 
 /** A name in a body, with its place. */
@@ -35,7 +35,8 @@ export async function unknownNames(scope: ChangeScope, named: readonly NamedAt[]
 export async function requireKnown(scope: ChangeScope, named: readonly NamedAt[]): Promise<void> {
   const unknown = await unknownNames(scope, named)
   if (unknown.length > 0) {
-    throw invalidBody(unknown.map((at) => ({ path: at.path, reason: reasonOf(at) })))
+    const issues = unknown.map((at) => ({ path: at.path, reason: reasonOf(at) }))
+    throw new ApiError('invalid_request', messageOf(issues), { code: 'invalid_body', details: { issues } })
   }
 }
 
@@ -44,7 +45,9 @@ const reasonOf = ({ kind, name }: NamedAt): string =>
     ? `there is no ${name} among the integrations, which are named by their slug`
     : `there is no ${kind} ${name}`
 
-export function invalidBody(issues: readonly BodyIssue[]): ApiError {
-  const message = issues.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
-  return new ApiError('invalid_request', message, { code: 'invalid_body', details: { issues } })
-}
+const messageOf = (issues: readonly BodyIssue[]): string =>
+  issues.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
+
+/** The error for a body whose parts do not go together. */
+export const unprocessableBody = (issues: readonly BodyIssue[]): ApiError =>
+  unprocessable(messageOf(issues), { issues })

@@ -6,7 +6,7 @@ import {
 } from '../gateway/providers/credential.ts'
 import { PROVIDER_KINDS } from '../gateway/providers/provider.ts'
 import { type ChangeScope, changeCatalogue, conflict } from '../ledger/changes/audited-change.ts'
-import { invalidRequest, notFound } from '../lib/api-error.ts'
+import { notFound, unprocessable } from '../lib/api-error.ts'
 import { checkEgress, EgressError } from '../lib/safe-fetch.ts'
 import { withoutTrailing } from '../lib/without-trailing.ts'
 import {
@@ -22,7 +22,7 @@ type GivenCredential = string | CredentialParts
 
 /**
  * Creates a provider with its sealed credential, for all organizations or for one.
- * @throws ApiError `invalid_request` for an address that may not be called and for a credential of another form;
+ * @throws ApiError `unprocessable` for an address that may not be called and for a credential of another form;
  * `not_found` for an organization that does not exist; `unprocessable` for a taken name.
  */
 export async function createProvider(
@@ -78,7 +78,7 @@ export async function readProvider(scope: ChangeScope, providerId: string): Prom
 /**
  * Changes name, address, credential (all its parts) or state of a provider. Another host needs the credential in the same
  * request: otherwise the stored one could be sent to an address of the caller's choice.
- * @throws ApiError `not_found`; `invalid_request` for an address that may not be called and for a credential of another
+ * @throws ApiError `not_found`; `unprocessable` for an address that may not be called and for a credential of another
  * form; `unprocessable` for another host without the credential.
  */
 export async function changeProvider(
@@ -152,7 +152,7 @@ function checkBaseUrl(address: string, egressAllow: readonly string[]): string {
     }
     return withoutTrailing(url.href, '/')
   } catch (error) {
-    if (error instanceof EgressError) throw invalidRequest(`base_url: ${error.message}`)
+    if (error instanceof EgressError) throw unprocessable(`base_url: ${error.message}`)
     throw error
   }
 }

@@ -13,7 +13,7 @@ export async function readToolSettings(scope: ChangeScope): Promise<ToolSettings
 
 /**
  * Replaces the rules. They apply from the next tool call on.
- * @throws ApiError `invalid_request` for a subject or an integration that the organization does not have; `not_found`.
+ * @throws ApiError `unprocessable` for a subject or an integration that the organization does not have; `not_found`.
  */
 export async function replaceToolSettings(scope: ChangeScope, settings: ToolSettings): Promise<ToolSettings> {
   await requireKnown(scope, namesOf(settings))

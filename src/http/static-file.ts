@@ -3,12 +3,16 @@ import { redactEncoded } from '../lib/log.ts'
 import type { AppContext } from './context.ts'
 
 /**
- * Answers with the static file at the path of the request, or 304 for the version that the caller has (RFC 9110, 13.1.2).
+ * Answers with a static file, or 304 for the version that the caller has (RFC 9110, 13.1.2).
+ * @param path of the file; that of the request where left out.
  * @throws ApiError `not_found` where there is none, or the installation serves no files.
  */
-export async function staticFile(context: AppContext): Promise<Response> {
-  const { path } = context.req
-  const answer = await context.env.ASSETS?.fetch(context.req.raw)
+export async function staticFile(context: AppContext, path = context.req.path): Promise<Response> {
+  const { raw } = context.req
+  const url = new URL(path, raw.url)
+  const answer = await context.env.ASSETS?.fetch(
+    new Request(url, { method: raw.method, headers: raw.headers }),
+  )
   if (!answer || (answer.status !== 200 && answer.status !== 304)) {
     throw notFound('File', redactEncoded(path.slice(0, 100)))
   }

@@ -42,11 +42,19 @@ function notServed({ req }: AppContext, reason: string): ApiError {
   return new ApiError('not_found', `Route ${route} not found${reason}`, { code: 'not_found' })
 }
 
+/**
+ * The methods that a path takes. Where a route has exactly this path, routes with parameters do not count: `runs` is no agent, so that
+ * `/v1/agents/runs` does not take the methods of `/v1/agents/{agentId}`.
+ */
 function methodsOf(app: Hono<AppEnv>, path: string): string[] {
-  // Middleware is registered for all methods.
-  const serves = (method: string) =>
-    app.router.match(method, path)[0].some(([[, route]]) => route.method !== 'ALL')
-  const methods = METHODS.filter(serves)
+  const routesOf = (method: string) =>
+    // Middleware is registered for all methods.
+    app.router.match(method, path)[0].filter(([[, route]]) => route.method !== 'ALL')
+  const served = METHODS.map((method) => [method, routesOf(method).map(([[, route]]) => route.path)] as const)
+  const isExact = served.some(([, paths]) => paths.includes(path))
+  const methods = served
+    .filter(([, paths]) => (isExact ? paths.includes(path) : paths.length > 0))
+    .map(([method]) => method)
   return methods.includes('GET') ? ['GET', 'HEAD', ...methods.slice(1)] : methods
 }
 

@@ -87,6 +87,13 @@ export const codedRefusal = (
   details: Record<string, unknown> = {},
 ) => new ApiError(kind, message, { code, details: { code, ...details } })
 
+/**
+ * A request that fits the schema of its operation, and cannot be done all the same: a part contradicts another, what exists, or
+ * rules that a schema does not state. `invalid_request` is left to what the schema refuses.
+ */
+export const unprocessable = (message: string, details?: Record<string, unknown>) =>
+  new ApiError('unprocessable', message, { code: 'invalid_body', ...(details && { details }) })
+
 /** An entity that does not exist, or that this caller may not see: both have the same error. */
 export const notFound = (entity: string, id: string) =>
   new ApiError('not_found', `${entity} ${id} not found.`, { code: 'not_found' })

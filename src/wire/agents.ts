@@ -1,6 +1,14 @@
 import * as z from 'zod'
 import { integrationSlug } from './integrations.ts'
-import { modelId, pageQuery, text, uuid } from './management-fields.ts'
+import {
+  LINE,
+  modelId,
+  PARAGRAPHS,
+  PARAGRAPHS_WITH_TEXT,
+  pageQuery,
+  text,
+  uuid,
+} from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 /** Definitions of agents, and the bodies and queries of the surfaces for agents and runs. */
@@ -20,9 +28,12 @@ const paragraphs = (longest: number) =>
     .string()
     .max(longest, `must have at most ${longest} characters`)
     .refine((value) => value.isWellFormed() && !value.includes('\0'), 'must be text without NUL')
+    .meta({ pattern: PARAGRAPHS })
 
 const written = (longest: number) =>
-  paragraphs(longest).refine((value) => value.trim() !== '', 'must not be empty')
+  paragraphs(longest)
+    .refine((value) => value.trim() !== '', 'must not be empty')
+    .meta({ pattern: PARAGRAPHS_WITH_TEXT })
 
 const wholeNumber = (least: number, most: number) =>
   z.int('must be a whole number').min(least, `must be at least ${least}`).max(most, `must be at most ${most}`)
@@ -31,6 +42,7 @@ const wholeNumber = (least: number, most: number) =>
 const inputLabel = text(100)
   .refine((label) => !/[{}]/.test(label), 'must not have braces')
   .refine((label) => !label.startsWith('steps.'), 'must not begin with steps., which names outputs')
+  .meta({ not: { pattern: '^\\s*steps\\.|[{}]' } })
 
 const input = z.strictObject({
   name: inputLabel,
@@ -71,7 +83,7 @@ const output = z.discriminatedUnion(
   'must be text or json_schema',
 )
 
-const checkedText = z.string().min(1, 'must not be empty').pipe(paragraphs(10_000))
+const checkedText = paragraphs(10_000).min(1, 'must not be empty').meta({ pattern: PARAGRAPHS })
 
 /** The name of a tool in checks: `shell`, `web_search`, `open_page` and the like, or `{integration}_{tool}`. */
 const toolName = text(200)
@@ -209,7 +221,12 @@ export const MOST_AGENTS = 1_000
 export const visibleAgentsQuery = z.object({
   limit: count(MOST_AGENTS, 1, MOST_AGENTS),
   offset: count(0, 0, 1_000_000),
-  search: z.string().max(200, 'must have at most 200 characters').refine(isPlainText).optional(),
+  search: z
+    .string()
+    .max(200, 'must have at most 200 characters')
+    .refine(isPlainText, 'must not hold control characters')
+    .meta({ pattern: LINE })
+    .optional(),
 })
 
 /** `POST /v1/agents/runs` (interface: Run trigger request). Other members are ignored. */
@@ -225,6 +242,7 @@ export const runRequest = z.object({
 export const agentInputs = z
   .record(z.string().max(1_000), paragraphs(10_000_000))
   .refine((values) => Object.keys(values).length <= 1_000, 'must hold at most 1000 values')
+  .meta({ maxProperties: 1_000 })
 
 /** The body of a signed webhook. */
 export const webhookBody = z.object({ inputs: runRequest.shape.inputs })

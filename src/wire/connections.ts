@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { pageParameters, text, uuid } from './management-fields.ts'
+import { LINE, pageParameters, text, uuid } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 // Bodies of connections: on the public surface, and in the management API.
@@ -20,15 +20,18 @@ const secretLine = z
   .string()
   .min(1, 'must not be empty')
   .max(10_000, 'must have at most 10000 characters')
-  .refine((value) => /^[\x21-\x7e]+( [\x21-\x7e]+)*$/.test(value), 'must be one line of printable ASCII')
+  .regex(/^[\x21-\x7e]+( [\x21-\x7e]+)*$/, 'must be one line of printable ASCII')
 
 const passwordText = z
   .string()
   .max(1_000, 'must have at most 1000 characters')
   .refine(isPlainText, 'must be one line of text')
+  .meta({ pattern: LINE })
 
 /** RFC 7617: a colon ends the user name. */
-const username = passwordText.refine((value) => !value.includes(':'), 'must not hold a colon')
+const username = passwordText
+  .refine((value) => !value.includes(':'), 'must not hold a colon')
+  .meta({ pattern: '^[^:\\u0000-\\u001f\\u007f]*$' })
 
 /** A secret for a bearer token or a header, or user name and password. Refusals quote nothing of it. */
 const staticCredential = z.union(

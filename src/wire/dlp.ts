@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { modelId, text, uuid } from './management-fields.ts'
+import { LINE, modelId, text, uuid } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 /**
@@ -83,8 +83,12 @@ const rule = z
       [detector, category, custom].filter((what) => what !== undefined).length === 1,
     'must name one of detector, category and custom',
   )
+  .meta({ oneOf: ['detector', 'category', 'custom'].map((name) => ({ required: [name] })) })
 
-const customScore = score.refine((value) => value > 0, 'must be above 0').default(1)
+const customScore = score
+  .refine((value) => value > 0, 'must be above 0')
+  .meta({ exclusiveMinimum: 0 })
+  .default(1)
 
 const pattern = z.strictObject({
   id: customId,
@@ -93,7 +97,8 @@ const pattern = z.strictObject({
     .string()
     .min(1, 'must not be empty')
     .max(512, 'must have at most 512 characters')
-    .refine(isPlainText, 'must not hold control characters'),
+    .refine(isPlainText, 'must not hold control characters')
+    .meta({ pattern: LINE }),
   ignore_case: z.boolean().default(false),
   score: customScore,
 })
@@ -179,6 +184,7 @@ const oneOfBoth = ({ policy, policy_id: id }: { policy?: unknown; policy_id?: un
   (policy === undefined) !== (id === undefined)
 
 const NEEDS_POLICY = 'give either policy or policy_id'
+const ONE_OF_BOTH = { oneOf: [{ required: ['policy'] }, { required: ['policy_id'] }] }
 
 export const policyTrial = z
   .strictObject({
@@ -187,6 +193,7 @@ export const policyTrial = z
     text: z.string().max(LONGEST_TRIAL_TEXT, `must have at most ${LONGEST_TRIAL_TEXT} characters`),
   })
   .refine(oneOfBoth, NEEDS_POLICY)
+  .meta(ONE_OF_BOTH)
 
 export const policyDryRun = z
   .strictObject({
@@ -202,6 +209,7 @@ export const policyDryRun = z
       ),
   })
   .refine(oneOfBoth, NEEDS_POLICY)
+  .meta(ONE_OF_BOTH)
 
 export type PolicyBody = z.infer<typeof policyBody>
 export type PolicyCreation = z.infer<typeof policyCreation>

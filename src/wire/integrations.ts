@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { pageQuery, text, uuid } from './management-fields.ts'
+import { line, pageQuery, text, uuid, WEB_ADDRESS } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 /** Bodies and queries of the management API for integrations, their tools, and the rights to use them. */
@@ -14,16 +14,23 @@ export const integrationSlug = z
   .max(40, 'must have at most 40 characters')
   .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be lowercase letters, digits and single inner hyphens')
   .refine((slug) => slug !== 'platform', 'must not be platform, which the tools of the gateway have')
+  .meta({ not: { const: 'platform' } })
 
 const address = z
   .string()
   .min(1, 'must not be empty')
   .max(2_000, 'must have at most 2000 characters')
   .refine(isPlainText, 'must be one line of text')
+  .meta({ pattern: WEB_ADDRESS })
 
 /** Header names that carry no credential, or that the gateway sets itself. */
 const RESERVED_HEADERS =
   /^(host|connection|content-.*|accept.*|transfer-encoding|cookie|mcp-.*|te|upgrade|via)$/i
+/** The same for JSON Schema, whose patterns have no flags. */
+const RESERVED_HEADER_PATTERN = RESERVED_HEADERS.source.replaceAll(
+  /[a-z]/g,
+  (letter) => `[${letter.toUpperCase()}${letter}]`,
+)
 
 const authorization = z.discriminatedUnion(
   'kind',
@@ -36,7 +43,8 @@ const authorization = z.discriminatedUnion(
       header: z
         .string()
         .regex(/^[A-Za-z0-9-]{1,100}$/, 'must be the name of a header')
-        .refine((name) => !RESERVED_HEADERS.test(name), 'must be a header that carries a credential'),
+        .refine((name) => !RESERVED_HEADERS.test(name), 'must be a header that carries a credential')
+        .meta({ not: { pattern: RESERVED_HEADER_PATTERN } }),
     }),
     z.strictObject({
       kind: z.literal('oauth'),
@@ -100,7 +108,7 @@ export const integrationUpdate = z.strictObject({
   ...common,
 })
 
-export const integrationListQuery = pageQuery.extend({ slug: z.string().max(100).optional() })
+export const integrationListQuery = pageQuery.extend({ slug: line(100).optional() })
 
 export const integrationRefresh = z.strictObject({
   /** A connection whose catalogue is refreshed; every catalogue of the integration where left out. */
@@ -136,18 +144,26 @@ const granted = {
     .nullish(),
 }
 
-export const integrationGrantCreation = z.discriminatedUnion(
-  'subject_type',
-  [
-    z.strictObject({ subject_type: z.literal('organization'), ...granted }),
-    z.strictObject({ subject_type: z.literal('group'), subject_id: uuid, ...granted }),
-    z.strictObject({ subject_type: z.literal('user'), subject_id: uuid, ...granted }),
-    z.strictObject({ subject_type: z.literal('role'), subject_id: role, ...granted }),
-  ],
-  'must be organization, group, user or role',
-)
+/** Names of tools go with one integration. */
+const TOOLS_OF_ALL = {
+  properties: { integration: { const: '*' }, tools: { type: 'array' } },
+  required: ['integration', 'tools'],
+}
 
-export const integrationGrantListQuery = pageQuery.extend({ integration: z.string().max(100).optional() })
+export const integrationGrantCreation = z
+  .discriminatedUnion(
+    'subject_type',
+    [
+      z.strictObject({ subject_type: z.literal('organization'), ...granted }),
+      z.strictObject({ subject_type: z.literal('group'), subject_id: uuid, ...granted }),
+      z.strictObject({ subject_type: z.literal('user'), subject_id: uuid, ...granted }),
+      z.strictObject({ subject_type: z.literal('role'), subject_id: role, ...granted }),
+    ],
+    'must be organization, group, user or role',
+  )
+  .meta({ not: TOOLS_OF_ALL })
+
+export const integrationGrantListQuery = pageQuery.extend({ integration: line(100).optional() })
 
 export type IntegrationCreation = z.infer<typeof integrationCreation>
 export type IntegrationUpdate = z.infer<typeof integrationUpdate>

@@ -32,6 +32,18 @@ export const text = (longest: number) =>
     .refine(isPlainText, 'must not hold control characters')
     .meta({ pattern: LINE_WITH_TEXT })
 
+/** A line of text that may be empty, or begin and end with spaces. */
+export const LINE = `^${NO_CONTROLS}$`
+/** A line that is compared with what is stored, such as a filter of a list. */
+export const line = (longest: number) =>
+  z.string().max(longest).refine(isPlainText, 'must not hold control characters').meta({ pattern: LINE })
+/** Text of several lines that Postgres can store, and the same with more than white space. */
+export const PARAGRAPHS = '^[^\\u0000]*$'
+export const PARAGRAPHS_WITH_TEXT = '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$'
+/** An address of a server. Which of them may be called is not a matter of form. */
+export const WEB_ADDRESS =
+  '^[Hh][Tt][Tt][Pp][Ss]?://[^\\s\\u0000-\\u001f\\u007f/?#][^\\u0000-\\u001f\\u007f]*$'
+
 export const slug = z
   .string()
   .regex(

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { compatibility } from './compatibility.ts'
 import { KEY_SCOPES } from './key-scopes.ts'
-import { instant, modelId, pageParameters, slug, text, uuid } from './management-fields.ts'
+import { instant, line, modelId, pageParameters, slug, text, uuid } from './management-fields.ts'
 
 /** Organizations and what they have, in the management API: users, groups, keys, grants and credits. */
 
@@ -24,7 +24,6 @@ const ledgerShards = z
 export const role = z.enum(['owner', 'admin', 'member'])
 export const userKind = z.enum(['person', 'service'])
 export const scope = z.enum(KEY_SCOPES)
-export type { KeyScope } from './key-scopes.ts'
 
 export const organizationListQuery = z.strictObject({ ...pageParameters, slug: slug.optional() })
 
@@ -44,7 +43,13 @@ export const organizationUpdate = z.strictObject({
   disabled: z.boolean().optional(),
 })
 
-const email = z.email('must be an e-mail address').max(254, 'must have at most 254 characters').toLowerCase()
+/** RFC 5321, 4.5.3.1: the part before the at sign has at most 64 octets. */
+const email = z
+  .email('must be an e-mail address')
+  .max(254, 'must have at most 254 characters')
+  .refine((address) => address.indexOf('@') <= 64, 'must have at most 64 characters before the @')
+  .meta({ pattern: z.regexes.email.source.replace('^', '^(?=[^@]{1,64}@)') })
+  .toLowerCase()
 
 export const userListQuery = z.strictObject({ ...pageParameters, email: email.optional() })
 
@@ -87,7 +92,7 @@ export const keyCreation = z.strictObject({
 
 export const keyUpdate = z.strictObject({ compatibility })
 
-export const grantListQuery = z.strictObject({ ...pageParameters, model_id: z.string().max(200).optional() })
+export const grantListQuery = z.strictObject({ ...pageParameters, model_id: line(200).optional() })
 
 const grantedModel = z.union([z.literal('*'), modelId], 'must be a model id or *')
 

@@ -1,17 +1,20 @@
 import * as z from 'zod'
-import { LARGEST_INTEGER, slug, text, uuid } from './management-fields.ts'
+import { LARGEST_INTEGER, LINE, slug, text, uuid, WEB_ADDRESS } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 /** Bodies of the management API for providers and models. */
 
+const LONGEST_PART = 20_000
 const credentialPart = z
   .string()
   .min(1, 'must not be empty')
-  .max(20_000, 'must have at most 20000 characters')
+  .max(LONGEST_PART, `must have at most ${LONGEST_PART} characters`)
   .refine(isPlainText, 'must be one line of text')
+  .meta({ pattern: LINE })
 
+const PART_NAME = /^[a-z][a-z0-9_]{0,39}$/
 const isPart = ([name, value]: [string, string]) =>
-  /^[a-z][a-z0-9_]{0,39}$/.test(name) && credentialPart.safeParse(value).success
+  PART_NAME.test(name) && credentialPart.safeParse(value).success
 
 /**
  * One secret, or named parts; the kind of provider defines which. An error quotes neither values nor names, because a secret may
@@ -25,7 +28,11 @@ const credential = z.union(
       .refine(
         (parts) => Object.entries(parts).every(isPart),
         'must hold names of lowercase letters, digits and underscores, each with one line of text',
-      ),
+      )
+      .meta({
+        propertyNames: { pattern: PART_NAME.source },
+        additionalProperties: { type: 'string', minLength: 1, maxLength: LONGEST_PART, pattern: LINE },
+      }),
   ],
   {
     error: ({ input }) =>
@@ -38,6 +45,7 @@ const address = z
   .min(1, 'must not be empty')
   .max(2_000)
   .refine(isPlainText, 'must be one line of text')
+  .meta({ pattern: WEB_ADDRESS })
 
 /** Members of requests that pass to a provider although they select models, or belong to its state. */
 const allowedMembers = z

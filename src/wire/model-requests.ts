@@ -77,7 +77,11 @@ export const chatCompletionRequest = z.looseObject({
   response_format: responseFormat.nullish(),
   user: z.string('user must be a string').nullish(),
   // Seeds can be 64-bit integers, which JavaScript cannot represent: they are sent on as they were written.
-  seed: z.number('seed must be an integer').refine(Number.isInteger, 'seed must be an integer').nullish(),
+  seed: z
+    .number('seed must be an integer')
+    .refine(Number.isInteger, 'seed must be an integer')
+    .meta({ multipleOf: 1 })
+    .nullish(),
   logprobs: z.union([z.boolean(), z.looseObject({})], 'logprobs must be a boolean or an object').nullish(),
 })
 

@@ -17,7 +17,7 @@ export const sequenceParameter = z
 /** Capitals too: Python's HTTP clients send `True` (https://github.com/psf/requests). */
 const flag = z
   .string()
-  .regex(/^(true|false)$/i, 'must be true or false')
+  .regex(/^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$/, 'must be true or false')
   .transform((text) => text.toLowerCase() === 'true')
 
 /** Official clients repeat a parameter, and some add `[]` to its name. Unknown values are ignored. */
@@ -45,9 +45,8 @@ export const itemQuery = z.object(includes)
 export const itemListQuery = z.object({
   limit: z
     .string()
-    .regex(/^\d{1,3}$/, 'must be a whole number from 1 to 100')
+    .regex(/^(0{0,2}[1-9]|0?[1-9]\d|100)$/, 'must be a whole number from 1 to 100')
     .transform(Number)
-    .refine((value) => value >= 1 && value <= 100, 'must be a whole number from 1 to 100')
     .default(20),
   order: z.enum(['asc', 'desc'], 'must be asc or desc').default('desc'),
   after: z.string().min(1, 'must be the id of an item').max(200, 'must be the id of an item').optional(),

@@ -29,6 +29,8 @@ export interface GatewayOptions {
   isBrief?: boolean
   /** A real PostgreSQL in place of the embedded one. */
   postgresUrl?: string
+  /** Addresses that outbound requests may reach; public and private ones by default. */
+  network?: WorkerdOptions['network']
   /** Another Worker than the gateway in the same system. */
   worker?: Pick<WorkerdOptions, 'entry' | 'durableObjects'>
   /**
@@ -165,6 +167,7 @@ async function start(
     scheduled: options.worker === undefined && measured === undefined,
     ...(measured && { storageDirectory: join(measured.storage, 'objects') }),
     ...(measured?.inspectorPort !== undefined && { inspectorPort: measured.inspectorPort }),
+    ...(options.network && { network: options.network }),
     ...readRuntimeSettings(WRANGLER_FILE),
     ...options.worker,
   })

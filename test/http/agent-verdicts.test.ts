@@ -182,10 +182,10 @@ describe.concurrent('a check', () => {
     }
     const checks = [{ type: 'json_schema', schema: { type: 'string', pattern: '(a+)+$' } }]
     expect(await refused({ checks: [{ type: 'not_empty' }] })).toEqual([
-      400,
+      422,
       expect.stringContaining('objective'),
     ])
-    expect(await refused({ objective: 'x', checks })).toEqual([400, expect.stringContaining('regular')])
+    expect(await refused({ objective: 'x', checks })).toEqual([422, expect.stringContaining('regular')])
     expect(await refused({ objective: 'x', checks: [{ type: 'equals' }] })).toEqual([
       400,
       expect.stringContaining('must be not_empty'),

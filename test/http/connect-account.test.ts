@@ -373,11 +373,11 @@ describe.concurrent('who connects an account', () => {
     const other = await addMember(worker, world.tenant.base)
     const stranger = await createTenant(worker, { credits: 0, models: [] })
     const start = (body: unknown) => world.call('POST', `${world.path}/connect`, body)
-    expect((await start({})).status).toBe(400)
+    expect((await start({})).status).toBe(422)
     expect((await start({ user_id: stranger.userId })).status).toBe(404)
     expect((await start({ user_id: other })).status).toBe(201)
     await world.ask('PUT', world.path, { user_id: world.tenant.userId })
-    expect((await start({ user_id: other })).status).toBe(400)
+    expect((await start({ user_id: other })).status).toBe(422)
     const foreign = `${stranger.base}/connections/${world.connection.id}`
     expect((await world.call('POST', `${foreign}/connect`, {})).status).toBe(404)
   })

@@ -143,6 +143,14 @@ describe.concurrent('the default-setter', () => {
     }
   })
 
+  it('answers 404 for a text that is no id, which the database could not be asked for', async () => {
+    const { tenant, slug } = await createWorld()
+    for (const connection_id of ['a\u0000b', 'conn_\u0000', 'conn_', 'x'.repeat(200)]) {
+      const answer = await setDefault(tenant.key, slug, { connection_id })
+      expect([answer.status, jsonOf(answer).error]).toEqual([404, 'Not found'])
+    }
+  })
+
   it('answers 404 for connections that do not exist, are not visible, or belong to another organization', async () => {
     const { tenant, slug } = await createWorld()
     const [address, stranger] = [gateway(), await createWorld()]
@@ -210,13 +218,13 @@ describe.concurrent('administration of connections', () => {
     const oauth = await createUnreadIntegration(address, tenant, { authorization: { kind: 'oauth' } })
     const none = await createUnreadIntegration(address, tenant, { authorization: { kind: 'none' } })
     const cases: Array<[string, object, number]> = [
-      [slug, {}, 400],
-      [slug, { credential: { username: 'anna', password: 'hunter2-secret' } }, 400],
+      [slug, {}, 422],
+      [slug, { credential: { username: 'anna', password: 'hunter2-secret' } }, 422],
       [slug, { credential: { secret: 'hunter2-secret\nx-injected: 1' } }, 400],
       [slug, { credential: { secret: 'hunter2-secret', more: 1 } }, 400],
-      [basic, { credential: { secret: 'hunter2-secret' } }, 400],
+      [basic, { credential: { secret: 'hunter2-secret' } }, 422],
       [basic, { credential: { username: 'an:na', password: 'hunter2-secret' } }, 400],
-      [oauth, { credential: { secret: 'hunter2-secret' } }, 400],
+      [oauth, { credential: { secret: 'hunter2-secret' } }, 422],
       [none, { credential: { secret: 'hunter2-secret' } }, 422],
       ['no-such-one', { credential: { secret: 'hunter2-secret' } }, 404],
     ]

@@ -166,7 +166,7 @@ describe('a document that cannot be used is refused with its reason', () => {
       slug: 'api',
       document,
     })
-    expect(answer.status).toBe(400)
+    expect(answer.status).toBe(422)
     expect((jsonOf(answer) as { message: string }).message ?? answer.text).toMatch(message)
   })
 })

@@ -110,7 +110,7 @@ describe('the management of integrations', () => {
       'https://a.internal/',
     ]) {
       const refused = await api().call('POST', `${tenant.base}/integrations`, { ...body, slug: 'other', url })
-      expect([url, refused.status]).toEqual([url, 400])
+      expect([url, refused.status]).toEqual([url, 422])
     }
     expect((await api().call('POST', `${tenant.base}/integrations`, body)).status).toBe(422)
     for (const slug of ['platform', 'With-Capitals', 'a_b', 'a--b', 'x'.repeat(41)]) {

@@ -148,7 +148,7 @@ describe.concurrent('a connection', () => {
     expect(await ask('GET', path)).toMatchObject({ status: 'active', user_id: tenant.userId })
     // An administrator names who connects it, by the same rule.
     expect((await call('POST', `${path}/connect`, { user_id: member.id })).status).toBe(201)
-    expect((await call('POST', `${path}/connect`, { user_id: stranger.id })).status).toBe(400)
+    expect((await call('POST', `${path}/connect`, { user_id: stranger.id })).status).toBe(422)
     await ask('PUT', path, { status: 'revoked' })
     const revoked = await request(member.key, 'POST', `${connection.id}/connect`)
     expect([revoked.status, revoked.body.message]).toEqual([422, expect.stringContaining('revoked')])

@@ -103,7 +103,7 @@ describe('the way of an administrator', () => {
     }
     expect(jsonOf(replies[3] as (typeof replies)[0])).toMatchObject({ credential_set: true, base_url })
     const refused = await api().call('PUT', `/providers/${id}`, { credential: { key_id: credential } })
-    expect(refused.status).toBe(400)
+    expect(refused.status).toBe(422)
     expect(refused.text).toContain('takes `secret`')
     expect(refused.text).not.toContain(credential)
   })
@@ -121,10 +121,10 @@ describe('the way of an administrator', () => {
       const own = { name: uniqueName('provider'), kind: 'anthropic', base_url, credential: 'x' }
       const answer = await api().call('POST', '/providers', own)
       expect(jsonOf(answer), base_url).toMatchObject({
-        error: 'Bad Request',
+        error: 'Unprocessable Entity',
         message: expect.stringMatching(/^base_url: /),
       })
-      expect(answer.status).toBe(400)
+      expect(answer.status).toBe(422)
     }
   })
 })
@@ -149,6 +149,16 @@ describe('errors of the management API', () => {
     const answer = await send(`${gateway().baseUrl}/api/organizations`, { method: 'POST', headers, body })
     expect(answer.status).toBe(400)
     expect(jsonOf(answer)).toMatchObject({ error: 'Bad Request', message: expect.stringMatching(/JSON/) })
+  })
+
+  it('refuse a filter with what no column can be compared with', async () => {
+    const { base } = await createTenant(gateway(), { credits: 0, models: [] })
+    const filters = ['grants?model_id=', 'integrations?slug=', 'integration-grants?integration=']
+    for (const filter of filters) {
+      const answer = await api().call('GET', `${base}/${filter}a%00b`)
+      expect([filter, answer.status]).toEqual([filter, 400])
+      expect((await api().call('GET', `${base}/${filter}a`)).status).toBe(200)
+    }
   })
 
   it('refuse a parameter nobody knows, and a cursor that no list gave out', async () => {

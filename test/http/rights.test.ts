@@ -117,7 +117,7 @@ describe('what a key may do', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(expiry)
     const past = { user_id: tenant.userId, label: 'late', expires_at: '2020-01-01' }
     const late = await administrator(gateway()).call('POST', `${tenant.base}/keys`, past)
-    expect(late.status).toBe(400)
+    expect(late.status).toBe(422)
   })
 
   it('depends on the limits at the time of the call', async () => {

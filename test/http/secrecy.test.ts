@@ -160,7 +160,7 @@ it('a text that is tried is found nowhere afterwards: no log, no record, no data
     [test, 200, { policy_id: stored.id, text: `${kept} ${text}` }],
     [dryRun, 200, { policy, samples: [text] }],
     [test, 400, { policy, text, direction: 'sideways' }],
-    [test, 400, { policy: { ...policy, rules: [{ detector: 'nope', action: 'mask' }] }, text }],
+    [test, 422, { policy: { ...policy, rules: [{ detector: 'nope', action: 'mask' }] }, text }],
     [test, 404, { policy_id: crypto.randomUUID(), text }],
     [dryRun, 400, { policy, samples: text }],
   ]

@@ -73,6 +73,7 @@ describe.skipIf(process.platform === 'win32')('npx wrangler dev beside npm run s
       'src',
       'schema',
       'public',
+      'scripts',
       'node_modules',
       'tsconfig.json',
       'package.json',
@@ -96,6 +97,12 @@ describe.skipIf(process.platform === 'win32')('npx wrangler dev beside npm run s
   afterAll(async () => {
     await Promise.all(processes.map(({ pid }) => pid && endGroup(pid, 10_000)))
     rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('serves the reference pages, whose script the build has copied', async () => {
+    for (const path of ['/docs/api', '/docs/api/redoc.js', '/openapi.json']) {
+      expect([path, await answers(dev.base_url + path)]).toEqual([path, true])
+    }
   })
 
   const call = (url: string, stream: boolean) =>

@@ -182,6 +182,11 @@ const OPEN = new Map([
   ['HEAD /api/hello', ['base']],
   ['GET /health', ['base']],
   ['GET /openapi.json', ['base']],
+  ['GET /docs/api', ['base']],
+  ['GET /docs/api/management', ['base']],
+  ['GET /docs/api/redoc.js', ['base']],
+  ['GET /docs/api/reference.js', ['base']],
+  ['GET /docs/api/reference.css', ['base']],
   ['GET /.well-known/oauth-protected-resource', ['base']],
   ['GET /.well-known/oauth-protected-resource/v1/mcp', ['base']],
 ] as const)

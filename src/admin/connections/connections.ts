@@ -10,7 +10,7 @@ import {
   sealStoredCredential,
 } from '../../integrations/vault/stored-credential.ts'
 import { type ChangeScope, changeRights, conflict } from '../../ledger/changes/audited-change.ts'
-import { ApiError, invalidRequest, notFound } from '../../lib/api-error.ts'
+import { ApiError, notFound, unprocessable } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { redactEncoded } from '../../lib/log.ts'
 import type { StaticCredential } from '../../wire/connections.ts'
@@ -33,7 +33,7 @@ import { administrator, type Manager, managedConnection } from './manager.ts'
 
 /**
  * Creates a connection. One with a static credential is active at once; one whose account a person connects is pending.
- * @throws ApiError not_found for an unknown integration or user; invalid_request for a credential that does not fit the
+ * @throws ApiError not_found for an unknown integration or user; unprocessable for a credential that does not fit the
  * integration; unprocessable for an integration that needs no connection, and for an owner that is disabled.
  */
 export async function createConnection(
@@ -79,7 +79,7 @@ interface GivenChanges {
 /**
  * Renames a connection, gives it to another owner, replaces its credential or sets its status. A new credential makes it
  * active; revoking erases the credential, and ends an account's grant.
- * @throws ApiError not_found; invalid_request for a credential that does not fit; unprocessable for a status that the
+ * @throws ApiError not_found; unprocessable for a credential that does not fit; unprocessable for a status that the
  * connection cannot have, and when something else changed it meanwhile.
  */
 export async function changeConnection(
@@ -203,14 +203,14 @@ function firstCredential(
   if (kind === 'none') throw conflict(`The integration ${integration.slug} needs no connection.`)
   if (broker === 'nango') {
     if (given === undefined) return null
-    throw invalidRequest('credential: the credentials of this broker are given to the broker itself.')
+    throw unprocessable('credential: the credentials of this broker are given to the broker itself.')
   }
   if (given !== undefined) return storedCredential(integration, given)
   if (kind === 'oauth') return null
-  throw invalidRequest(`credential: the integration ${integration.slug} needs one, of the kind ${kind}.`)
+  throw unprocessable(`credential: the integration ${integration.slug} needs one, of the kind ${kind}.`)
 }
 
-/** @throws ApiError invalid_request for a credential of another kind than the integration takes. */
+/** @throws ApiError unprocessable for a credential of another kind than the integration takes. */
 function storedCredential({ authorization, url }: Integration, given: StaticCredential): StoredCredential {
   const { origin } = new URL(url)
   const { kind } = authorization
@@ -219,7 +219,7 @@ function storedCredential({ authorization, url }: Integration, given: StaticCred
   }
   if (kind === 'basic' && 'username' in given) return { kind, origin, ...given }
   const expected = { bearer: 'secret', header: 'secret', basic: 'username and password' }[kind as string]
-  throw invalidRequest(
+  throw unprocessable(
     expected === undefined
       ? 'credential: a person connects the account of this integration; it takes no credential.'
       : `credential: this integration takes ${expected}.`,
@@ -255,7 +255,7 @@ async function nextCredential(
 ): Promise<CredentialColumns | null | undefined> {
   if (credential === undefined) return status === 'revoked' ? null : undefined
   if (before.broker !== 'local') {
-    throw invalidRequest('credential: the credentials of this broker are given to the broker itself.')
+    throw unprocessable('credential: the credentials of this broker are given to the broker itself.')
   }
   const integration = await readIntegration(scope, before.slug)
   return sealedColumns(scope, before.id, storedCredential(integration, credential))

@@ -7,6 +7,7 @@ import {
 import { audited, type ChangeScope } from '../../ledger/changes/audited-change.ts'
 import { ApiError, notFound } from '../../lib/api-error.ts'
 import { redactEncoded } from '../../lib/log.ts'
+import { isConnectionId } from '../../wire/connections.ts'
 
 /**
  * Makes a connection the only active one of the caller for its integration (interface: Integration connections, Errors:
@@ -21,7 +22,10 @@ export async function setDefaultConnection(
   slug: string,
   connectionId: string,
 ): Promise<{ integration_config_id: string; connection_id: string }> {
-  const [row] = await selectVisible(scope.database, principal, { connectionId })
+  // A text that is no id may hold what no column can be compared with.
+  const [row] = isConnectionId(connectionId)
+    ? await selectVisible(scope.database, principal, { connectionId })
+    : []
   // A pending or revoked one is in no list.
   if (row === undefined || row.status === 'pending' || row.status === 'revoked') {
     throw notFound('Connection', redactEncoded(connectionId.slice(0, 100)))

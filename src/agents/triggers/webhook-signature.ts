@@ -36,7 +36,7 @@ export function isSigned(
 
 /**
  * The signature of a body, `v1,<base64>`.
- * @internal Tests sign messages of webhooks.
+ * Used by tests, which sign messages of webhooks.
  */
 export function signature(
   secret: string,

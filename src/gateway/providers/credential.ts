@@ -1,4 +1,4 @@
-import { invalidRequest } from '../../lib/api-error.ts'
+import { unprocessable } from '../../lib/api-error.ts'
 import { counted } from '../../lib/counted.ts'
 import { type KeyRing, seal, unseal } from '../../lib/crypto.ts'
 
@@ -20,7 +20,7 @@ export const SECRET_ONLY: CredentialForm = { secret: { secret: true, required: t
 /**
  * Checks a credential against the form of its kind.
  * @param given as in the management API; a text is the part `secret`.
- * @throws ApiError `invalid_request` for missing or unknown parts. The message quotes neither values nor names that were
+ * @throws ApiError `unprocessable` for missing or unknown parts. The message quotes neither values nor names that were
  * given, because a secret may stand in the place of a name.
  */
 export function credentialOf(form: CredentialForm, given: string | CredentialParts): ProviderCredential {
@@ -28,7 +28,7 @@ export function credentialOf(form: CredentialForm, given: string | CredentialPar
   const missing = Object.keys(form).filter((name) => form[name]?.required && !Object.hasOwn(parts, name))
   const unknown = Object.keys(parts).filter((name) => !Object.hasOwn(form, name)).length
   if (missing.length > 0 || unknown > 0) {
-    throw invalidRequest(
+    throw unprocessable(
       `credential: this kind of provider takes ${listed(Object.keys(form))}` +
         `${missing.length > 0 ? `; missing: ${listed(missing)}` : ''}` +
         `${unknown > 0 ? `; not known: ${counted(unknown, 'other part')}` : ''}.`,

@@ -44,6 +44,8 @@ export interface PublicOperation {
   optionalBody?: true
   /** By status. A text is a content type whose body is not JSON. */
   answers: Partial<Record<200 | 201 | 202 | 304, z.ZodType | string>>
+  /** The ids of what it creates, as runtime expressions of OpenAPI, by the parameter of paths that takes them. */
+  creates?: Readonly<Record<string, string>>
   /** The events of its stream, where it has one. */
   events?: z.ZodType
   /** Statuses of refusals besides 401, 404, 429 and 500. */
@@ -57,8 +59,19 @@ const CHAT_PAGE = 'https://platform.openai.com/docs/api-reference/chat'
 const MESSAGES_PAGE = 'https://docs.anthropic.com/en/api/messages'
 const COMPLETIONS_PAGE = 'https://platform.openai.com/docs/api-reference/completions'
 
-const chatMessage = z.looseObject({ role: z.enum(['system', 'developer', 'user', 'assistant', 'tool']) })
-const message = z.looseObject({ role: z.enum(['user', 'assistant']) })
+const contentParts = z.array(z.unknown())
+const chatContent = {
+  content: z.union([z.string(), contentParts]).nullish(),
+  tool_calls: z.array(z.unknown()).nullish(),
+}
+const chatMessage = z.union([
+  z.looseObject({ role: z.enum(['system', 'developer', 'user', 'assistant']), ...chatContent }),
+  z.looseObject({ role: z.literal('tool'), tool_call_id: z.string().min(1), ...chatContent }),
+])
+const messageContent = { content: z.union([z.string(), contentParts]) }
+const message = z.looseObject({ role: z.enum(['user', 'assistant']), ...messageContent })
+/** Roles alternate, which a schema cannot say beyond the first. */
+const alternating = z.tuple([z.looseObject({ role: z.literal('user'), ...messageContent })], message)
 
 const model = z.strictObject({
   id: z.string(),
@@ -112,6 +125,17 @@ const conversationFile = z.strictObject({
 })
 
 const jsonRpc = z.looseObject({ jsonrpc: z.literal('2.0') })
+const rpcId = z.union([z.string(), z.int()])
+/** A request, a notification, or an answer to a request of the server. */
+const rpcMessage = z.union([
+  z.strictObject({
+    jsonrpc: z.literal('2.0'),
+    id: rpcId.optional(),
+    method: z.string(),
+    params: z.looseObject({}).optional(),
+  }),
+  z.strictObject({ jsonrpc: z.literal('2.0'), id: rpcId, result: z.looseObject({}) }),
+])
 
 const resourceMetadata = z.strictObject({
   resource: z.url(),
@@ -119,9 +143,33 @@ const resourceMetadata = z.strictObject({
   authorization_servers: z.array(z.url()),
 })
 
-const responseRequest = responseSettings.extend({
-  input: z.union([z.string(), z.array(z.looseObject({}))]).optional(),
-})
+/** Items of a request. Their members depend on the type; those of types that are not listed are their output's. */
+const inputItem = z.union([
+  z.looseObject({
+    type: z.literal('message').optional(),
+    role: z.enum(['user', 'assistant', 'system', 'developer']),
+    content: z.union([z.string(), z.array(z.looseObject({ type: z.string() }))]),
+  }),
+  z.looseObject({
+    type: z.enum(['function_call_output', 'custom_tool_call_output']),
+    call_id: z.string().min(1),
+    output: z.union([z.string(), z.array(z.looseObject({ type: z.string() }))]),
+  }),
+  z.looseObject({ type: z.literal('item_reference'), id: z.string().min(1) }),
+  z.looseObject({ type: z.string(), id: z.string() }),
+])
+
+const given = { not: { type: 'null' } }
+const responseRequest = responseSettings
+  .extend({ input: z.union([z.string(), z.array(inputItem)]).optional() })
+  .meta({
+    not: {
+      properties: { conversation: given, previous_response_id: given },
+      required: ['conversation', 'previous_response_id'],
+    },
+  })
+
+const RUN = { runId: '$response.body#/runId', conversationId: '$response.body#/conversationId' }
 
 const CONNECTION = '/v1/integrations/connections/{connectionId}'
 const SHARE = `${CONNECTION}/shares/{groupId}`
@@ -161,7 +209,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     surface: 'chat_completions',
     text: 'Creates a legacy completion. Members that are not listed are passed on.',
     vendor: COMPLETIONS_PAGE,
-    body: completionRequest,
+    body: completionRequest.extend({ prompt: z.union([z.string(), z.array(z.unknown()).min(1)]) }),
     answers: { 200: z.looseObject({ object: z.string(), choices: z.array(z.looseObject({})) }) },
     events: z.looseObject({ choices: z.array(z.looseObject({})) }),
     refusals: MODEL_CALL,
@@ -173,7 +221,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     surface: 'messages',
     text: 'Creates a message. Members that are not listed are passed on.',
     vendor: MESSAGES_PAGE,
-    body: messagesRequest.extend({ messages: z.array(message).min(1) }),
+    body: messagesRequest.extend({ messages: alternating }),
     answers: { 200: messageObject },
     events: z.looseObject({ type: z.string() }),
     refusals: MODEL_CALL,
@@ -185,7 +233,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     surface: 'messages',
     text: 'Counts the input tokens of a message.',
     vendor: MESSAGES_PAGE,
-    body: countTokensRequest.extend({ messages: z.array(message).min(1) }),
+    body: countTokensRequest.extend({ messages: alternating }),
     answers: { 200: z.looseObject({ input_tokens: z.int().nonnegative() }) },
     refusals: MODEL_CALL,
     passesStatus: true,
@@ -197,6 +245,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     text: 'Creates a response, or runs an agent for a model `agent/<id>`. Members that are not listed are accepted.',
     body: responseRequest,
     answers: { 200: responseObject },
+    creates: { responseId: '$response.body#/id', conversationId: '$response.body#/conversation/id' },
     events: responseEvent,
     refusals: MODEL_CALL,
     passesStatus: true,
@@ -318,6 +367,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     text: 'Begins a run of an agent. Its end is polled.',
     body: runRequest,
     answers: { 202: startedRun.strict() },
+    creates: RUN,
     refusals: [400, 413, 422],
   },
   'runs.show': {
@@ -334,6 +384,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     surface: 'agents',
     text: 'Begins a new run with the inputs of another and the newest version of its agent.',
     answers: { 202: startedRun.strict() },
+    creates: RUN,
     refusals: [422],
   },
   'runs.evaluation': {
@@ -360,7 +411,7 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     surface: 'mcp',
     text: 'Answers one JSON-RPC message of the Model Context Protocol.',
     vendor: 'https://modelcontextprotocol.io/specification',
-    body: jsonRpc,
+    body: rpcMessage,
     answers: { 200: jsonRpc, 202: 'none' },
     events: jsonRpc,
     refusals: [400, 403, 406, 413, 415],

@@ -9,6 +9,7 @@ const NOT_DESCRIBED = [
   /^POST \/internal\//,
   /^GET \/(api\/)?openapi\.json$/,
   /^(GET|HEAD) \/api\/hello$/,
+  /^GET \/docs\/api/,
 ]
 
 /** A path in the form of a document: `:name`, and a pattern after it, in braces. */

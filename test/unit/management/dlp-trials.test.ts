@@ -64,7 +64,7 @@ describe('a test', () => {
     const answer = await test({ policy_id: stored.id, text: TEXT })
     expect(answer.json).toMatchObject({ direction: 'response', spans: [{ ...SPAN, action: 'redact' }] })
     expect(await test({ policy_id: stored.id, direction: 'request', text: TEXT })).toMatchObject({
-      status: 400,
+      status: 422,
       json: { message: 'direction: the policy covers response' },
     })
   })
@@ -97,7 +97,7 @@ describe('a test', () => {
       }
       const answer = await test({ policy: tried, text: 'x' })
       expect(answer).toMatchObject({
-        status: 400,
+        status: 422,
         json: { message: expect.stringMatching(/^patterns\.0\.pattern: .{5}/) },
       })
     },
@@ -136,14 +136,21 @@ describe('what is asked wrongly', () => {
     ['test', { policy: whole }, /^text: is required/],
     ['test', { policy: whole, text: 'x'.repeat(200_001) }, /^text: must have at most 200000/],
     ['test', { policy: { ...whole, name: 'x' }, text: 'x' }, /^policy: Unrecognized key: "name"/],
-    ['test', { policy: policy({ detector: 'no_such', action: 'mask' }), text: 'x' }, /no detector no_such/],
-    ['test', { policy: whole, text: 'x', direction: 'response' }, /^direction: the policy covers request/],
     ['dry-run', { policy: whole, samples: [] }, /^samples: must hold at least one/],
     ['dry-run', { policy: whole, samples: Array(1_001).fill('') }, /^samples: must hold at most 1000/],
     ['dry-run', { policy: whole, samples: ['x'.repeat(1_000_001)] }, /^samples: must have at most 1000000/],
   ])('%s %j', async (path, body, message) => {
     const answer = await harness.request('POST', `${tenant.base}/dlp/${path}`, body)
     expect(answer.status).toBe(400)
+    expect(answer.json.message).toMatch(message)
+  })
+
+  it.each<[body: Record<string, unknown>, message: RegExp]>([
+    [{ policy: policy({ detector: 'no_such', action: 'mask' }), text: 'x' }, /no detector no_such/],
+    [{ policy: whole, text: 'x', direction: 'response' }, /^direction: the policy covers request/],
+  ])('test %j has the right form, and is 422', async (body, message) => {
+    const answer = await harness.request('POST', `${tenant.base}/dlp/test`, body)
+    expect(answer.status).toBe(422)
     expect(answer.json.message).toMatch(message)
   })
 })
@@ -181,7 +188,7 @@ it('a text that is tried is stored nowhere, logged nowhere and not told to the a
     await test({ policy: policy(onEmail('block')), text: text.repeat(10_000) }),
     await dryRun({ policy: policy(onEmail('block')), samples: text }),
   ]
-  expect(answers.map(({ status }) => status)).toEqual([200, 200, 400, 400, 404, 400, 400, 400])
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 400, 422, 404, 400, 400, 400])
   for (const answer of answers) expect(answer.text).not.toContain(canary)
   harness.postgresForwarder.behaviour = { status: 502, body: 'bad gateway' }
   const lost = await test({ policy_id: tenant.policy.id, text })

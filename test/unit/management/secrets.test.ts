@@ -147,11 +147,11 @@ describe('a credential of named parts', () => {
     for (const credential of [{}, { key_id: 'AKIA1' }, { secret: 'sk-three', region: 'eu-north-1' }]) {
       const answer = await harness.request('PUT', path, { credential })
       expect(answer).toMatchObject({
-        status: 400,
+        status: 422,
         json: { message: expect.stringContaining('takes `secret`') },
       })
       expect(answer.text).not.toMatch(/AKIA1|key_id|region|sk-/)
-      expect((await harness.request('POST', '/providers', someProvider({ credential }))).status).toBe(400)
+      expect((await harness.request('POST', '/providers', someProvider({ credential }))).status).toBe(422)
     }
     expect(await partsOf()).toEqual({ secret: 'sk-two' })
   })

@@ -3,7 +3,7 @@ import { BROKERS } from '../../../integrations/brokers/brokers.ts'
 import { selectIntegration } from '../../../integrations/catalogue/tool-catalogue.store.ts'
 import { openClientSecret } from '../../../integrations/vault/client-secret.ts'
 import { audited, type ChangeScope, conflict } from '../../../ledger/changes/audited-change.ts'
-import { invalidRequest } from '../../../lib/api-error.ts'
+import { unprocessable } from '../../../lib/api-error.ts'
 import { seal, sha256Hex } from '../../../lib/crypto.ts'
 import { randomBase62 } from '../../../lib/ids.ts'
 import { readMember } from '../../members.ts'
@@ -21,7 +21,7 @@ export const sessionContext = (organizationId: string, sessionId: string) =>
  * before. Members connect accounts of their own.
  * @param userId the user that may finish the link of an administrator: for a connection of a user its owner (also null), or a
  *   member that manages it. @param origin of this gateway, as browsers reach it.
- * @throws ApiError as `managedConnection`; invalid_request for a user that may not finish it, or a missing user; unprocessable
+ * @throws ApiError as `managedConnection`; unprocessable for a user that may not finish it, or a missing user; unprocessable
  *   for an integration without this way to connect accounts, and to a member for a revoked connection; upstream while a server
  *   does not answer.
  */
@@ -72,13 +72,13 @@ async function personOf(
   const { ownerUserId } = connection
   const person = userId ?? ownerUserId
   if (person === null) {
-    throw invalidRequest(
+    throw unprocessable(
       'user_id: is required for a connection of the organization: who connects the account.',
     )
   }
   const { disabledAt } = await readMember(scope, person)
   if (!(await mayConnect(scope, connection, person))) {
-    throw invalidRequest(
+    throw unprocessable(
       'user_id: only its owner, or a member of a group that manages it, connects its account.',
     )
   }

@@ -70,5 +70,5 @@ export const managementRoutes = new Hono<AppEnv>()
   .use(administer(), limitLength)
   .use('/organizations/:organizationId/*', organizationScope())
   // The description of this API, made from the table of its endpoints.
-  .get('/openapi.json', staticFile)
+  .get('/openapi.json', (context) => staticFile(context))
   .route('/', mountEndpoints(handlers))

@@ -1,4 +1,4 @@
-import { ApiError, invalidRequest } from '../../../lib/api-error.ts'
+import { ApiError, unprocessable } from '../../../lib/api-error.ts'
 import type { Slices } from '../../../lib/slices.ts'
 import { withoutTrailing } from '../../../lib/without-trailing.ts'
 import type { OperationBinding, ParameterBinding } from '../../types.ts'
@@ -40,7 +40,7 @@ const MOST_PARAMETERS = 1_000
  * Turns the operations of a document into tools: `operationId` names them, parameters and body are their arguments.
  * Security is left to the connection. An operation that cannot be a tool does not hide the others. Done in slices, of one
  * operation each.
- * @throws ApiError invalid_request for a document with too many operations.
+ * @throws ApiError unprocessable for a document with too many operations.
  */
 export function* operationTools(document: Json): Slices<DocumentTools> {
   const operations: OperationTool[] = []
@@ -59,7 +59,7 @@ export function* operationTools(document: Json): Slices<DocumentTools> {
         left.push(`${method} ${path.slice(0, LONGEST_PATH)}: ${error.message.replace(/^document: /, '')}`)
       }
       if (operations.length + left.length > MOST_OPERATIONS) {
-        throw invalidRequest(`document: has more than ${MOST_OPERATIONS} operations`)
+        throw unprocessable(`document: has more than ${MOST_OPERATIONS} operations`)
       }
       yield
     }
@@ -80,7 +80,7 @@ function operationTool(
   taken: Map<string, number>,
   convert: (schema: unknown) => Json,
 ): OperationTool {
-  if (place.path.length > LONGEST_PATH) throw invalidRequest('its path is too long')
+  if (place.path.length > LONGEST_PATH) throw unprocessable('its path is too long')
   const operation = resolved(document, place.item[place.method])
   const parameters = parametersOf(document, place.item, operation)
   const properties: Json = {}
@@ -125,7 +125,7 @@ function parametersOf(document: Json, item: Json, operation: Json): Json[] {
   const byKey = new Map<string, Json>()
   for (const list of [item.parameters, operation.parameters]) {
     if (!Array.isArray(list)) continue
-    if (list.length > MOST_PARAMETERS) throw invalidRequest(`it has more than ${MOST_PARAMETERS} parameters`)
+    if (list.length > MOST_PARAMETERS) throw unprocessable(`it has more than ${MOST_PARAMETERS} parameters`)
     for (const each of list) {
       const parameter = resolved(document, each)
       if (typeof parameter.name !== 'string' || !isPlace(parameter.in)) continue
@@ -179,7 +179,7 @@ function bodyOf(document: Json, operation: Json, convert: (schema: unknown) => J
   if (types.length === 0) return null
   const mediaType = MEDIA_TYPES.flatMap((wanted) => types.find((type) => wanted.test(type)) ?? []).at(0)
   if (mediaType === undefined) {
-    throw new ApiError('invalid_request', `its body can only be ${types.join(' or ').slice(0, 100)}`)
+    throw new ApiError('unprocessable', `its body can only be ${types.join(' or ').slice(0, 100)}`)
   }
   const media = content[mediaType]
   const schema = convert(isRecord(media) ? media.schema : undefined)

@@ -1,4 +1,4 @@
-import { invalidRequest } from '../../../lib/api-error.ts'
+import { unprocessable } from '../../../lib/api-error.ts'
 import { isRecord, type Json } from './references.ts'
 
 /** Characters of a document as JSON. */
@@ -8,34 +8,34 @@ const LONGEST_ADDRESS = 2_000
 
 /**
  * Checks that a document is one of OpenAPI 3.0 or 3.1.
- * @throws ApiError invalid_request, saying what it is otherwise.
+ * @throws ApiError unprocessable, saying what it is otherwise.
  */
 export function checkDocument(document: Json): void {
   const { openapi, swagger, paths } = document
   if (typeof swagger === 'string') {
-    throw invalidRequest(
+    throw unprocessable(
       `document: is Swagger ${swagger.slice(0, 10)}; convert it to OpenAPI 3.0 or 3.1 first`,
     )
   }
   if (typeof openapi !== 'string' || !/^3\.[01](\.|$)/.test(openapi)) {
-    throw invalidRequest('document: must be an OpenAPI document of version 3.0 or 3.1')
+    throw unprocessable('document: must be an OpenAPI document of version 3.0 or 3.1')
   }
-  if (!isRecord(paths)) throw invalidRequest('document: has no paths')
+  if (!isRecord(paths)) throw unprocessable('document: has no paths')
   const length = JSON.stringify(document).length
   if (length > LARGEST_DOCUMENT) {
-    throw invalidRequest(`document: has ${length} characters, and may have ${LARGEST_DOCUMENT}`)
+    throw unprocessable(`document: has ${length} characters, and may have ${LARGEST_DOCUMENT}`)
   }
 }
 
 /**
  * The address of the first server of a document, with the defaults of its variables.
- * @throws ApiError invalid_request where it has none, or a relative one.
+ * @throws ApiError unprocessable where it has none, or a relative one.
  */
 export function serverUrl({ servers }: Json): string {
   const [server] = Array.isArray(servers) ? servers : []
   const template = isRecord(server) ? server.url : undefined
   if (typeof template !== 'string')
-    throw invalidRequest('url: is required, since the document names no server')
+    throw unprocessable('url: is required, since the document names no server')
   const variables = isRecord(server) && isRecord(server.variables) ? server.variables : {}
   const url = template.slice(0, LONGEST_ADDRESS).replace(/\{([^{}]+)\}/g, (whole, name: string) => {
     const variable = variables[name]
@@ -44,7 +44,7 @@ export function serverUrl({ servers }: Json): string {
   })
   const isTooLong = Math.max(template.length, url.length) > LONGEST_ADDRESS
   if (!/^https?:\/\//.test(url) || url.includes('{') || isTooLong) {
-    throw invalidRequest('url: is required, since the first server of the document has no whole address')
+    throw unprocessable('url: is required, since the first server of the document has no whole address')
   }
   return url
 }

@@ -1,4 +1,4 @@
-import { invalidRequest } from '../../../lib/api-error.ts'
+import { unprocessable } from '../../../lib/api-error.ts'
 
 export type Json = Record<string, unknown>
 
@@ -12,22 +12,22 @@ const LONGEST_REFERENCE = 1_000
 
 /**
  * What a reference within a document refers to (RFC 6901).
- * @throws ApiError invalid_request for a reference to another document, for one to nothing, and for one that is too long.
+ * @throws ApiError unprocessable for a reference to another document, for one to nothing, and for one that is too long.
  */
 export function resolvePointer(document: Json, reference: string): unknown {
   if (!reference.startsWith('#')) {
-    throw invalidRequest(
+    throw unprocessable(
       `document: ${quoted(reference)} refers to another document; make it one document first`,
     )
   }
   if (reference.length > LONGEST_REFERENCE) {
-    throw invalidRequest(`document: ${quoted(reference)} is longer than ${LONGEST_REFERENCE} characters`)
+    throw unprocessable(`document: ${quoted(reference)} is longer than ${LONGEST_REFERENCE} characters`)
   }
   let value: unknown = document
   for (const part of reference.slice(1).split('/').slice(1)) {
     const name = decoded(part).replaceAll('~1', '/').replaceAll('~0', '~')
     const isMember = typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    if (!isMember) throw invalidRequest(`document: ${quoted(reference)} refers to nothing`)
+    if (!isMember) throw unprocessable(`document: ${quoted(reference)} refers to nothing`)
     value = (value as Json)[name]
   }
   return value
@@ -37,11 +37,11 @@ export function resolvePointer(document: Json, reference: string): unknown {
 export function resolved(document: Json, part: unknown): Json {
   let value = part
   for (let steps = 0; steps < LONGEST_CHAIN; steps++) {
-    if (!isRecord(value)) throw invalidRequest('document: a part that must be an object is none')
+    if (!isRecord(value)) throw unprocessable('document: a part that must be an object is none')
     if (typeof value.$ref !== 'string') return value
     value = resolvePointer(document, value.$ref)
   }
-  throw invalidRequest('document: references that refer to each other')
+  throw unprocessable('document: references that refer to each other')
 }
 
 /** Percent-encoded, as in a fragment. */

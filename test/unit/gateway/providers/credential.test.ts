@@ -50,7 +50,7 @@ describe('credentialOf', () => {
   ])('refuses %s, without a word of what was given', (_name, parts, message) => {
     expect(() => credentialOf(SECRET_ONLY, parts)).toThrow(message)
     expect(() => credentialOf(SECRET_ONLY, parts)).toThrow(
-      expect.objectContaining({ kind: 'invalid_request', message: expect.not.stringContaining('sk_pasted') }),
+      expect.objectContaining({ kind: 'unprocessable', message: expect.not.stringContaining('sk_pasted') }),
     )
   })
 })
