@@ -58,6 +58,8 @@ export const memberships = pgTable(
     role: text('role', { enum: ['owner', 'admin', 'member'] }).notNull(),
     /** Calls a minute of this user; null takes the organization's. */
     rateLimitPerMinute: integer('rate_limit_per_minute'),
+    /** Outlives the sessions, which are deleted. */
+    lastSignedInAt: instant('last_signed_in_at'),
     disabledAt: instant('disabled_at'),
     createdAt: createdAt(),
   },
@@ -159,7 +161,10 @@ export const setupLinks = pgTable(
     usedAt: instant('used_at'),
     createdAt: createdAt(),
   },
-  (table) => [index('setup_links_member').on(table.organizationId, table.userId)],
+  (table) => [
+    index('setup_links_member').on(table.organizationId, table.userId),
+    index('setup_links_expiry').on(table.expiresAt),
+  ],
 )
 
 export const passkeys = pgTable(

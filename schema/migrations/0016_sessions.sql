@@ -41,8 +41,10 @@ CREATE TABLE "setup_links" (
 	CONSTRAINT "setup_links_digest_unique" UNIQUE("digest")
 );
 --> statement-breakpoint
+ALTER TABLE "memberships" ADD COLUMN "last_signed_in_at" timestamp with time zone;--> statement-breakpoint
 ALTER TABLE "users" ADD COLUMN "kind" text DEFAULT 'person' NOT NULL;--> statement-breakpoint
 CREATE INDEX "passkeys_member" ON "passkeys" USING btree ("organization_id","user_id");--> statement-breakpoint
 CREATE INDEX "sessions_member" ON "sessions" USING btree ("organization_id","user_id","signed_in_at");--> statement-breakpoint
 CREATE INDEX "sessions_expiry" ON "sessions" USING btree ("expires_at");--> statement-breakpoint
-CREATE INDEX "setup_links_member" ON "setup_links" USING btree ("organization_id","user_id");
+CREATE INDEX "setup_links_member" ON "setup_links" USING btree ("organization_id","user_id");--> statement-breakpoint
+CREATE INDEX "setup_links_expiry" ON "setup_links" USING btree ("expires_at");

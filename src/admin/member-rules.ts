@@ -1,4 +1,5 @@
 import { codedRefusal } from '../lib/api-error.ts'
+import type { AgentDefinition } from '../wire/agents.ts'
 import type { MemberGuards, MemberRow, MemberValues } from './members.store.ts'
 
 /**
@@ -14,6 +15,7 @@ export function checkMemberChange(author: Author, member: MemberRow, values: Mem
   const isOwner = author.role === 'owner'
   if (values.role !== undefined) checkRole(author, member, values.role)
   checkSubject(author, member)
+  checkOwnLimit(author, member, values.rateLimitPerMinute)
   const takesAway = values.disabled === true || (values.role !== undefined && values.role !== 'owner')
   return { isNoOwner: !isOwner, leavesOwner: takesAway }
 }
@@ -21,6 +23,13 @@ export function checkMemberChange(author: Author, member: MemberRow, values: Mem
 function checkRole(author: Author, member: MemberRow, role: MemberRow['role']): void {
   if (author.userId === member.userId) throw refused('Nobody changes their own role.')
   if (author.role !== 'owner') throw refused(`Only an owner gives roles, such as ${role}.`)
+}
+
+/** @throws ApiError `forbidden` for a limit of one's own that is not a lower one. Null is the default, which may be higher. */
+function checkOwnLimit(author: Author, member: MemberRow, limit: number | null | undefined): void {
+  if (author.userId !== member.userId || limit === undefined || limit === member.rateLimitPerMinute) return
+  const isLower = limit !== null && member.rateLimitPerMinute !== null && limit < member.rateLimitPerMinute
+  if (!isLower) throw refused('Nobody raises their own rate limit.')
 }
 
 /** @throws ApiError `forbidden` for an owner, unless another one changes it. */
@@ -48,8 +57,36 @@ export function checkSetupLink(author: Author, member: MemberRow, hasSignedIn: b
 
 /** @throws ApiError `forbidden` for another person: acting for it would be impersonation. */
 export function checkActsFor(author: Author, member: MemberRow): void {
-  if (author.userId !== member.userId && member.kind !== 'service')
+  if (isOtherPerson(author, member))
     throw refused('This can be made for yourself and for service accounts, not for another person.')
 }
+
+/**
+ * @param owner of the connection; null for one of the organization.
+ * @param isRevoked whether the change does nothing but revoke it.
+ * @throws ApiError `forbidden` for the connection of another person, which others only revoke and remove.
+ */
+export function checkConnectionChange(author: Author, owner: MemberRow | null, isRevoked: boolean): void {
+  if (owner !== null && isOtherPerson(author, owner) && !isRevoked)
+    throw refused('The connection of another person can be revoked and removed, nothing else.')
+}
+
+/**
+ * Triggers run with the rights of the agent's creator. Without triggers an agent has the rights of whoever calls it.
+ * @throws ApiError `forbidden` for a version with triggers that would act for another person.
+ */
+export function checkAgentChange(
+  author: Author,
+  creator: MemberRow,
+  { triggers }: Pick<AgentDefinition, 'triggers'>,
+): void {
+  if (triggers.length > 0 && isOtherPerson(author, creator))
+    throw refused(
+      'The triggers of this agent run with the rights of another person: only that person changes it. It can be removed, or changed to have no triggers.',
+    )
+}
+
+const isOtherPerson = (author: Author, { userId, kind }: MemberRow): boolean =>
+  author.userId !== userId && kind !== 'service'
 
 const refused = (message: string) => codedRefusal('forbidden', 'permission_missing', message)

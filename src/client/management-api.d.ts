@@ -3115,7 +3115,7 @@ export interface operations {
           /** @description Full name. */
           name: string
           /**
-           * @description Its protocol.
+           * @description A person, or a service account, which cannot sign in.
            * @default person
            * @enum {string}
            */

@@ -36,7 +36,7 @@ export type NewSession = Pick<
 >
 
 const isOf = (
-  table: typeof passkeys | typeof sessions | typeof setupLinks,
+  table: typeof memberships | typeof passkeys | typeof sessions | typeof setupLinks,
   { organizationId, userId }: MembershipId,
 ) => and(eq(table.organizationId, organizationId), eq(table.userId, userId))
 
@@ -91,17 +91,16 @@ export async function selectSignInMember(
   return row ?? null
 }
 
-/** Whether a member has a passkey, or has ever had a session. */
+/** Whether a member has ever signed in. */
 export async function selectHasSignedIn(
   { database, organizationId }: OrganizationScope,
   userId: string,
 ): Promise<boolean> {
-  const member = { organizationId, userId }
-  const [[passkey], [session]] = await database.batch([
-    database.select({ id: passkeys.id }).from(passkeys).where(isOf(passkeys, member)).limit(1),
-    database.select({ id: sessions.id }).from(sessions).where(isOf(sessions, member)).limit(1),
-  ])
-  return passkey !== undefined || session !== undefined
+  const [row] = await database
+    .select({ lastSignedInAt: memberships.lastSignedInAt })
+    .from(memberships)
+    .where(isOf(memberships, { organizationId, userId }))
+  return (row?.lastSignedInAt ?? null) !== null
 }
 
 /** Stores a setup link in place of earlier ones, and takes the member's passkeys and sessions away. */
@@ -142,6 +141,9 @@ export async function spendSetupLink(
       SELECT organization_id, user_id, ${passkey.name}, ${passkey.credentialId}, ${passkey.publicKey},
         ${passkey.counter}::bigint, ${textArray(passkey.transports)}, ${signedInAt}::timestamptz
       FROM link
+    ), member AS (
+      UPDATE ${memberships} SET last_signed_in_at = ${signedInAt}::timestamptz FROM link
+      WHERE ${memberships.organizationId} = link.organization_id AND ${memberships.userId} = link.user_id
     )
     INSERT INTO ${sessions} (id, organization_id, user_id, digest, pepper_id, method, ceremony_id, user_agent,
       signed_in_at, last_seen_at, expires_at)
@@ -178,6 +180,10 @@ export async function insertPasskeySession(
       .update(passkeys)
       .set({ counter: passkey.counter, lastUsedAt: signedInAt })
       .where(and(eq(passkeys.organizationId, organizationId), eq(passkeys.id, passkey.id))),
+    database
+      .update(memberships)
+      .set({ lastSignedInAt: signedInAt })
+      .where(isOf(memberships, { organizationId, userId: passkey.userId })),
   ])
 }
 

@@ -14,7 +14,7 @@ import {
   renewWebhookSecret,
   type ShownAgent,
 } from '../../../admin/agents.ts'
-import { checkActsFor } from '../../../admin/member-rules.ts'
+import { checkActsFor, checkAgentChange } from '../../../admin/member-rules.ts'
 import { readMember } from '../../../admin/members.ts'
 import { publishTriggers } from '../../../agents/triggers/publish-triggers.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
@@ -55,6 +55,20 @@ async function published(context: AppContext, scope: ChangeScope, id: string) {
   return present(await readAgent(scope, id))
 }
 
+/** @param definition the next one; the present one where left out. @throws ApiError as `checkAgentChange`; `not_found`. */
+async function checkAuthor(
+  context: AppContext,
+  scope: ChangeScope,
+  agentId: string,
+  definition?: AgentDefinition,
+): Promise<void> {
+  const author = authorOf(context)
+  if (author === null) return
+  const agent = await readAgent(scope, agentId)
+  const creator = await readMember(scope, agent.createdBy)
+  checkAgentChange(author, creator, definition ?? (agent.definition as AgentDefinition))
+}
+
 const presentVersion = (row: AgentVersionRow) => ({
   version: row.version,
   author: row.author,
@@ -74,6 +88,7 @@ export const agentHandlers: HandlersOf<'agents'> = {
   },
   'agents.show': async ({ scope, path }) => present(await readAgent(scope, path.agentId)),
   'agents.change': async ({ context, scope, path: { agentId }, body }) => {
+    await checkAuthor(context, scope, agentId, body.definition)
     await changeAgent(scope, agentId, body)
     return published(context, scope, agentId)
   },
@@ -83,9 +98,11 @@ export const agentHandlers: HandlersOf<'agents'> = {
     return { id, deleted: true }
   },
   // The only time that it is shown.
-  'agents.renew-secret': async ({ scope, path }) => ({
-    secret: await renewWebhookSecret(scope, path.agentId, path.trigger),
-  }),
+  'agents.renew-secret': async ({ context, scope, path }) => {
+    // Whoever has the secret makes runs with the rights of the creator.
+    await checkAuthor(context, scope, path.agentId)
+    return { secret: await renewWebhookSecret(scope, path.agentId, path.trigger) }
+  },
   'agents.versions': async ({ scope, path, query }) =>
     listBody(await listAgentVersions(scope, path.agentId, pageRequest(query)), presentVersion),
   'agents.version': async ({ scope, path }) => {
