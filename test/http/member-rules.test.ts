@@ -1,8 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { createConnection, createUnreadIntegration } from '../harness/connections.ts'
 import { type ConsoleBrowser, signedInBrowser } from '../harness/console-browser.ts'
 import { gateway, query } from '../harness/gateway.ts'
 import { send } from '../harness/send.ts'
 import { addKey, addMember, administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { createAgent, definitionOf } from './support/agents.ts'
 
 let tenant: Tenant
 
@@ -104,7 +106,111 @@ describe('a key', () => {
   })
 })
 
+describe('an agent whose triggers run as another person', () => {
+  const definition = (triggers: object[]) =>
+    definitionOf([{ instructions: 'Say hello.', name: 's' }], { triggers })
+  const hook = { kind: 'webhook', name: 'hook' }
+
+  it('is changed by an administrator only to have none, and removed', async () => {
+    const [admin, member] = await Promise.all([person('admin'), person('member')])
+    const id = await createAgent(tenant, definition([hook]), gateway(), member.userId)
+    const change = (version: number, triggers: object[]) =>
+      admin.browser.call('PUT', `${tenant.base}/agents/${id}`, { version, definition: definition(triggers) })
+    const refused = await change(1, [hook])
+    expect([refused.status, refused.text]).toEqual([403, expect.stringContaining('another person')])
+    expect(await statusOf(admin, 'POST', `/agents/${id}/triggers/hook/secret`)).toBe(403)
+    expect((await change(1, [])).status).toBe(200)
+    expect((await change(2, [hook])).status).toBe(403)
+    expect((await change(2, [])).status).toBe(200)
+    expect(await statusOf(admin, 'DELETE', `/agents/${id}`)).toBe(200)
+  })
+
+  it('is not one of a service account, nor of oneself, nor any for the administration token', async () => {
+    const admin = await person('admin')
+    const service = await addMember(gateway(), tenant.base, { kind: 'service' })
+    for (const creator of [service, admin.userId]) {
+      const id = await createAgent(tenant, definition([]), gateway(), creator)
+      const body = { version: 1, definition: definition([hook]) }
+      expect(await statusOf(admin, 'PUT', `/agents/${id}`, body)).toBe(200)
+      expect(await statusOf(admin, 'POST', `/agents/${id}/triggers/hook/secret`)).toBe(200)
+    }
+    const id = await createAgent(tenant, definition([hook]))
+    const body = { version: 1, definition: definition([hook]) }
+    expect((await administrator(gateway()).call('PUT', `${tenant.base}/agents/${id}`, body)).status).toBe(200)
+  })
+})
+
+describe('a connection', () => {
+  let integration: string
+  beforeAll(async () => {
+    integration = await createUnreadIntegration(gateway(), tenant)
+  })
+
+  it('is made for oneself, the organization and service accounts, by administrators', async () => {
+    const [admin, member] = await Promise.all([person('admin'), person('member')])
+    const service = await addMember(gateway(), tenant.base, { kind: 'service' })
+    const create = (by: Person, userId?: string | null) =>
+      statusOf(by, 'POST', '/connections', {
+        integration,
+        display_name: 'Account',
+        credential: { secret: 'token' },
+        ...(userId !== undefined && { user_id: userId }),
+      })
+    for (const owner of [undefined, null, admin.userId, service]) expect(await create(admin, owner)).toBe(201)
+    expect(await create(admin, member.userId)).toBe(403)
+    // Members connect below /v1, with a key.
+    for (const owner of [undefined, member.userId, admin.userId])
+      expect(await create(member, owner)).toBe(403)
+  })
+
+  it('of another person is read, revoked and removed, nothing else', async () => {
+    const [admin, member] = await Promise.all([person('admin'), person('member')])
+    const { id: groupId } = await administrator(gateway()).ask<{ id: string }>(
+      'POST',
+      `${tenant.base}/groups`,
+      { name: crypto.randomUUID() },
+    )
+    const { id } = await createConnection(gateway(), tenant, integration, { user_id: member.userId })
+    const path = `/connections/${id}`
+    expect(await statusOf(admin, 'GET', path)).toBe(200)
+    for (const change of [
+      { display_name: 'Mine' },
+      { user_id: admin.userId },
+      { user_id: null },
+      { credential: { secret: 'token' } },
+      { status: 'revoked', user_id: admin.userId },
+      { status: 'active' },
+    ])
+      expect(await statusOf(admin, 'PUT', path, change), JSON.stringify(change)).toBe(403)
+    expect(await statusOf(admin, 'POST', `${path}/connect`, {})).toBe(403)
+    expect(await statusOf(admin, 'PUT', `${path}/shares/${groupId}`, {})).toBe(403)
+    expect(await statusOf(admin, 'PUT', path, { status: 'revoked' })).toBe(200)
+    expect(await statusOf(admin, 'DELETE', path)).toBe(200)
+  })
+
+  it('of the organization is not given to another person, but to oneself', async () => {
+    const [admin, member] = await Promise.all([person('admin'), person('member')])
+    const { id } = await createConnection(gateway(), tenant, integration)
+    const give = (userId: string) => statusOf(admin, 'PUT', `/connections/${id}`, { user_id: userId })
+    expect(await give(member.userId)).toBe(403)
+    expect(await give(admin.userId)).toBe(200)
+  })
+})
+
 describe('rights of members', () => {
+  it('include the rate limit, which nobody raises for itself', async () => {
+    const [owner, admin] = await Promise.all([person('owner'), person('admin')])
+    const limit = (by: Person, of: Person, value: number | null) =>
+      statusOf(by, 'PUT', `/users/${of.userId}`, { rate_limit_per_minute: value })
+    for (const each of [owner, admin]) expect(await limit(each, each, 100_000)).toBe(403)
+    expect(await limit(owner, admin, 50)).toBe(200)
+    expect(await limit(admin, admin, 51)).toBe(403)
+    expect(await limit(admin, admin, null)).toBe(403)
+    expect(await limit(admin, admin, 50)).toBe(200)
+    expect(await limit(admin, admin, 40)).toBe(200)
+    expect(await limit(admin, admin, 50)).toBe(403)
+  })
+
   it('are not raised by themselves', async () => {
     const [owner, admin] = await Promise.all([person('owner'), person('admin')])
     expect(await statusOf(admin, 'PUT', `/users/${admin.userId}`, { role: 'owner' })).toBe(403)
