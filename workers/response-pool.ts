@@ -4,7 +4,7 @@ import type { Bindings } from '../src/env.ts'
 import { unsharedLedgers } from '../src/ledger/client.ts'
 import { logFailuresOf } from '../src/lib/logged-methods.ts'
 import { defineMethods } from '../src/responses/object/methods.ts'
-import { ResponsePool as Pool } from '../src/responses/pool/response-pool.ts'
+import { PooledResponses } from '../src/responses/pool/pooled-responses.ts'
 import type { ResponseDeps } from '../src/responses/response-deps.ts'
 
 /**
@@ -12,7 +12,7 @@ import type { ResponseDeps } from '../src/responses/response-deps.ts'
  * first parameter of each method is the id of a response.
  */
 export class ResponsePool extends DurableObject<Bindings> {
-  readonly pool: Pool
+  readonly pool: PooledResponses
 
   /** @param more replaces parts of the deps, and `storage` that of the object, for tests. */
   constructor(
@@ -23,7 +23,7 @@ export class ResponsePool extends DurableObject<Bindings> {
   ) {
     super(context, environment)
     const deps = createDeps(environment, context as unknown as ExecutionContext, unsharedLedgers())
-    this.pool = new Pool(storage, { ...deps, ...more })
+    this.pool = new PooledResponses(storage, { ...deps, ...more })
   }
 
   override async alarm() {

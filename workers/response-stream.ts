@@ -3,7 +3,7 @@ import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import { unsharedLedgers } from '../src/ledger/client.ts'
 import { logFailuresOf } from '../src/lib/logged-methods.ts'
-import { HeldSegments } from '../src/responses/log/held-segments.ts'
+import { UnflushedEvents } from '../src/responses/log/unflushed-events.ts'
 import type { ResponseMethods } from '../src/responses/model/types.ts'
 import { DurableResponse } from '../src/responses/object/durable-response.ts'
 import { type AnyMethod, defineMethods } from '../src/responses/object/methods.ts'
@@ -27,7 +27,7 @@ export class ResponseStream extends DurableObject<Bindings> {
     super(context, environment)
     const deps = createDeps(environment, context as unknown as ExecutionContext, unsharedLedgers())
     const slice = wholeStorage(context.storage)
-    this.response = new DurableResponse(slice, new HeldSegments(), { ...deps, ...more })
+    this.response = new DurableResponse(slice, new UnflushedEvents(), { ...deps, ...more })
   }
 
   override async alarm() {

@@ -2,7 +2,16 @@ import type { Bindings } from '../../src/env.ts'
 import { ResponsePool } from '../../workers/response-pool.ts'
 
 /** Rows that the objects of this class have written; setting an alarm writes one (Durable Objects, pricing). */
-export const rowsWritten = { count: 0 }
+export const rowsWritten = { count: 0, byTable: new Map<string, number>() }
+
+/** The name of the table that a statement writes. */
+const tableOf = (statement: string): string =>
+  /\b(?:INTO|UPDATE|FROM|TABLE)\s+(?:IF\s+NOT\s+EXISTS\s+)?(\w+)/i.exec(statement)?.[1] ?? 'others'
+
+function note(name: string, rows: number): void {
+  rowsWritten.count += rows
+  if (rows > 0) rowsWritten.byTable.set(name, (rowsWritten.byTable.get(name) ?? 0) + rows)
+}
 
 /** The object of many responses, which counts what it is billed for. */
 export class CountingResponsePool extends ResponsePool {
@@ -18,13 +27,13 @@ const counting = (storage: DurableObjectStorage): DurableObjectStorage =>
         get: memberOf({
           exec: (statement: string, ...bindings: unknown[]) => {
             const cursor = storage.sql.exec(statement, ...bindings)
-            rowsWritten.count += cursor.rowsWritten
+            note(tableOf(statement), cursor.rowsWritten)
             return cursor
           },
         }),
       }),
       setAlarm: (time: number) => {
-        rowsWritten.count += 1
+        note('setAlarm', 1)
         return storage.setAlarm(time)
       },
     }),

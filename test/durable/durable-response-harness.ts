@@ -8,13 +8,14 @@ import { configurationOf, createDatabase } from '../../src/deps.ts'
 import { keyIdOf, type Principal } from '../../src/identity/principal.ts'
 import { seal } from '../../src/lib/crypto.ts'
 import { newId } from '../../src/lib/ids.ts'
-import { EventSegments } from '../../src/responses/log/event-segments.ts'
-import { HeldSegments } from '../../src/responses/log/held-segments.ts'
+import { StoredEvents } from '../../src/responses/log/stored-events.ts'
+import { UnflushedEvents } from '../../src/responses/log/unflushed-events.ts'
 import { newResponseId, placeOf, type ResponsePlace } from '../../src/responses/model/response-ids.ts'
 import type { ResponseMethods, StartRequest } from '../../src/responses/model/types.ts'
 import { lonePlace } from '../../src/responses/pool/places.ts'
 import { responseObjectClient } from '../../src/responses/pool/pool-client.ts'
 import { poolName } from '../../src/responses/pool/slots.ts'
+import { CommitRows, type Frames } from '../../src/responses/storage/commit-rows.ts'
 import { KEYS_PER_RESPONSE, type Slice, wholeStorage } from '../../src/responses/storage/slice.ts'
 import { StoredValues } from '../../src/responses/store/stored-values.ts'
 import { checkResponseStream } from '../harness/conformance.ts'
@@ -177,6 +178,26 @@ export function sliceIn(storage: DurableObjectStorage, responseId: string): Slic
   return { ...slice, firstKey: number * KEYS_PER_RESPONSE, prefix: `${number}/` }
 }
 
+/** What commits have of a response, and its row, in the storage of its object. */
+export function committedIn(storage: DurableObjectStorage, responseId: string) {
+  const empty = { head: null as string | null, frames: [] as Frames[] }
+  if (placeOf(responseId) === null) return empty
+  const select = 'SELECT number, head, since FROM responses WHERE id = ?'
+  const [row] = storage.sql
+    .exec<{ number: number; head: string | null; since: number }>(select, responseId)
+    .toArray()
+  if (!row) return empty
+  const committed = { ...empty, head: row.head }
+  for (const { sequence, parts } of new CommitRows(storage, 0).commits()) {
+    for (const { number, head, frames } of parts) {
+      if (number !== row.number) continue
+      if (head !== null && sequence > row.since) committed.head = head
+      if (frames) committed.frames.push(frames)
+    }
+  }
+  return committed
+}
+
 /** A place where a response is alone, by the configuration. */
 const ownPlace = () => (configuration.RESPONSE_OBJECTS === 'own' ? null : lonePlace(Date.now()))
 
@@ -240,16 +261,20 @@ export function newResponse(
     runAlarm: () => runDurableObjectAlarm(stub()),
     /** What its object has stored under a name. */
     stored: (name: string) =>
-      runInDurableObject(stub(), (_, { storage }) =>
-        new StoredValues(sliceIn(storage, responseId)).get(name),
-      ),
+      runInDurableObject(stub(), (_, { storage }) => {
+        const { head } = committedIn(storage, responseId)
+        if (name === 'head' && head !== null) return JSON.parse(head)
+        return new StoredValues(sliceIn(storage, responseId)).get(name)
+      }),
     /** Its stored events as text, without reading them as a reader does. */
     storedEvents: () =>
-      runInDurableObject(stub(), (_, { storage }) =>
-        [...new EventSegments(sliceIn(storage, responseId), new HeldSegments()).bodies()]
-          .map((body) => new TextDecoder().decode(body))
-          .join(''),
-      ),
+      runInDurableObject(stub(), (_, { storage }) => {
+        const stored = new StoredEvents(sliceIn(storage, responseId), new UnflushedEvents())
+        const { frames } = committedIn(storage, responseId)
+        const committed = frames.filter(({ first }) => first > stored.lastSequence)
+        const bodies = [...stored.bodies(), ...committed.map(({ bytes }) => bytes)]
+        return bodies.map((body) => new TextDecoder().decode(body)).join('')
+      }),
     /** The whole stream of a response that has ended, or ends soon. */
     replay: async (after = 0): Promise<string> => {
       const follower = follow(after)

@@ -5,6 +5,7 @@ declare namespace Cloudflare {
     LEDGER: DurableObjectNamespace
     WORKSPACES: DurableObjectNamespace<import('../../workers/tools/workspace.ts').WorkspaceObject>
     EVENT_LOG: DurableObjectNamespace
+    SHARED_LOGS: DurableObjectNamespace
     RESPONSE_STREAMS: DurableObjectNamespace
     RESPONSE_POOLS: DurableObjectNamespace
     RESPONSE_SOCKETS: DurableObjectNamespace

@@ -2,13 +2,20 @@ import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
 import type { EmittedEvent } from '../../src/responses/model/events.ts'
 import type { EventLogObject } from './event-log-object.ts'
+import type { SharedLogsObject } from './shared-logs-object.ts'
 
 const decoder = new TextDecoder()
 
 /** A log of its own for a test. Every call takes a fresh stub, since one that saw the object die stays broken. */
-export function newEventLog() {
+export function newEventLog(objects: DurableObjectNamespace = env.EVENT_LOG) {
   const name = crypto.randomUUID()
-  return () => env.EVENT_LOG.getByName(name) as DurableObjectStub<EventLogObject>
+  return () => objects.getByName(name) as DurableObjectStub<EventLogObject>
+}
+
+/** A log beside others in one object. */
+export function newSharedLog() {
+  const log = newEventLog(env.SHARED_LOGS)
+  return () => log() as unknown as DurableObjectStub<SharedLogsObject>
 }
 
 /** An event whose payload says its number and, so that one that was lost and made again is told apart, a word. */

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { EventLog } from '../../src/responses/log/event-log.ts'
-import { HeldSegments } from '../../src/responses/log/held-segments.ts'
+import { UnflushedEvents } from '../../src/responses/log/unflushed-events.ts'
 import type { EmittedEvent } from '../../src/responses/model/events.ts'
 import { wholeStorage } from '../../src/responses/storage/slice.ts'
 
@@ -15,17 +15,22 @@ export interface StoredRow {
 
 /** An event log in an object of its own, as the object of a response has one. */
 export class EventLogObject extends DurableObject {
-  readonly log: EventLog
+  #log: EventLog | null = null
 
-  constructor(state: DurableObjectState, environment: Cloudflare.Env) {
-    super(state, environment)
-    this.log = this.newLog(15_000)
+  get log(): EventLog {
+    this.#log ??= this.newLog(15_000)
+    return this.#log
   }
 
   /** What a new object makes of the stored rows. */
   newLog(heartbeatMilliseconds: number): EventLog {
     const slice = wholeStorage(this.ctx.storage)
-    return new EventLog({ slice, held: new HeldSegments(), clock: () => Date.now(), heartbeatMilliseconds })
+    return new EventLog({
+      slice,
+      unflushed: new UnflushedEvents(),
+      clock: () => Date.now(),
+      heartbeatMilliseconds,
+    })
   }
 
   /** All in one synchronous run. */

@@ -2,10 +2,11 @@ import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
 import { FLUSH_BYTES, FLUSH_EVENTS, FLUSH_MILLISECONDS } from '../../src/responses/log/event-log.ts'
-import { MAXIMUM_ROW_BYTES } from '../../src/responses/log/event-segments.ts'
+import { MAXIMUM_ROW_BYTES } from '../../src/responses/log/packed-frames.ts'
 import type { EmittedEvent } from '../../src/responses/model/events.ts'
 import { Random } from '../faults/support/random.ts'
 import { event, frameOf, framesOf, newEventLog, readAll, TailReader } from './event-log-harness.ts'
+import type { SharedLogsObject } from './shared-logs-object.ts'
 
 const STEPS = 60
 
@@ -18,7 +19,7 @@ const wait = (milliseconds: number) => new Promise<void>((resolve) => setTimeout
 
 /** A log that is written, read and killed at random, with what must be in it. */
 class Trial {
-  readonly log = newEventLog()
+  readonly log: ReturnType<typeof newEventLog>
   readonly random: Random
   readonly tails: Tail[] = []
   /** Everything appended; after a crash, what was stored of it. */
@@ -27,7 +28,11 @@ class Trial {
   allowedRows = 0
   #lives = 1
 
-  constructor(seed: number) {
+  readonly isShared: boolean
+
+  constructor(seed: number, isShared: boolean) {
+    this.isShared = isShared
+    this.log = newEventLog(isShared ? env.SHARED_LOGS : env.EVENT_LOG)
     this.random = new Random(seed)
   }
 
@@ -36,7 +41,8 @@ class Trial {
     if (die < 55) await this.append()
     else if (die < 70) await wait(this.random.pick([0, 1, 20, 110]))
     else if (die < 88) await this.openTail()
-    else if (die < 93) await this.leave()
+    else if (die < 91) await this.leave()
+    else if (die < 93) await this.removeOther()
     else await this.restart()
   }
 
@@ -63,6 +69,13 @@ class Trial {
 
   async leave(): Promise<void> {
     if (this.tails.length > 0) await this.random.pick(this.tails).reader.leave()
+  }
+
+  /** Deletes what is beside the log: nothing of it is left, and all of the log. */
+  async removeOther(): Promise<void> {
+    if (!this.isShared) return
+    const log = this.log() as unknown as DurableObjectStub<SharedLogsObject>
+    expect(await log.removeOther()).toBe(false)
   }
 
   /** Kills the object, maybe in the middle of an append. What it had not stored is lost, and nobody has seen it. */
@@ -157,8 +170,13 @@ class Trial {
 
 describe('random events, readers and crashes', () => {
   const seeds = Array.from({ length: Number(env.EVENT_LOG_SEEDS) }, (_, seed) => seed + 1)
-  it.each(seeds)('never contradict each other (seed %i)', { timeout: 120_000 }, async (seed) => {
-    const trial = new Trial(seed)
+  const logs = seeds.flatMap((seed) => [
+    { seed, isShared: false, where: 'alone' },
+    { seed, isShared: true, where: 'beside others' },
+  ])
+  const name = 'never contradict each other ($where, seed $seed)'
+  it.each(logs)(name, { timeout: 120_000 }, async ({ seed, isShared }) => {
+    const trial = new Trial(seed, isShared)
     const begun = Date.now()
     for (let step = 0; step < STEPS; step += 1) await trial.step()
     await trial.end()

@@ -1,5 +1,8 @@
 import { env, runInDurableObject } from 'cloudflare:test'
 import { describe, expect, it } from 'vitest'
+import { CommitGroup } from '../../src/responses/storage/commit-group.ts'
+import { CommitRows } from '../../src/responses/storage/commit-rows.ts'
+import { LiveParts } from '../../src/responses/storage/live-parts.ts'
 import { wholeStorage } from '../../src/responses/storage/slice.ts'
 import { InputStore } from '../../src/responses/store/input-store.ts'
 
@@ -97,6 +100,55 @@ describe('the input that an object keeps', () => {
       { items: ITEMS.slice(49, 51), hasMore: true },
       'unknown_item',
     ])
+  })
+
+  describe('of an object with many responses', () => {
+    const sharedSlice = (storage: DurableObjectStorage) => {
+      const group = new CommitGroup(new CommitRows(storage, 0), () => 0)
+      const live = new LiveParts(0, group, { read: () => null, write: () => {} })
+      return { ...wholeStorage(storage), live }
+    }
+    const some = [...ITEMS.slice(0, 3), elsewhere]
+    const all = async (input: InputStore) => {
+      const read = []
+      for await (const { bytes } of input.contextItems(async () => encoder.encode('"fetched"')))
+        read.push(new TextDecoder().decode(bytes))
+      const page = input.page({ limit: 2, order: 'desc' })
+      // Twice, since what reads the items may free their bytes.
+      return { read, page, ids: input.ids(), items: [...input.items()], again: [...input.items()] }
+    }
+
+    it('is stored with the head if it is small, and read in the same way', async () => {
+      const [small, apart, tables] = await inObject(async (storage) => {
+        const input = new InputStore(sharedSlice(storage))
+        for (const item of some) input.add(item, item.body === null ? null : encoder.encode(item.body))
+        const small = input.flush(true)
+        const apart = await all(input)
+        const again = new InputStore(sharedSlice(storage), JSON.parse(JSON.stringify(small)))
+        const found = storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'input_parts'").toArray()
+        return [await all(again), apart, found]
+      })
+      expect(tables).toEqual([])
+      expect(small).toEqual(apart)
+      expect(small.items).toEqual(some)
+      expect(small.again).toEqual(some)
+      expect(small.ids).toEqual(some.map(({ id }) => id))
+      expect(small.page).toEqual({ items: some.slice(-2).reverse(), hasMore: true })
+      expect(small.read).toEqual(some.map(({ body }) => body ?? '"fetched"'))
+    })
+
+    it('has a row if it is large, or would not be the same bytes as text', async () => {
+      const odd = new Uint8Array([0x22, 0xff, 0x22])
+      const stored = (id: string, bytes: Uint8Array) =>
+        inObject((storage) => {
+          const input = new InputStore(sharedSlice(storage))
+          input.add(message(id, ''), bytes)
+          const small = input.flush(true)
+          return [small, new InputStore(sharedSlice(storage)).ids()]
+        })
+      expect(await stored('large', new Uint8Array(9_000))).toEqual([null, ['large']])
+      expect(await stored('odd', odd)).toEqual([null, ['odd']])
+    })
   })
 
   it('leaves nothing behind where there is none', async () => {

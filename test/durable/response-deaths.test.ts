@@ -140,9 +140,12 @@ describe('an object that dies', () => {
   it('whose first events were not stored was never begun', async () => {
     const caller = await newCaller()
     const { response } = await speaking(caller)
-    await runInDurableObject(response.stub(), (_, state) =>
-      state.storage.sql.exec('DELETE FROM event_segments'),
-    )
+    await runInDurableObject(response.stub(), (_, { storage }) => {
+      for (const table of ['event_segments', 'response_commits']) {
+        const [found] = storage.sql.exec('SELECT 1 FROM sqlite_master WHERE name = ?', table)
+        if (found) storage.sql.exec(`DELETE FROM ${table}`)
+      }
+    })
     await abortAllDurableObjects()
     expect(await response.snapshot()).toBeNull()
     await until(async () => expect(await response.row()).toBeUndefined())

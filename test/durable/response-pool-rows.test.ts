@@ -1,9 +1,18 @@
+import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, expect, it } from 'vitest'
+import { configurationOf } from '../../src/deps.ts'
 import { lonePlace } from '../../src/responses/pool/places.ts'
 import { rowsWritten } from './counting-response-pool.ts'
-import { useDatabaseGate } from './database-gate.ts'
-import { newCaller, newResponse, OBJECTS, seedModel } from './durable-response-harness.ts'
+import { passTime, useDatabaseGate } from './database-gate.ts'
+import {
+  type LiveTrial,
+  newCaller,
+  newResponse,
+  OBJECTS,
+  seedModel,
+  until,
+} from './durable-response-harness.ts'
 import { useScriptedModel } from './scripted-model.ts'
 
 // Rows are most of what a response costs (docs/performance.md): each has a price, and none may be added unnoticed.
@@ -12,41 +21,94 @@ useDatabaseGate()
 const model = useScriptedModel()
 beforeAll(seedModel)
 
-const TOGETHER = 32
+const { RESPONSE_WINDOW_MS } = configurationOf(env)
 const objects = { ...OBJECTS.responses, RESPONSE_POOLS: env.COUNTING_POOLS }
 
-/** Rows that each of 32 responses in one object writes until it has ended. @param deltas of each answer. */
-async function rowsPerResponse(deltas: number, members: object): Promise<number> {
+/** Number of responses in an object that have something left to do. */
+const openIn = (response: LiveTrial) =>
+  runInDurableObject(
+    response.stub(),
+    (_, { storage }) => storage.sql.exec('SELECT 1 FROM responses WHERE open = 1').toArray().length,
+  )
+
+/** Twenty a second, as a model that is read along. */
+const EVENT_MS = 50
+
+interface Counted {
+  rows: number
+  /** Rows after the window of each is over. */
+  afterWindow: number
+  byTable: Record<string, number>
+}
+
+/**
+ * Rows that each of some responses in one object writes until it has ended.
+ * @param deltas of each answer. @param pause between them, in milliseconds.
+ */
+async function rowsPerResponse(
+  together: number,
+  deltas: number,
+  pause: number,
+  members: object,
+): Promise<Counted> {
   const caller = await newCaller()
   model.answer = (request) => {
-    for (let said = 0; said < deltas; said++) request.say('word ')
+    for (let said = 0; said < deltas; said++) {
+      request.say('word ')
+      request.pause(pause)
+    }
     request.finish()
   }
   const place = lonePlace(Date.now())
   const run = async () => {
     const response = newResponse(caller, objects, null, undefined, {}, place)
-    expect(await response.start(members)).toMatchObject({ error: null })
+    const started = await response.start(members)
+    expect(started.error).toBeNull()
+    if (started.error === null && 'events' in started && started.events)
+      await new Response(started.events).text()
     expect(await response.ended()).toMatchObject({ status: 'completed' })
     await response.settle()
+    return response
   }
   // The first makes the tables.
-  await run()
-  const before = rowsWritten.count
-  await Promise.all(Array.from({ length: TOGETHER }, run))
-  return (rowsWritten.count - before) / TOGETHER
+  const first = await run()
+  const before = { count: rowsWritten.count, byTable: new Map(rowsWritten.byTable) }
+  await Promise.all(Array.from({ length: together }, run))
+  // The ledger confirms the calls after the answers.
+  await until(async () => expect(await openIn(first)).toBe(0))
+  const rows = (rowsWritten.count - before.count) / together
+  const byTable = [...rowsWritten.byTable].map(([name, count]): [string, number] => [
+    name,
+    (count - (before.byTable.get(name) ?? 0)) / together,
+  ])
+  const ended = rowsWritten.count
+  passTime(RESPONSE_WINDOW_MS + 1)
+  await first.runAlarm()
+  const afterWindow = (rowsWritten.count - ended) / together
+  expect(await first.snapshot()).toBeNull()
+  return { rows, afterWindow, byTable: Object.fromEntries(byTable.filter(([, count]) => count > 0)) }
 }
 
 it.each([
-  ['that is not stored', 1, { store: false }, 15],
-  ['that is stored', 1, { store: true }, 20],
-  ['of 100 deltas, that is not stored', 100, { store: false }, 22],
+  ['that is not stored', 32, 1, 0, { store: false }, 8],
+  ['that is stored', 32, 1, 0, { store: true }, 11],
+  ['of 100 deltas, that is not stored', 32, 100, 0, { store: false }, 9],
+  // Ten commits a second are shared by all; alone, each is that of one response.
+  ['of 5 s, that is stored', 32, 100, EVENT_MS, { store: true }, 14],
+  ['of 5 s, that is not stored', 32, 100, EVENT_MS, { store: false }, 12],
+  ['of 5 s, that is stored, alone', 1, 100, EVENT_MS, { store: true }, 75],
 ])(
-  'a response %s writes so many rows beside others',
-  async (name, deltas, members, most) => {
-    const rows = await rowsPerResponse(deltas, members)
-    console.log(`rows of a response ${name}, of ${TOGETHER} in an object: ${rows}`)
+  'a response %s writes so many rows among %i at a time',
+  async (name, together, deltas, pause, members, most) => {
+    const { rows, afterWindow, byTable } = await rowsPerResponse(together, deltas, pause, members)
+    const tables = JSON.stringify(byTable)
+    console.log(
+      `rows of a response ${name}, of ${together}: ${rows}, after its window ${afterWindow}; ${tables}`,
+    )
     expect(rows).toBeLessThanOrEqual(most)
-    expect(rows).toBeGreaterThan(5)
+    expect(rows).toBeGreaterThan(2)
+    // The end of a window writes nothing but the alarm, which all share.
+    expect(afterWindow).toBeLessThanOrEqual(3 / together)
   },
   60_000,
 )

@@ -6,7 +6,7 @@ import { readAll } from '../../src/lib/bytes/read-bytes.ts'
 import { newResponseId, placeOf } from '../../src/responses/model/response-ids.ts'
 import type { ResponseMethods, StartResult } from '../../src/responses/model/types.ts'
 import { lonePlace } from '../../src/responses/pool/places.ts'
-import { MOST_LIVE } from '../../src/responses/pool/response-pool.ts'
+import { MOST_LIVE } from '../../src/responses/pool/pool-room.ts'
 import { startResponse } from '../../src/responses/pool/start-response.ts'
 import type { ResponsePool } from '../../workers/response-pool.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
@@ -63,8 +63,12 @@ const NOTHING = { tables: [], alarm: null }
 /** Every text and blob that the object of a response stores. */
 const textsIn = (caller: Caller, responseId: string) =>
   runInDurableObject(stubOf(caller, responseId), (_, { storage }) => {
-    const tables = ['state', 'input_parts', 'event_segments', 'responses']
-    const rows = tables.flatMap((table) => storage.sql.exec(`SELECT * FROM ${table}`).toArray())
+    const tables = storage.sql
+      .exec<{ name: string }>(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '\\_cf%' ESCAPE '\\'",
+      )
+      .toArray()
+    const rows = tables.flatMap(({ name }) => storage.sql.exec(`SELECT * FROM ${name}`).toArray())
     const decoder = new TextDecoder()
     return rows
       .flatMap((row) => Object.values(row))
@@ -151,14 +155,22 @@ describe('responses that share an object', () => {
       const { number } = storage.sql
         .exec<{ number: number }>('SELECT number FROM responses WHERE id = ?', failing)
         .one()
+      // Neither together with the others, nor in a row of its own.
+      storage.sql.exec(
+        'CREATE TABLE IF NOT EXISTS event_segments (position INTEGER PRIMARY KEY, last_sequence INTEGER NOT NULL, closes INTEGER NOT NULL, body BLOB NOT NULL)',
+      )
       storage.sql.exec(`CREATE TRIGGER fails BEFORE INSERT ON event_segments
         WHEN NEW.position >= ${number * 2 ** 36} AND NEW.position < ${(number + 1) * 2 ** 36} BEGIN SELECT RAISE(FAIL, 'no room'); END`)
+      for (const change of ['INSERT', 'UPDATE'])
+        storage.sql.exec(
+          `CREATE TRIGGER fails_${change} BEFORE ${change} ON response_commits BEGIN SELECT RAISE(FAIL, 'no room'); END`,
+        )
     })
     for (const request of model.requests) request.say(' lost')
     await readers[1]?.done
-    await runInDurableObject(stubOf(caller, failing), (_, { storage }) =>
-      storage.sql.exec('DROP TRIGGER fails'),
-    )
+    await runInDurableObject(stubOf(caller, failing), (_, { storage }) => {
+      for (const name of ['fails', 'fails_INSERT', 'fails_UPDATE']) storage.sql.exec(`DROP TRIGGER ${name}`)
+    })
     for (const request of model.requests) request.finish()
     expect(await readers[0]?.done).toBe(true)
     expect(lastOf(readers[0]?.text ?? '').output_text).toBe('Hello lost')
@@ -281,6 +293,27 @@ describe('a full object', () => {
     expect(await small.startRepeatably({ store: false })).toMatchObject({ room: 'none' })
     passTime(60_001)
     expect(await small.startRepeatably({ store: false })).toMatchObject({ error: null, room: 'enough' })
+  })
+
+  it('has no room for a body that would exceed the limit with what it has', async () => {
+    const caller = await newCaller()
+    const [first, large, small] = sharing(caller, 3) as [LiveTrial, LiveTrial, LiveTrial]
+    expect(await first.client.reserve(caller.owner, 30_000_000)).toBe(true)
+    expect(await large.client.reserve(caller.owner, 30_000_000)).toBe(false)
+    expect(await small.client.reserve(caller.owner, 1_000_000)).toBe(true)
+  })
+
+  it('takes a body that is on its way when a restart has forgotten its reservation', async () => {
+    const caller = await newCaller()
+    const [large, streamed] = sharing(caller, 2) as [LiveTrial, LiveTrial]
+    expect(await streamed.client.reserve(caller.owner, 1_000)).toBe(true)
+    await abortAllDurableObjects()
+    expect(await large.client.reserve(caller.owner, 52_428_800)).toBe(true)
+    const body = new Response('{"model":"live-model","input":"hello","background":true,"store":false}').body
+    const request = { ...streamed.request(), bodyBytes: 1_000 }
+    const started = await streamed.client.start(request, body as ReadableStream<Uint8Array>)
+    expect(started.error).toBeNull()
+    await asked(1)
   })
 
   it('sends the caller to the next one, also with a body that cannot be sent twice', async () => {

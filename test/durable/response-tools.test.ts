@@ -335,7 +335,9 @@ describe('the files of a response', () => {
     const paths = toolsScript(() => 200)
     const { response } = await calling(caller, { store: false }, 'hosted_read')
     await until(() => expect(paths).toEqual([removalOf(caller, response.responseId)]))
-    await until(async () => expect(await response.stored('head')).toMatchObject({ filesGone: true }))
+    await until(async () =>
+      expect(await response.stored('head')).toMatchObject({ filesGone: true, unsettled: [] }),
+    )
     passTime(WINDOW_MS)
     await response.runAlarm()
     expect(await response.runAlarm()).toBe(false)

@@ -27,6 +27,7 @@ export default defineConfig({
           LEDGER: { className: 'Ledger', useSQLite: true },
           WORKSPACES: { className: 'WorkspaceObject', useSQLite: true },
           EVENT_LOG: { className: 'EventLogObject', useSQLite: true },
+          SHARED_LOGS: { className: 'SharedLogsObject', useSQLite: true },
           RESPONSE_STREAMS: { className: 'ResponseStream', useSQLite: true },
           RESPONSE_POOLS: { className: 'ResponsePool', useSQLite: true },
           RESPONSE_SOCKETS: { className: 'ResponseSockets', useSQLite: true },

@@ -9,7 +9,7 @@ import { cpuMicroseconds, untilIdle } from '../process-usage.ts'
 import { startCounter } from '../request-counter.ts'
 import type { BenchSystem } from '../system.ts'
 
-/** Operations that a call causes. All but the last two have a list price. */
+/** Operations that a call causes. All but the last three have a list price. */
 export interface Operations {
   workerRequests: number
   /** Milliseconds of the gateway's process: of the Worker and of its objects, which are not billed by it. */
@@ -23,6 +23,8 @@ export interface Operations {
   redisRequests: number
   postgresRequests: number
   modelRequests: number
+  /** `objectRowsWritten` by the table that they are in. */
+  rowsByTable: Record<string, number>
 }
 
 /** The gateway with counters around everything that it uses. */

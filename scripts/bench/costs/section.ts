@@ -39,7 +39,7 @@ const MINUTE_SCRIPT = 'script:long-stream tokens=1200 delay=50'
 const DOLLARS_OF_CHAT = 3
 const DOLLARS_OF_RESPONSE = 40
 
-/** Counts the operations of a call of each kind. It takes about four minutes. @throws BenchFailure when a call fails. */
+/** Counts the operations of a call of each kind. It takes about seven minutes. @throws BenchFailure when a call fails. */
 export async function countCosts(system: BenchSystem, log: (line: string) => void): Promise<CostFigures> {
   const counting = await startCountingSystem(system)
   try {
@@ -64,7 +64,9 @@ function kindsOf({ scenarios }: BenchSystem): Kind[] {
   }
   const load = { calls: CALLS, atOnce: AT_ONCE }
   const chat = { call: callOf('chat'), mostDollars: DOLLARS_OF_CHAT }
-  const minute = { ...changed(callOf('responses-paced'), { input: MINUTE_SCRIPT, max_output_tokens: 2_000 }) }
+  const minuteOf = (store: boolean) =>
+    changed(callOf('responses-paced'), { input: MINUTE_SCRIPT, max_output_tokens: 2_000, store })
+  const unstored = changed(callOf('responses-whole'), { store: false })
   return [
     { kind: 'chat, whole', ...chat, calls: CALLS / 4, atOnce: 1 },
     { kind: 'chat, whole', ...chat, ...load },
@@ -72,11 +74,17 @@ function kindsOf({ scenarios }: BenchSystem): Kind[] {
     { kind: 'messages, whole', call: callOf('messages'), ...load },
     { kind: 'response, whole', call: changed(callOf('responses-whole'), {}), calls: CALLS / 4, atOnce: 1 },
     { kind: 'response, whole', call: changed(callOf('responses-whole'), {}), ...load },
-    { kind: 'response, streamed for 60 s', call: minute, calls: 1, atOnce: 1 },
-    {
-      ...{ kind: 'response, streamed for 60 s', call: minute },
-      ...{ calls: AT_ONCE, atOnce: AT_ONCE, mostDollars: DOLLARS_OF_RESPONSE },
-    },
+    { kind: 'response, whole, not stored', call: unstored, ...load },
+    ...[true, false].flatMap((store): Kind[] => {
+      const kind = {
+        kind: `response, streamed for 60 s${store ? '' : ', not stored'}`,
+        call: minuteOf(store),
+      }
+      return [
+        { ...kind, calls: 1, atOnce: 1 },
+        { ...kind, calls: AT_ONCE, atOnce: AT_ONCE, mostDollars: DOLLARS_OF_RESPONSE },
+      ]
+    }),
   ]
 }
 
@@ -142,10 +150,17 @@ async function countedFor(
 
 /** The sum of all additions, divided by a number. */
 function difference(before: Operations, after: Operations, by: number): Operations {
-  const names = Object.keys(after) as Array<keyof Operations>
-  return Object.fromEntries(
-    names.map((name) => [name, (after[name] - before[name]) / by]),
-  ) as unknown as Operations
+  const { rowsByTable: rowsBefore, ...countsBefore } = before
+  const { rowsByTable: rowsAfter, ...countsAfter } = after
+  return {
+    ...(added(countsBefore, countsAfter, by) as Omit<Operations, 'rowsByTable'>),
+    rowsByTable: added(rowsBefore, rowsAfter, by),
+  }
+}
+
+function added(before: Record<string, number>, after: Record<string, number>, by: number) {
+  const names = Object.entries(after).map(([name, count]) => [name, (count - (before[name] ?? 0)) / by])
+  return Object.fromEntries(names) as Record<string, number>
 }
 
 /** The parts of what a call costs at list prices, in dollars. Postgres and the model are no part of it. */

@@ -7,11 +7,23 @@ const counts = {
   objectAlarms: 0,
   objectRowsWritten: 0,
   objectSeconds: 0,
+  /** Of `objectRowsWritten`, by the table; alarms and other calls of storage by their names. */
+  rowsByTable: {},
 }
 
 /** Rows that a call of storage writes: those of a statement, one for any other call. */
 const WRITES = { put: () => 1, setAlarm: () => 1 }
 let countsRows = false
+
+/** The name of the table that a statement writes. */
+const tableOf = (statement) =>
+  /\b(?:INTO|UPDATE|FROM|TABLE)\s+(?:IF\s+NOT\s+EXISTS\s+)?(\w+)/i.exec(statement)?.[1] ?? 'others'
+
+function addRows(name, rows) {
+  if (rows === 0) return
+  counts.objectRowsWritten += rows
+  counts.rowsByTable[name] = (counts.rowsByTable[name] ?? 0) + rows
+}
 
 function countRows(storage) {
   if (countsRows) return
@@ -20,7 +32,7 @@ function countRows(storage) {
     const original = prototype[name]
     prototype[name] = function (...values) {
       const result = original.apply(this, values)
-      counts.objectRowsWritten += rowsOf(result)
+      addRows(name === 'exec' ? tableOf(values[0]) : name, rowsOf(result))
       return result
     }
   }

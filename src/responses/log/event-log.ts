@@ -1,10 +1,14 @@
 import type { Clock } from '../../lib/clock.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import { type EmittedEvent, eventFrame } from '../model/events.ts'
+import type { Frames } from '../storage/commit-rows.ts'
+import { FlushTimer } from '../storage/flush-timer.ts'
+import type { FrameSource } from '../storage/live-parts.ts'
 import type { Slice } from '../storage/slice.ts'
-import { EventSegments, type Frame } from './event-segments.ts'
-import type { HeldSegments } from './held-segments.ts'
 import { LogTail } from './log-tail.ts'
+import { joined } from './packed-frames.ts'
+import { StoredEvents } from './stored-events.ts'
+import type { UnflushedEvents } from './unflushed-events.ts'
 
 /**
  * Longest time that readers wait for a coalesced segment.
@@ -22,10 +26,15 @@ export const FLUSH_EVENTS = 16
  */
 export const FLUSH_BYTES = 32 * 1024
 
+/** Events up to the first delta of a message are stored without any delay. */
+const FIRST_EVENTS = 5
+/** Longest time that events of a shared object wait which nobody reads. */
+const UNREAD_FLUSH_MILLISECONDS = 1_000
+
 interface EventLogOptions {
   slice: Slice
   /** Shared by the logs of an object. */
-  held: HeldSegments
+  unflushed: UnflushedEvents
   clock: Clock
   /** Time between two comments to the readers of a silent log. */
   heartbeatMilliseconds: number
@@ -44,27 +53,31 @@ interface EventLogOptions {
  * Events that are appended in one run share a row. A response thus writes 10 rows a second, or one for 16 events, and one
  * more for each run with a boundary.
  *
+ * In an object of many responses, all logs are stored together, in a commit, whenever one of them is due, and 100 ms after the
+ * last commit. Events that nobody reads wait for up to a second.
+ *
  * The terminal event and `close` belong in one synchronous run: they are stored together, and a restarted object finds
  * both or neither.
  */
-export class EventLog {
+export class EventLog implements FrameSource {
   readonly #options: EventLogOptions
   readonly #tails = new Set<LogTail>()
-  #segments: EventSegments
-  #pending: Frame[] = []
+  readonly #stored: StoredEvents
+  readonly #timer = new FlushTimer(() => this.#tryFlush())
+  #pending: Frames[] = []
   #pendingBytes = 0
   #lastSequence: number
   #lastFlush = Number.NEGATIVE_INFINITY
-  /** A flush is scheduled for the end of this synchronous run. */
-  #flushScheduled = false
-  #timer: ReturnType<typeof setTimeout> | undefined
+  /** What a commit is about to store. */
+  #taken: Frames | null = null
   #failure: { error: unknown } | null = null
   #allTailsEnded = Promise.withResolvers<void>()
 
   constructor(options: EventLogOptions) {
     this.#options = options
-    this.#segments = new EventSegments(options.slice, options.held)
-    this.#lastSequence = this.#segments.lastSequence
+    this.#stored = new StoredEvents(options.slice, options.unflushed)
+    this.#lastSequence = this.#stored.lastSequence
+    if (options.slice.live) options.slice.live.frames = this
   }
 
   /** Number of the last event, pending or stored; 0 when there is none. */
@@ -73,7 +86,7 @@ export class EventLog {
   }
 
   get closed(): boolean {
-    return this.#segments.closed
+    return this.#stored.closed
   }
 
   get openTails(): number {
@@ -82,7 +95,7 @@ export class EventLog {
 
   /** Number of rows written since construction. */
   get rowsWritten(): number {
-    return this.#segments.rowsWritten
+    return this.#stored.rowsWritten
   }
 
   /**
@@ -97,17 +110,24 @@ export class EventLog {
       throw new RangeError(`event ${sequence} after event ${this.#lastSequence}`)
     }
     const bytes = eventFrame({ type, sequence, payload })
-    this.#pending.push({ sequence, bytes })
+    this.#pending.push({ first: sequence, last: sequence, bytes })
     this.#pendingBytes += bytes.length
     this.#lastSequence = sequence
-    if (boundary || this.#isDue()) this.#scheduleFlush()
-    else this.#timer ??= setTimeout(() => this.#tryFlush(), FLUSH_MILLISECONDS)
+    const left = boundary ? 0 : this.#timeLeft()
+    const { live } = this.#options.slice
+    const timer = live?.group ?? this.#timer
+    // In an object of many responses, events after the first ones wait for what else happens in this turn of the event loop.
+    if (left <= 0 && (!live || sequence <= FIRST_EVENTS)) timer.soon()
+    else timer.within(left, this.#options.clock())
   }
 
   /** Stores the pending events and wakes the readers. @throws the error of SQLite; every later call throws it too. */
   flush(): void {
     this.#checkFailure()
-    if (this.#pending.length > 0) this.#write(false)
+    if (this.#pending.length === 0) return
+    const { live } = this.#options.slice
+    if (live) live.commit()
+    else this.#write(false)
   }
 
   /** Stores the pending events and ends the log: readers end after the last event. @throws as flush. */
@@ -123,7 +143,7 @@ export class EventLog {
    */
   tail(after: number): ReadableStream<Uint8Array> {
     const tail = new LogTail({
-      segments: this.#segments,
+      stored: this.#stored,
       after,
       heartbeatMilliseconds: this.#options.heartbeatMilliseconds,
       ended: () => {
@@ -133,6 +153,7 @@ export class EventLog {
     })
     this.#tails.add(tail)
     if (this.#failure !== null) tail.abort(this.#failure.error)
+    else if (this.#pending.length > 0) this.#options.slice.live?.group.soon()
     void tail.run()
     return tail.readable
   }
@@ -148,7 +169,7 @@ export class EventLog {
   *payloads(): Generator<string> {
     const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
     let text = ''
-    for (const bytes of this.#segments.bodies()) {
+    for (const bytes of this.#stored.bodies()) {
       text += decoder.decode(bytes, { stream: true })
       // A blank line ends every frame, since payloads have no line breaks. The last frame may continue in the next row.
       const frames = text.split('\n\n')
@@ -164,10 +185,10 @@ export class EventLog {
 
   /**
    * Removes the events after a number, none of which a reader may have got.
-   * @throws RangeError if one of them is stored together with an earlier one. Then nothing is removed.
+   * @throws RangeError if there is no event of that number, or it is larger than a row. Then nothing is removed.
    */
   cut(after: number): void {
-    this.#segments.cut(after)
+    this.#stored.cut(after)
     this.#takePending()
     this.#lastSequence = after
   }
@@ -176,26 +197,55 @@ export class EventLog {
   reopen(): void {
     this.endTails()
     this.#takePending()
-    this.#segments = new EventSegments(this.#options.slice, this.#options.held)
-    this.#lastSequence = this.#segments.lastSequence
+    this.#lastSequence = this.#stored.lastSequence
     this.#lastFlush = Number.NEGATIVE_INFINITY
     this.#failure = null
   }
 
-  #isDue(): boolean {
-    return (
-      this.#pending.length >= FLUSH_EVENTS ||
-      this.#pendingBytes >= FLUSH_BYTES ||
-      this.#options.clock() - this.#lastFlush >= FLUSH_MILLISECONDS
-    )
+  get keptBytes(): number {
+    return this.#stored.keptBytes
   }
 
-  #scheduleFlush(): void {
-    if (this.#flushScheduled) return
-    this.#flushScheduled = true
-    queueMicrotask(() => {
-      if (this.#flushScheduled) this.#tryFlush()
-    })
+  take(): Frames | null {
+    this.#taken = null
+    if (this.#pending.length === 0 || this.#failure !== null) return null
+    if (!this.#stored.fitsCommit(this.#pendingBytes)) {
+      this.#write(false)
+      return null
+    }
+    this.#taken = joined(this.#takePending(), 0)
+    return this.#taken
+  }
+
+  stored(): void {
+    if (this.#taken) this.#stored.keep(this.#taken)
+    this.#taken = null
+    this.#wakeTails()
+  }
+
+  storeAlone(): void {
+    const taken = this.#taken
+    this.#taken = null
+    if (taken) this.#store([taken], false)
+  }
+
+  spill(): void {
+    this.#stored.spill()
+  }
+
+  drop(): void {
+    this.#stored.drop()
+  }
+
+  /** Milliseconds until the pending events have to be stored. */
+  #timeLeft(): number {
+    const { slice, clock } = this.#options
+    const isRead = !slice.live || this.#tails.size > 0
+    if (this.#pendingBytes >= FLUSH_BYTES || (isRead && this.#pending.length >= FLUSH_EVENTS)) return 0
+    if (!isRead) return UNREAD_FLUSH_MILLISECONDS
+    const past = clock() - (slice.live?.group.lastCommit ?? this.#lastFlush)
+    if (past >= FLUSH_MILLISECONDS) return 0
+    return slice.live ? FLUSH_MILLISECONDS - past : FLUSH_MILLISECONDS
   }
 
   /** Without a caller that could handle the error: it has ended the readers, and the next call throws it. */
@@ -206,27 +256,31 @@ export class EventLog {
   }
 
   #write(closes: boolean): void {
-    const frames = this.#takePending()
+    this.#store(this.#takePending(), closes)
+  }
+
+  #store(frames: readonly Frames[], closes: boolean): void {
     try {
-      this.#segments.write(frames, closes)
+      this.#stored.write(frames, closes)
     } catch (error) {
       // Numbered events are missing, so that none may follow.
       this.#failure = { error }
       this.#abortTails(error)
       throw error
     }
+    this.#wakeTails()
+  }
+
+  #wakeTails(): void {
     this.#lastFlush = this.#options.clock()
     for (const tail of this.#tails) tail.wake()
   }
 
-  #takePending(): Frame[] {
+  #takePending(): Frames[] {
     const frames = this.#pending
     this.#pending = []
     this.#pendingBytes = 0
-    this.#flushScheduled = false
-    // A running timer would keep the object from hibernating.
-    clearTimeout(this.#timer)
-    this.#timer = undefined
+    this.#timer.cancel()
     return frames
   }
 

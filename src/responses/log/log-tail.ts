@@ -1,15 +1,12 @@
-import { joinBytes } from '../../lib/byte-edits.ts'
-import type { EventSegments } from './event-segments.ts'
-import type { SegmentHolder } from './held-segments.ts'
+import type { LogCursor } from './segment-reader.ts'
+import type { StoredEvents } from './stored-events.ts'
+import type { SegmentHolder } from './unflushed-events.ts'
 
 /** A comment, which SSE readers ignore. */
 export const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n')
-const LINE_FEED = 0x0a
-/** `event`, `id`, `data` and the blank line. */
-const LINES_PER_FRAME = 4
 
 interface LogTailOptions {
-  segments: EventSegments
+  stored: StoredEvents
   /** Number of the last event that the client has. */
   after: number
   heartbeatMilliseconds: number
@@ -30,11 +27,9 @@ interface LogTailOptions {
 export class LogTail implements SegmentHolder {
   readonly readable: ReadableStream<Uint8Array>
   readonly #options: LogTailOptions
-  readonly #segments: EventSegments
+  readonly #stored: StoredEvents
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>
-  #after: number
-  /** Position of the last segment that was read. */
-  #position = Number.NEGATIVE_INFINITY
+  #cursor: LogCursor | null = null
   #ended = false
   #wake: () => void = () => {}
 
@@ -42,22 +37,21 @@ export class LogTail implements SegmentHolder {
     const { readable, writable } = new IdentityTransformStream()
     this.readable = readable
     this.#options = options
-    this.#segments = options.segments
+    this.#stored = options.stored
     this.#writer = writable.getWriter()
-    this.#after = Math.max(0, options.after)
     this.#writer.closed.catch((reason) => this.abort(reason))
   }
 
   /** Sends everything until the log ends. Resolves when the tail has ended, for whatever reason. */
   async run(): Promise<void> {
     try {
-      if (!this.#ended) this.#position = this.#segments.positionBefore(this.#after + 1)
+      if (!this.#ended) this.#cursor = this.#stored.cursorAfter(Math.max(0, this.#options.after))
       while (!this.#ended) {
         const bytes = this.#next() ?? this.#lastEventAgain()
         if (bytes !== null) {
           await this.#writer.write(bytes)
-          this.#segments.release(this)
-        } else if (this.#segments.closed) {
+          this.#stored.release(this)
+        } else if (this.#stored.closed) {
           this.#end()
           await this.#writer.close()
         } else if (!(await this.#waitForMore())) {
@@ -85,34 +79,21 @@ export class LogTail implements SegmentHolder {
   #end(): void {
     if (this.#ended) return
     this.#ended = true
-    this.#segments.release(this)
+    this.#stored.release(this)
     this.#options.ended()
     this.#wake()
   }
 
   /** The next whole frames; null at the live edge. */
   #next(): Uint8Array | null {
-    for (;;) {
-      const segments = this.#segments.after(this.#position, this)
-      const last = segments.at(-1)
-      if (last === undefined) return null
-      this.#position = last.position
-      const pieces = segments
-        .filter((segment) => segment.last > this.#after)
-        .map((segment) => {
-          const skipped = this.#after + 1 - segment.first
-          return skipped <= 0 ? segment.bytes : segment.bytes.subarray(endOfFrames(segment.bytes, skipped))
-        })
-      if (pieces.length > 0) return joinBytes(pieces)
-    }
+    return this.#cursor && this.#stored.next(this.#cursor, this)
   }
 
   /** A client that has every event of a closed log gets the last one again: that event marks the end of the response. */
   #lastEventAgain(): Uint8Array | null {
-    const { closed, lastSequence } = this.#segments
-    if (!closed || lastSequence === 0 || this.#after < lastSequence) return null
-    this.#after = lastSequence - 1
-    this.#position = this.#segments.positionBefore(lastSequence)
+    const { closed, lastSequence } = this.#stored
+    if (!closed || lastSequence === 0 || !this.#cursor || this.#cursor.after < lastSequence) return null
+    this.#cursor = this.#stored.cursorAfter(lastSequence - 1)
     return this.#next()
   }
 
@@ -126,11 +107,4 @@ export class LogTail implements SegmentHolder {
     clearTimeout(timer)
     return woken
   }
-}
-
-/** The offset after the first frames of a segment. */
-function endOfFrames(bytes: Uint8Array, frames: number): number {
-  let end = 0
-  for (let lines = frames * LINES_PER_FRAME; lines > 0; lines -= 1) end = bytes.indexOf(LINE_FEED, end) + 1
-  return end
 }

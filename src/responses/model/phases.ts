@@ -53,3 +53,6 @@ export function checkPhaseTransition(from: Phase, to: Phase): void {
 
 /** Whether events of the response are still to be emitted. */
 export const isUnfinished = (phase: Phase): boolean => PHASES[phase].visible && phase !== 'ended'
+
+/** Whether the response is neither at its end nor being removed. */
+export const isUnended = (phase: Phase): boolean => phase !== 'ended' && phase !== 'removing'

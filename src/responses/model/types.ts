@@ -81,14 +81,14 @@ export interface LedgerTrace {
   /** The caller's limits after the call; absent where it was not counted. */
   rateLimit?: RateLimit | undefined
   /** Room in an object that several responses share; absent for the object of one. */
-  room?: Room | undefined
+  room?: ObjectRoom | undefined
 }
 
 /**
  * Room in an object that several responses share. `little`: the next response should go elsewhere; `none`: nothing of the
  * request was read, and it may be sent elsewhere.
  */
-export type Room = 'enough' | 'little' | 'none'
+export type ObjectRoom = 'enough' | 'little' | 'none'
 
 /** Facts about a request, also about a refused one. */
 export interface StartTrace extends LedgerTrace {

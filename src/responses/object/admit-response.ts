@@ -268,17 +268,22 @@ async function storeBeginning(
   compatibility: Compatibility,
 ): Promise<void> {
   const store = settings.store !== false
-  // From here on there is something to roll back. Not before, because each commit costs half as much as a bare call.
-  state.store({
-    model: settings.model,
-    compatibility,
-    store,
-    heldUntil,
-    conversationId: context.conversationId,
-    previousResponseId: context.previousResponseId,
-    policyVersion: policy.version,
-    begun: store,
-  })
+  // From here on there is something to roll back. Not before, because each commit costs half as much as a bare call. A response
+  // that nothing outside of its object has is stored with its input.
+  const isLater = !store && files === null
+  state.store(
+    {
+      model: settings.model,
+      compatibility,
+      store,
+      heldUntil,
+      conversationId: context.conversationId,
+      previousResponseId: context.previousResponseId,
+      policyVersion: policy.version,
+      begun: store,
+    },
+    isLater,
+  )
   deps.waitUntil(alarm.setCheck())
   // The ledger has confirmed that these policies are current.
   await state.storeInput(owner, context, policy)

@@ -8,7 +8,7 @@ import type { RunningResponse } from '../engine/engine.ts'
 import { endingEvents } from '../engine/recovery.ts'
 import { resumeResponse } from '../engine/resumption.ts'
 import { EventLog } from '../log/event-log.ts'
-import type { HeldSegments } from '../log/held-segments.ts'
+import type { UnflushedEvents } from '../log/unflushed-events.ts'
 import { notStarted } from '../model/error-data.ts'
 import { isUnfinished, PHASES } from '../model/phases.ts'
 import { isOwner, newHead, ownerOf, type ResponseHead, workspaceIdOf } from '../model/response-head.ts'
@@ -59,13 +59,13 @@ export class DurableResponse implements ResponseMethods {
   /** Whether the response that is rolled back may have called a model, before this object restarted. */
   #mayHaveAsked = false
 
-  /** @param slice of the object's storage. @param held the segments of the object's readers. */
-  constructor(slice: Slice, held: HeldSegments, deps: ResponseDeps) {
+  /** @param slice of the object's storage. @param unflushed the segments of the object's readers. */
+  constructor(slice: Slice, unflushed: UnflushedEvents, deps: ResponseDeps) {
     const { clock, configuration } = deps
     this.#deps = deps
     this.#state = new ResponseState(deps, slice)
     const heartbeatMilliseconds = configuration.STREAM_HEARTBEAT_MS
-    this.#log = new EventLog({ slice, held, clock, heartbeatMilliseconds })
+    this.#log = new EventLog({ slice, unflushed, clock, heartbeatMilliseconds })
     this.#final = new FinalWriter(deps, this.#state, this.#log)
     this.#files = new ResponseFiles(deps, this.#state)
     this.#alarm = new ResponseAlarm(slice, deps, this.#state, this.#final)
@@ -240,15 +240,26 @@ export class DurableResponse implements ResponseMethods {
     this.#log.close()
     this.#running = null
     this.#state.enter('ended', { endedAt: this.#deps.clock() })
+    const { unsettled, pendingWrite } = this.#state.known
+    const isDone = unsettled.length === 0 && !pendingWrite
+    // With the time of the window, in one row.
+    if (isDone) this.#deps.waitUntil(this.#alarm.setNext())
     // Together with the end of the log.
     this.#state.save()
     this.#ended.resolve()
-    this.#settleCalls()
+    if (!isDone) this.#settleCalls()
     this.#files.removeUnreachable()
   }
 
   #settleCalls(): void {
-    this.#deps.waitUntil(this.#state.settleCalls().then(() => this.#alarm.setNext()))
+    this.#deps.waitUntil(this.#state.settleCalls().then(() => this.#setNextAlarm()))
+  }
+
+  /** Stores what has changed with the time of the alarm. */
+  async #setNextAlarm(): Promise<void> {
+    const set = this.#alarm.setNext()
+    this.#state.save()
+    await set
   }
 
   /** Continues after a restart of the object (`phases.ts`). */
@@ -363,7 +374,7 @@ export class DurableResponse implements ResponseMethods {
     this.#state.change({ heldUntil: null })
     if (head.phase !== 'ended') return
     this.#files.removeUnreachable()
-    await this.#alarm.setNext()
+    await this.#setNextAlarm()
   }
 
   async settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'> {
@@ -380,8 +391,7 @@ export class DurableResponse implements ResponseMethods {
   async alarm(): Promise<void> {
     const { head } = this.#state
     if (!head) return
-    // First, because the platform stops repeating an alarm that keeps failing.
-    await this.#alarm.setCheck()
+    await this.#alarm.setRepetition(head)
     if (this.#isAbandoned(head)) return this.#removal.rollBack()
     // `remove` completes the deletion; if it is interrupted, a later alarm does.
     if (this.#removing) return
@@ -391,7 +401,7 @@ export class DurableResponse implements ResponseMethods {
     if (head.pendingWrite) await this.#final.retry()
     const current = this.#state.head
     if (!current || current.pendingWrite || this.#alarm.isWindowOpen(current)) {
-      return this.#alarm.setNext()
+      return this.#setNextAlarm()
     }
     // The files could not be removed at the end. Postgres has nothing of the response, and it is not visible while the removal is
     // repeated.

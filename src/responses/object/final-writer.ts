@@ -174,7 +174,9 @@ export class FinalWriter {
     })
     // The response was deleted meanwhile, and with it every reference to its content.
     if (status === null) await this.#deps.contentStore.remove(this.#state.contentKeys)
-    this.#state.change({ pendingWrite: false })
+    // The end of the response follows, and is stored with it. A write that is repeated changes nothing.
+    if (this.#state.head?.phase === 'ending') this.#state.note({ pendingWrite: false })
+    else this.#state.change({ pendingWrite: false })
   }
 }
 

@@ -23,7 +23,16 @@ export class ResponseAlarm {
 
   /** Sets the alarm of a response that runs, or whose rollback has to be repeated. */
   setCheck(): Promise<void> {
-    return this.#set(CHECK_INTERVAL_MS, true)
+    return this.#slice.setAlarm(this.#deps.clock() + CHECK_INTERVAL_MS, true)
+  }
+
+  /**
+   * Sets the alarm before the work of one that has fired, since the platform stops repeating an alarm that keeps failing. Of many
+   * responses, the object does that: the window of one that has nothing else to do costs no row.
+   */
+  async setRepetition({ phase, pendingWrite, unsettled }: ResponseHead): Promise<void> {
+    const isDone = phase === 'ended' && !pendingWrite && unsettled.length === 0
+    if (!isDone || this.#slice.live === null) await this.setCheck()
   }
 
   /** Sets the alarm of a response that has ended: the next try of a pending write, or else the end of its window. */
@@ -31,8 +40,9 @@ export class ResponseAlarm {
     const { head } = this.#state
     if (!head) return
     const retries = head.pendingWrite || head.unsettled.length > 0
-    const left = this.#windowEnd(head) - this.#deps.clock()
-    await this.#set(retries ? this.#final.retryMilliseconds : Math.max(0, left), retries)
+    const now = this.#deps.clock()
+    const time = retries ? now + this.#final.retryMilliseconds : Math.max(now, this.#windowEnd(head))
+    await this.#slice.setAlarm(time, retries)
   }
 
   /** Whether an ended response still has its events for readers, or its context for a connection. */
@@ -42,9 +52,5 @@ export class ResponseAlarm {
 
   #windowEnd({ endedAt, heldUntil }: ResponseHead): number {
     return Math.max((endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS, heldUntil ?? 0)
-  }
-
-  #set(milliseconds: number, isActive: boolean): Promise<void> {
-    return this.#slice.setAlarm(this.#deps.clock() + milliseconds, isActive)
   }
 }

@@ -1,6 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { base62, type ResponsePlace } from '../model/response-ids.ts'
-import type { Room } from '../model/types.ts'
+import type { ObjectRoom } from '../model/types.ts'
 import { ANY_REGION } from './regions.ts'
 import { slotAt } from './slots.ts'
 
@@ -30,7 +30,7 @@ export class Places {
   }
 
   /** Notes the room that the object of a place has. */
-  note(organizationId: string, place: ResponsePlace, room: Room, now: number): void {
+  note(organizationId: string, place: ResponsePlace, room: ObjectRoom, now: number): void {
     if (room === 'enough') return
     const { region, number } = place
     const current = this.#current(organizationId, region, now)

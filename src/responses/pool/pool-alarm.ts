@@ -1,3 +1,6 @@
+/** An alarm that is too early by less stays: to set it again would cost a row. */
+const EARLY_MS = 1_000
+
 /** The one alarm of an object with many responses. Each time it is set costs a row. */
 export class PoolAlarm {
   readonly #storage: DurableObjectStorage
@@ -20,6 +23,12 @@ export class PoolAlarm {
   /** Sets the alarm unless it is set for an earlier time. @param time milliseconds since the epoch. */
   async setBy(time: number): Promise<void> {
     if (this.#time !== null && this.#time <= time) return
+    await this.set(time)
+  }
+
+  /** Sets the alarm in place of the earlier one, unless that is about the same. */
+  async moveTo(time: number): Promise<void> {
+    if (this.#time !== null && this.#time <= time && this.#time > time - EARLY_MS) return
     await this.set(time)
   }
 

@@ -1,7 +1,7 @@
 import { placeOf } from '../model/response-ids.ts'
 import type { ResponseMethods } from '../model/types.ts'
 import { responseClient, responseStreamClient } from '../object/object-client.ts'
-import { hintOf } from './regions.ts'
+import { locationHint } from './regions.ts'
 import { poolName } from './slots.ts'
 
 interface ResponseNamespaces {
@@ -25,6 +25,6 @@ export function responseObjectClient(
     namespace: pools,
     name: poolName(organizationId, place),
     before: [responseId],
-    locationHint: hintOf(place.region),
+    locationHint: locationHint(place.region),
   })
 }

@@ -10,8 +10,10 @@ export interface PoolRow {
   open: boolean
   /** Time of its alarm, in milliseconds since the epoch; null while it is open. */
   due: number | null
-  /** Whether its window is closed: it does not exist for its owner any more. */
+  /** Whether its window is closed: it does not exist for its owner any more. Earlier releases stored that. */
   closed: boolean
+  /** The last commit before `head`: one that follows may have a newer head. */
+  since: number
 }
 
 /** The responses of an object and their organization. The tables are created with the first response. */
@@ -24,6 +26,7 @@ export class PoolTable {
     this.#storage = storage
     this.#tables = tables
     this.#exists = hasTable(storage.sql, 'pool')
+    if (this.#exists) this.#upgrade()
   }
 
   /** Whether anything is stored in the object. */
@@ -40,23 +43,45 @@ export class PoolTable {
 
   rows(): PoolRow[] {
     if (!this.#exists) return []
-    const select = 'SELECT number, id, open, due, closed FROM responses ORDER BY number'
+    const select = 'SELECT number, id, open, due, closed, since FROM responses ORDER BY number'
     return this.#storage.sql
-      .exec<{ number: number; id: string; open: number; due: number | null; closed: number }>(select)
+      .exec<Omit<PoolRow, 'open' | 'closed'> & { open: number; closed: number }>(select)
       .toArray()
       .map((row) => ({ ...row, open: row.open === 1, closed: row.closed === 1 }))
   }
 
   /** @param organizationId that of the object, stored with its first response. */
-  insert({ number, id, open, due, closed }: PoolRow, organizationId: string): void {
+  insert(
+    { number, id, open, due }: PoolRow,
+    head: string | null,
+    since: number,
+    organizationId: string,
+  ): void {
     this.#create(organizationId)
-    const insert = 'INSERT INTO responses VALUES (?, ?, ?, ?, ?)'
-    this.#storage.sql.exec(insert, number, id, open ? 1 : 0, due, closed ? 1 : 0)
+    const insert =
+      'INSERT INTO responses (number, id, open, due, closed, head, since) VALUES (?, ?, ?, ?, 0, ?, ?)'
+    this.#storage.sql.exec(insert, number, id, open ? 1 : 0, due, head, since)
   }
 
-  update({ number, open, due, closed }: Omit<PoolRow, 'id'>): void {
-    const update = 'UPDATE responses SET open = ?, due = ?, closed = ? WHERE number = ?'
-    this.#storage.sql.exec(update, open ? 1 : 0, due, closed ? 1 : 0, number)
+  update({ number, open, due }: Pick<PoolRow, 'number' | 'open' | 'due'>): void {
+    const update = 'UPDATE responses SET open = ?, due = ? WHERE number = ?'
+    this.#storage.sql.exec(update, open ? 1 : 0, due, number)
+  }
+
+  /** The state of a response as JSON; null if its row does not have it. */
+  head(number: number): string | null {
+    const select = 'SELECT head FROM responses WHERE number = ?'
+    return this.#storage.sql.exec<{ head: string | null }>(select, number).toArray()[0]?.head ?? null
+  }
+
+  /** @param since number of the last commit. */
+  updateWithHead(
+    { number, open, due }: Pick<PoolRow, 'number' | 'open' | 'due'>,
+    head: string | null,
+    since: number,
+  ): void {
+    const update = 'UPDATE responses SET open = ?, due = ?, head = ?, since = ? WHERE number = ?'
+    this.#storage.sql.exec(update, open ? 1 : 0, due, head, since, number)
   }
 
   /** Deletes everything that a response has stored. @param firstKey, prefix of its slice. */
@@ -88,10 +113,21 @@ export class PoolTable {
     this.#storage.transactionSync(() => {
       sql.exec('CREATE TABLE pool (organization TEXT NOT NULL)')
       sql.exec(
-        'CREATE TABLE responses (number INTEGER PRIMARY KEY, id TEXT NOT NULL, open INTEGER NOT NULL, due INTEGER, closed INTEGER NOT NULL)',
+        'CREATE TABLE responses (number INTEGER PRIMARY KEY, id TEXT NOT NULL, open INTEGER NOT NULL, due INTEGER, closed INTEGER NOT NULL, head TEXT, since INTEGER NOT NULL DEFAULT 0)',
       )
       sql.exec('INSERT INTO pool VALUES (?)', organizationId)
     })
     this.#exists = true
+  }
+
+  /** Adds the columns that the release before did not have. */
+  #upgrade(): void {
+    const { sql } = this.#storage
+    const columns = sql.exec('PRAGMA table_info(responses)').toArray()
+    if (columns.some(({ name }) => name === 'head')) return
+    this.#storage.transactionSync(() => {
+      sql.exec('ALTER TABLE responses ADD COLUMN head TEXT')
+      sql.exec('ALTER TABLE responses ADD COLUMN since INTEGER NOT NULL DEFAULT 0')
+    })
   }
 }

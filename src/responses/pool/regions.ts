@@ -42,4 +42,4 @@ export function regionOf(whereabouts: object | undefined): string {
 }
 
 /** The location hint of a region; undefined for any other character. */
-export const hintOf = (region: string): DurableObjectLocationHint | undefined => HINTS[region]
+export const locationHint = (region: string): DurableObjectLocationHint | undefined => HINTS[region]

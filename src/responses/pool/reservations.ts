@@ -1,5 +1,5 @@
 /** Time in which the start of a response has to follow its reservation. */
-const LAPSE_MS = 60_000
+export const LAPSE_MS = 60_000
 
 /** Room of an object that is reserved for responses whose starts are on their way. */
 export class Reservations {

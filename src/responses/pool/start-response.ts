@@ -2,7 +2,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import { newResponseId, type ResponsePlace } from '../model/response-ids.ts'
-import type { Owner, RequestContent, ResponseMethods, Room } from '../model/types.ts'
+import type { ObjectRoom, Owner, RequestContent, ResponseMethods } from '../model/types.ts'
 import { lonePlace, Places } from './places.ts'
 
 interface PlaceDeps {
@@ -35,7 +35,7 @@ const places = new Places()
  * @param start starts it in one object; called again, with another id, while objects are full.
  * @returns the result with the id. @throws ApiError internal when no object has room, and what `start` throws.
  */
-export async function startResponse<Result extends { room?: Room | undefined }>(
+export async function startResponse<Result extends { room?: ObjectRoom | undefined }>(
   deps: PlaceDeps,
   { owner, region, body, declaredBytes }: PlacedRequest,
   longest: number,

@@ -1,3 +1,4 @@
+import type { LiveParts } from './live-parts.ts'
 import { Tables } from './tables.ts'
 
 /**
@@ -15,8 +16,10 @@ export interface Slice {
   readonly tables: Tables
   readonly firstKey: number
   readonly prefix: string
+  /** What the response stores together with others while it is live; null in an object that has one response. */
+  readonly live: LiveParts | null
   transactionSync<Result>(work: () => Result): Result
-  /** To be called in the turn of the first write of a response, or of the first after `deleteAll`. */
+  /** To be called in the turn of the first write of a response, or of the first after `deleteAll`. Stores the head if `live` has one. */
   open(): void
   /**
    * Sets the alarm of the response, in place of an earlier one.
@@ -42,6 +45,7 @@ export function wholeStorage(storage: DurableObjectStorage): Slice {
     tables,
     firstKey: 0,
     prefix: '',
+    live: null,
     transactionSync: (work) => storage.transactionSync(work),
     open: () => {},
     setAlarm: (time) => storage.setAlarm(time),

@@ -13,6 +13,7 @@ import type { ContextItem, Owner } from '../model/types.ts'
 import type { ResponseDeps } from '../response-deps.ts'
 import type { Slice } from '../storage/slice.ts'
 import { InputStore } from './input-store.ts'
+import { StoredHead } from './stored-head.ts'
 import { StoredValues } from './stored-values.ts'
 
 /** The stored part of the input besides its items. */
@@ -22,6 +23,9 @@ interface InputIndex {
   /** Keys of the content that this response has put into the content store, or is about to put there. */
   content: string[]
 }
+
+/** Characters of the longest final response that is stored with the head of its response. */
+const MOST_ENCLOSED_CHARACTERS = 50_000
 
 type HeadChange = Partial<Omit<ResponseHead, 'phase'>>
 
@@ -36,94 +40,64 @@ export class ResponseState {
   readonly #deps: ResponseDeps
   readonly #slice: Slice
   readonly #values: StoredValues
+  readonly #stored: StoredHead
   readonly #input: InputStore
-  #head: ResponseHead | null
-  #isStored: boolean
-  /** Whether the head has changes that are not stored. */
-  #isChanged = false
-  #isScheduled = false
-  #hasFailed = false
   #settling: Promise<void> | null = null
 
   constructor(deps: ResponseDeps, slice: Slice) {
     this.#deps = deps
     this.#slice = slice
     this.#values = new StoredValues(slice)
-    this.#input = new InputStore(slice)
-    this.#head = this.#values.get<ResponseHead>('head')
-    this.#isStored = this.#head !== null
-    if (!this.#isStored) this.#values.reset()
+    this.#stored = new StoredHead(slice, this.#values)
+    const { input } = this.#stored.enclosed
+    this.#input = new InputStore(slice, input === undefined ? null : JSON.parse(input))
+    if (!this.#stored.value) this.#values.reset()
   }
 
   /** Null when the object has no response. */
   get head(): ResponseHead | null {
-    return this.#head
+    return this.#stored.value
   }
 
   /** The head. @throws when the object has no response any more. */
   get known(): ResponseHead {
-    if (!this.#head) throw new Error('the response is gone')
-    return this.#head
+    if (!this.head) throw new Error('the response is gone')
+    return this.head
   }
 
   /** Begins a response in memory: an object that restarts before `store` has none. */
   begin(head: ResponseHead): void {
-    this.#head = head
+    this.#stored.begin(head)
   }
 
-  /** Stores the response. From now on every change is stored. */
-  store(members: HeadChange): void {
-    this.#isStored = true
-    this.#slice.open()
-    this.#replace({ ...this.known, ...members })
-    this.save()
+  /**
+   * Stores the response. From now on every change is stored.
+   * @param isLater in an object of many responses, it is stored with the next change only, or with a part of it.
+   */
+  store(members: HeadChange, isLater: boolean): void {
+    this.#stored.store({ ...this.known, ...members })
+    if (!isLater || !this.#slice.live) this.save()
   }
 
   change(members: HeadChange): void {
-    if (this.#head) this.#replace({ ...this.#head, ...members })
+    if (this.head) this.#stored.replace({ ...this.head, ...members })
   }
 
-  /** Changes the head in memory. It is stored with the next change, or by `settleCalls`, one of which has to follow. */
+  /** Changes the head in memory. It is stored with the next change, or by `save` or `settleCalls`, one of which has to follow. */
   note(members: HeadChange): void {
-    if (!this.#head) return
-    this.#head = { ...this.#head, ...members }
-    this.#isChanged = this.#isStored
+    if (this.head) this.#stored.note({ ...this.head, ...members })
   }
 
   /** Enters another phase. @throws for a transition that `PHASES` does not allow. */
   enter(phase: Phase, members: HeadChange = {}): void {
-    if (!this.#head) return
-    checkPhaseTransition(this.#head.phase, phase)
-    this.#replace({ ...this.#head, ...members, phase })
+    if (!this.head) return
+    checkPhaseTransition(this.head.phase, phase)
+    this.#stored.replace({ ...this.head, ...members, phase })
   }
 
   /** Stores the changes of the head that are not stored yet. @throws the error of SQLite; a later call tries again. */
   save(): void {
-    if (!this.#isChanged) return
-    this.#values.put('head', this.known)
-    this.#isChanged = false
-    this.#hasFailed = false
-  }
-
-  #replace(head: ResponseHead): void {
-    this.#head = head
-    if (!this.#isStored) return
-    this.#isChanged = true
-    if (this.#hasFailed) this.save()
-    else if (!this.#isScheduled) {
-      this.#isScheduled = true
-      queueMicrotask(() => this.#trySave())
-    }
-  }
-
-  /** Without a caller that could handle the error: the next change throws it. */
-  #trySave(): void {
-    this.#isScheduled = false
-    try {
-      this.save()
-    } catch {
-      this.#hasFailed = true
-    }
+    this.#stored.save()
   }
 
   /** The inputs of further turns; null before the second turn. */
@@ -185,6 +159,8 @@ export class ResponseState {
   async storeInput(owner: Owner, { input, referenced }: ResponseContext, policy: CallPolicy): Promise<void> {
     const large = input.filter(({ id, bytes }) => !referenced.has(id) && bytes.length > LARGE_ITEM_BYTES)
     const content = large.map(({ id }) => contentKey(owner, id))
+    // What is erased with the response has to be known before it exists.
+    if (content.length > 0) this.save()
     // A missing index is an empty one.
     if (referenced.size + content.length > 0) {
       this.#put('input', { referenced: [...referenced.keys()], content })
@@ -201,7 +177,8 @@ export class ResponseState {
         this.#input.add({ ...item, callId, contentKey: key }, isLarge ? null : bytes)
       }
     }
-    this.#input.flush()
+    const small = this.#input.flush(true)
+    if (small) this.#stored.enclose('input', JSON.stringify(small))
   }
 
   /** The input for a model. @throws when the content store is not available. */
@@ -252,11 +229,16 @@ export class ResponseState {
   }
 
   get final(): FinalResponse | null {
-    return this.#values.get<FinalResponse>('final')
+    const { final } = this.#stored.enclosed
+    return final === undefined ? this.#values.get<FinalResponse>('final') : JSON.parse(final)
   }
 
+  /** Stores the final response. A small one is stored with the head, for which a change or `save` has to follow. */
   storeFinal(final: FinalResponse): void {
-    this.#put('final', final)
+    const text = JSON.stringify(final)
+    const isEnclosed = this.#slice.live !== null && text.length <= MOST_ENCLOSED_CHARACTERS
+    if (!isEnclosed) this.#put('final', final)
+    if (this.head) this.#stored.enclose('final', isEnclosed ? text : undefined)
   }
 
   /**
@@ -273,23 +255,21 @@ export class ResponseState {
   async #settleAll(): Promise<void> {
     const tried = new Set<string>()
     for (;;) {
-      const next = this.#head?.unsettled.find(({ call }) => !tried.has(call.opening.callId))
+      const next = this.head?.unsettled.find(({ call }) => !tried.has(call.opening.callId))
       if (!next) return
       const { callId } = next.call.opening
       tried.add(callId)
       this.save()
       if (!(await settle(this.#deps, next.call, next.outcome))) continue
-      const left = this.#head?.unsettled.filter((each) => each.call.opening.callId !== callId)
-      this.change({ unsettled: left ?? [] })
+      const left = this.head?.unsettled.filter((each) => each.call.opening.callId !== callId)
+      // If that is lost, the ledger gets the outcome again.
+      this.note({ unsettled: left ?? [] })
     }
   }
 
   /** To be called when everything that is stored of the response is deleted. */
   reset(): void {
-    this.#head = null
-    this.#isStored = false
-    this.#isChanged = false
-    this.#hasFailed = false
+    this.#stored.reset()
     this.#values.reset()
     this.#input.reset()
   }
@@ -299,7 +279,7 @@ export class ResponseState {
   }
 
   #put(name: string, value: unknown): void {
-    if (this.#head) this.#values.put(name, value)
+    if (this.head) this.#values.put(name, value)
   }
 }
 

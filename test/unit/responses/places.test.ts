@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { base62Value } from '../../../src/responses/model/response-ids.ts'
 import { lonePlace, Places } from '../../../src/responses/pool/places.ts'
-import { ANY_REGION, hintOf, regionOf } from '../../../src/responses/pool/regions.ts'
+import { ANY_REGION, locationHint, regionOf } from '../../../src/responses/pool/regions.ts'
 import { Reservations } from '../../../src/responses/pool/reservations.ts'
 import { poolName, slotAt, slotEnd } from '../../../src/responses/pool/slots.ts'
 
@@ -92,7 +92,7 @@ it.each([
 ])('the region of %j is %s', (whereabouts, hint) => {
   const region = regionOf(whereabouts)
   expect(region).toMatch(/^[0-9A-Za-z]$/)
-  expect(hintOf(region)).toBe(hint)
+  expect(locationHint(region)).toBe(hint)
 })
 
 it('a reservation is taken once, and lapses', () => {

@@ -2,61 +2,57 @@ import { ApiError } from '../../lib/api-error.ts'
 import { earliest } from '../../lib/clock.ts'
 import { logFailure } from '../../lib/log.ts'
 import { compactConversation } from '../compaction/compact-conversation.ts'
-import { HeldSegments } from '../log/held-segments.ts'
+import { UnflushedEvents } from '../log/unflushed-events.ts'
 import { notStarted } from '../model/error-data.ts'
 import { placeOf } from '../model/response-ids.ts'
 import type {
   CompactionResult,
+  ObjectRoom,
   Owner,
   RequestContent,
   ResponseMethods,
-  Room,
   StartRequest,
   StartResult,
 } from '../model/types.ts'
 import { DurableResponse } from '../object/durable-response.ts'
 import { type AnyMethod, RESPONSE_METHODS } from '../object/methods.ts'
 import type { ResponseDeps } from '../response-deps.ts'
+import { CommitGroup } from '../storage/commit-group.ts'
+import { CommitRows } from '../storage/commit-rows.ts'
 import { KEYS_PER_RESPONSE } from '../storage/slice.ts'
 import { Tables } from '../storage/tables.ts'
+import { AlarmTimes, CHECK_INTERVAL_MS } from './alarm-times.ts'
 import { PoolAlarm } from './pool-alarm.ts'
-import { PoolTable } from './pool-table.ts'
+import { PoolRoom } from './pool-room.ts'
+import { type PoolRow, PoolTable } from './pool-table.ts'
 import { PooledResponse, type PoolParts } from './pooled-response.ts'
-import { Reservations } from './reservations.ts'
+import { recoverCommits } from './recover-commits.ts'
 import { slotEnd } from './slots.ts'
 
-/**
- * Most responses that are generated at a time; with 64, an object took a quarter of a core at 20 events a second each.
- * @internal A bound that tests reach.
- */
-export const MOST_LIVE = 64
-/** From here on the next responses should go to another object. */
-const ENOUGH_LIVE = 32
 /** A tenth of what the platform allows. */
 const MOST_STORED_BYTES = 1024 ** 3
-/** Contexts in memory, of 128 MB that objects may share. */
-const MOST_CONTEXT_BYTES = 48 * 1024 * 1024
 /** Readers of all responses: each may hold 32 KB, and they share what is larger. */
 const MOST_READERS = 512
 /** Numbers for which keys are exact. */
 const MOST_RESPONSES = Number.MAX_SAFE_INTEGER / KEYS_PER_RESPONSE / 2
-/** Interval of the alarm while responses are generated. */
-const CHECK_INTERVAL_MS = 30_000
 /** Responses whose alarms run at a time. */
 const TOGETHER = 64
 
 /**
  * Up to 64 live responses of one organization in one Durable Object, and those that have ended until their windows close.
- * Each behaves as in an object of its own (`DurableResponse`); they share the storage, its alarm, and the ledger's client. The
+ * Each behaves as in an object of its own (`DurableResponse`); they share the storage, its alarm, and the ledger's client, and
+ * store together what they have at one time (`storage/commit-group`). The
  * object takes responses for the ten minutes of its slot, and deletes its whole storage when all windows are closed.
  */
-export class ResponsePool {
+export class PooledResponses {
   readonly #deps: ResponseDeps
   readonly #table: PoolTable
+  readonly #commits: CommitRows
   readonly #alarm: PoolAlarm
+  readonly #times: AlarmTimes
   readonly #parts: PoolParts
-  readonly #held = new HeldSegments()
-  readonly #reservations = new Reservations()
+  readonly #unflushed = new UnflushedEvents()
+  readonly #room: PoolRoom
   /** Every response of the object, by its id. */
   readonly #responses = new Map<string, PooledResponse>()
   /** Those with an instance. */
@@ -71,17 +67,24 @@ export class ResponsePool {
     const tables = new Tables(storage.sql)
     this.#table = new PoolTable(storage, tables)
     this.#alarm = new PoolAlarm(storage)
+    this.#times = new AlarmTimes(deps.clock, deps.configuration.RESPONSE_WINDOW_MS)
     this.#organizationId = this.#table.organizationId
+    const rows = this.#table.rows()
+    this.#commits = new CommitRows(storage, Math.max(0, ...rows.map(({ since }) => since)))
     this.#parts = {
       storage,
       tables,
       table: this.#table,
+      commits: new CommitGroup(this.#commits, deps.clock),
       clock: deps.clock,
       organizationId: () => this.#organizationId ?? '',
-      alarmBy: (time) => this.#alarm.setBy(time),
+      alarmBy: (time, isActive) => this.#alarm.setBy(isActive ? time : this.#times.rounded(time)),
       left: () => this.#awaitEnd(),
     }
-    this.#load()
+    this.#room = new PoolRoom(deps.clock, this.#opened, {
+      isFull: () => this.#nextNumber >= MOST_RESPONSES || storage.sql.databaseSize >= MOST_STORED_BYTES,
+    })
+    this.#load(rows)
   }
 
   /**
@@ -100,7 +103,7 @@ export class ResponsePool {
     if (method === 'reserve') return this.#reserve(responseId, owner, Number(parameters[1]))
     const isOwn = owner.organizationId === this.#organizationId
     const response = isOwn ? this.#responses.get(responseId) : undefined
-    if (!response || response.isClosed) return RESPONSE_METHODS[method].absent?.result
+    if (!response || response.isOver) return RESPONSE_METHODS[method].absent?.result
     if (method === 'follow' && this.#readers >= MOST_READERS) return 'busy'
     return this.#use(response, (instance) => (instance[method] as AnyMethod).call(instance, ...parameters))
   }
@@ -108,12 +111,18 @@ export class ResponsePool {
   /** Runs the alarms that are due, those of live responses together, and ends the object when nothing of it is left. */
   async alarm(): Promise<void> {
     this.#alarm.clear()
-    // First, because the platform stops repeating an alarm that keeps failing.
-    if (this.#table.exists) await this.#alarm.set(this.#deps.clock() + CHECK_INTERVAL_MS)
     const now = this.#deps.clock()
-    const due = [...this.#responses.values()].filter(
-      (response) => response.isOpen || (response.due !== null && response.due <= now),
-    )
+    const isDue = ({ isOpen, due }: PooledResponse) => isOpen || (due !== null && due <= now)
+    const all = [...this.#responses.values()]
+    const due = all.filter(isDue)
+    // First, because the platform stops repeating an alarm that keeps failing.
+    if (this.#table.exists)
+      await this.#alarm.set(
+        this.#times.next(
+          all.filter((each) => !isDue(each)),
+          all,
+        ),
+      )
     for (let at = 0; at < due.length; at += TOGETHER) {
       await Promise.all(due.slice(at, at + TOGETHER).map((response) => this.#runAlarm(response)))
     }
@@ -125,8 +134,8 @@ export class ResponsePool {
     this.#claim(request.principal.organizationId)
     this.#dropIdle()
     const known = this.#responses.get(responseId)
-    const isExpected = this.#reservations.take(responseId) || (known !== undefined && !known.isClosed)
-    if (!isExpected && !this.#hasRoom()) {
+    const isExpected = this.#room.isReserved(responseId, request) || (known !== undefined && !known.isClosed)
+    if (!isExpected && !this.#room.has(bytesOf(request, body))) {
       const full = new ApiError('internal', 'The gateway is busy. Try again in a moment.', {
         retryAfterSeconds: 1,
       })
@@ -136,7 +145,7 @@ export class ResponsePool {
     response.starts++
     try {
       const started = this.#use(response, (instance) => instance.start(request, body))
-      const room: Room = this.#liveCount >= ENOUGH_LIVE ? 'little' : 'enough'
+      const room: ObjectRoom = this.#room.isLittle ? 'little' : 'enough'
       return { ...(await started), room }
     } finally {
       response.starts--
@@ -151,9 +160,7 @@ export class ResponsePool {
   #reserve(responseId: string, { organizationId }: Owner, bytes: number): boolean {
     this.#claim(organizationId)
     this.#dropIdle()
-    if (!this.#hasRoom()) return false
-    this.#reservations.add(responseId, bytes, this.#deps.clock())
-    return true
+    return this.#room.reserve(responseId, bytes)
   }
 
   /** @throws for another organization than that of the first response. */
@@ -161,24 +168,6 @@ export class ResponsePool {
     this.#organizationId ??= organizationId
     if (this.#organizationId !== organizationId)
       throw new Error('this object is that of another organization')
-  }
-
-  #hasRoom(): boolean {
-    const reserved = this.#reservations.current(this.#deps.clock())
-    let bytes = reserved.bytes
-    for (const { instance } of this.#opened) bytes += instance?.contextBytes ?? 0
-    return (
-      this.#liveCount + reserved.count < MOST_LIVE &&
-      bytes < MOST_CONTEXT_BYTES &&
-      this.#nextNumber < MOST_RESPONSES &&
-      this.#parts.storage.sql.databaseSize < MOST_STORED_BYTES
-    )
-  }
-
-  get #liveCount(): number {
-    let live = 0
-    for (const { isLive } of this.#opened) if (isLive) live++
-    return live
   }
 
   get #readers(): number {
@@ -191,15 +180,15 @@ export class ResponsePool {
     const now = this.#deps.clock()
     const slot = placeOf(responseId)?.slot
     if (slot !== undefined) this.#slotEnd = slotEnd(slot, now)
-    const row = { number: this.#nextNumber++, id: responseId, open: true, due: null, closed: false }
+    const row = { number: this.#nextNumber++, id: responseId, open: true, due: null, closed: false, since: 0 }
     const response = new PooledResponse(this.#parts, row, false)
     this.#responses.set(responseId, response)
     return response
   }
 
   /** Opens the responses that a restart has interrupted. */
-  #load(): void {
-    for (const row of this.#table.rows()) {
+  #load(rows: readonly PoolRow[]): void {
+    for (const row of rows) {
       const response = new PooledResponse(this.#parts, row, true)
       this.#responses.set(row.id, response)
       this.#nextNumber = row.number + 1
@@ -207,8 +196,9 @@ export class ResponsePool {
       if (slot !== undefined) this.#slotEnd = slotEnd(slot, this.#deps.clock())
     }
     const all = [...this.#responses.values()]
-    this.#alarm.expect(earliest(all.map(({ due }) => due)))
+    this.#alarm.expect(earliest(all.map(({ due }) => due && this.#times.rounded(due))))
     const open = all.filter(({ isOpen }) => isOpen)
+    recoverCommits(this.#parts.storage, this.#commits, open, this.#unflushed)
     for (const response of open) {
       try {
         this.#instanceOf(response)
@@ -232,7 +222,7 @@ export class ResponsePool {
       }
       this.#deps.waitUntil(work.then(ended, ended))
     }
-    const instance = new DurableResponse(response, this.#held, { ...this.#deps, waitUntil })
+    const instance = new DurableResponse(response, this.#unflushed, { ...this.#deps, waitUntil })
     response.instance = instance
     this.#opened.add(response)
     return instance
@@ -257,10 +247,11 @@ export class ResponsePool {
         if (!response.instance) this.#responses.delete(response.id)
       } else await this.#use(response, (instance) => instance.alarm())
     } catch (error) {
-      // In place of the time that has passed, at which the alarm would run again without a pause.
-      response.due = this.#deps.clock() + CHECK_INTERVAL_MS
       logResponseFailure(response, error)
     }
+    const now = this.#deps.clock()
+    // What is not complete is repeated, after a pause.
+    if (response.due !== null && response.due <= now) response.postpone(now + CHECK_INTERVAL_MS)
   }
 
   /** Drops the instances of responses that have ended and that nothing uses, and the responses that are deleted. */
@@ -289,18 +280,22 @@ export class ResponsePool {
     if (this.#deps.clock() < this.#slotEnd || [...this.#responses.values()].some(isLeft)) return false
     this.#responses.clear()
     this.#alarm.clear()
+    this.#commits.forget()
     await this.#table.deleteAll()
     return true
   }
 
   async #setNextAlarm(): Promise<void> {
-    const check = this.#deps.clock() + CHECK_INTERVAL_MS
     const all = [...this.#responses.values()]
-    const times = all.map(({ due, isOpen }) => due ?? (isOpen ? check : null))
-    const end = all.every(({ isClosed }) => isClosed) ? Math.max(this.#slotEnd, check) : null
-    await this.#alarm.set(earliest([...times, end]) ?? check)
+    const isEnd = all.every(({ isClosed }) => isClosed)
+    const end = Math.max(this.#slotEnd, this.#deps.clock() + CHECK_INTERVAL_MS)
+    const next = this.#times.next(all, all)
+    await this.#alarm.moveTo(isEnd ? Math.min(end, next) : next)
   }
 }
+
+const bytesOf = ({ bodyBytes = 0 }: StartRequest, body: RequestContent): number =>
+  body instanceof Uint8Array ? body.length : bodyBytes
 
 const logResponseFailure = ({ id }: PooledResponse, error: unknown) =>
   logFailure('object_failed', { request_id: null, surface: 'responses', route: `ResponsePool ${id}` }, error)

@@ -2,7 +2,7 @@
  * Several objects may share the 128 MB of an isolate, so that one of them is limited to a part of it.
  * @internal A bound that tests reach.
  */
-export const MAXIMUM_HELD_BYTES = 32 * 1024 * 1024
+export const MAXIMUM_UNFLUSHED_BYTES = 32 * 1024 * 1024
 
 /** A reader that is sending a segment. */
 export interface SegmentHolder {
@@ -11,23 +11,23 @@ export interface SegmentHolder {
 }
 
 /**
- * The large segments that readers are sending, each in memory once. A client that does not read keeps its reader's segment
- * in memory. Above the limit, the readers that have held theirs longest are ended. Their clients can resume at any time.
+ * The large segments that are stored and that readers have not sent to the end, each in memory once. A client that does not
+ * read keeps its reader's segment in memory. Above the limit, the readers that have held theirs longest are ended. Their clients can resume at any time.
  */
-export class HeldSegments {
+export class UnflushedEvents {
   /** The longest held first. */
-  readonly #held = new Map<SegmentHolder, { position: number; bytes: Uint8Array }>()
+  readonly #held = new Map<SegmentHolder, { name: string; bytes: Uint8Array }>()
 
   /**
    * Holds a segment for a reader, in place of the one it holds.
-   * @param read returns the bytes; called if no reader holds them. @returns the shared bytes, which must not be changed.
+   * @param name of the segment in its object. @param read returns the bytes; called if no reader holds them. @returns the shared bytes, which must not be changed.
    */
-  hold(position: number, holder: SegmentHolder, read: () => Uint8Array): Uint8Array {
+  hold(name: string, holder: SegmentHolder, read: () => Uint8Array): Uint8Array {
     this.release(holder)
-    const shared = [...this.#held.values()].find((each) => each.position === position)?.bytes
+    const shared = [...this.#held.values()].find((each) => each.name === name)?.bytes
     const bytes = shared ?? read()
     if (!shared) this.#makeRoom(bytes.length)
-    this.#held.set(holder, { position, bytes })
+    this.#held.set(holder, { name, bytes })
     return bytes
   }
 
@@ -37,7 +37,7 @@ export class HeldSegments {
 
   #makeRoom(size: number): void {
     for (const holder of [...this.#held.keys()]) {
-      if (this.#size + size <= MAXIMUM_HELD_BYTES) return
+      if (this.#size + size <= MAXIMUM_UNFLUSHED_BYTES) return
       holder.abort(new Error('the reader is too slow'))
     }
   }

@@ -1,54 +1,54 @@
 import { describe, expect, it } from 'vitest'
 import {
-  HeldSegments,
-  MAXIMUM_HELD_BYTES,
+  MAXIMUM_UNFLUSHED_BYTES,
   type SegmentHolder,
-} from '../../../src/responses/log/held-segments.ts'
+  UnflushedEvents,
+} from '../../../src/responses/log/unflushed-events.ts'
 
-const EIGHTH = MAXIMUM_HELD_BYTES / 8
+const EIGHTH = MAXIMUM_UNFLUSHED_BYTES / 8
 
 class Holder implements SegmentHolder {
   reasons: string[] = []
-  readonly #held: HeldSegments
+  readonly #unflushed: UnflushedEvents
 
-  constructor(held: HeldSegments) {
-    this.#held = held
+  constructor(unflushed: UnflushedEvents) {
+    this.#unflushed = unflushed
   }
 
   abort(reason: Error): void {
     this.reasons.push(reason.message)
-    this.#held.release(this)
+    this.#unflushed.release(this)
   }
 }
 
 function setup() {
-  const held = new HeldSegments()
+  const unflushed = new UnflushedEvents()
   const reads: number[] = []
   const hold = (position: number, holder: SegmentHolder) =>
-    held.hold(position, holder, () => {
+    unflushed.hold(`${position}`, holder, () => {
       reads.push(position)
       return new Uint8Array(EIGHTH)
     })
-  return { held, reads, hold, holders: Array.from({ length: 20 }, () => new Holder(held)) }
+  return { unflushed, reads, hold, holders: Array.from({ length: 20 }, () => new Holder(unflushed)) }
 }
 
 describe('segments held for readers', () => {
   it('are in memory once, until the last reader releases them', () => {
-    const { held, reads, hold, holders } = setup()
+    const { unflushed, reads, hold, holders } = setup()
     const given = holders.map((holder) => hold(1, holder))
     expect(new Set(given).size).toBe(1)
     expect(reads).toEqual([1])
-    for (const holder of holders.slice(1)) held.release(holder)
-    hold(1, new Holder(held))
+    for (const holder of holders.slice(1)) unflushed.release(holder)
+    hold(1, new Holder(unflushed))
     expect(reads).toEqual([1])
   })
 
   it('are read again when no reader holds them any more', () => {
-    const { held, reads, hold, holders } = setup()
+    const { unflushed, reads, hold, holders } = setup()
     for (const holder of holders) {
       hold(1, holder)
-      held.release(holder)
-      held.release(holder)
+      unflushed.release(holder)
+      unflushed.release(holder)
     }
     expect(reads).toHaveLength(20)
   })
@@ -75,12 +75,12 @@ describe('segments held for readers', () => {
   })
 
   it('may be larger than the limit by themselves', () => {
-    const { held, holders } = setup()
+    const { unflushed, holders } = setup()
     const [one, other] = holders
     if (one === undefined || other === undefined) return
-    held.hold(1, one, () => new Uint8Array(EIGHTH))
-    expect(held.hold(2, other, () => new Uint8Array(MAXIMUM_HELD_BYTES + 1))).toHaveLength(
-      MAXIMUM_HELD_BYTES + 1,
+    unflushed.hold('1', one, () => new Uint8Array(EIGHTH))
+    expect(unflushed.hold('2', other, () => new Uint8Array(MAXIMUM_UNFLUSHED_BYTES + 1))).toHaveLength(
+      MAXIMUM_UNFLUSHED_BYTES + 1,
     )
     expect([one.reasons.length, other.reasons.length]).toEqual([1, 0])
   })
