@@ -167,7 +167,9 @@ async function relayTo<Unit>(
     passage,
   })
   if (relay.started) {
-    const ended = relay.ended.then((end) => streamEnd(end, relay.arrivals, basis, reader, inspection, passage))
+    const ended = relay.ended.then((end) =>
+      streamEnd(end, relay.arrivals, basis, reader, inspection, passage),
+    )
     return { kind: 'started', ended }
   }
   const { end } = relay
