@@ -3,11 +3,10 @@ import { changeKey, createKey, readKey, revokeKey, rotateKey } from '../../../ad
 import { checkActsFor } from '../../../admin/member-rules.ts'
 import { readMember } from '../../../admin/members.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
-import { notFound } from '../../../lib/api-error.ts'
+import { notFound, unprocessable } from '../../../lib/api-error.ts'
 import type { KeyScope } from '../../../wire/key-scopes.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext } from '../../context.ts'
-import { explain } from '../../validated-request.ts'
 import { pageRequest } from './change-scope.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
 import { authorOf, missing } from './require-permission.ts'
@@ -33,7 +32,7 @@ async function reachedKey(scope: ChangeScope, own: string | null, keyId: string)
 
 /**
  * The user of a new key: the one that is named, else that of the session.
- * @throws ApiError `forbidden` for another person, and for any other user where only one's own keys are in reach.
+ * @throws ApiError `unprocessable` where nobody is named; `forbidden` for another person, and for any other user where only one's own keys are in reach.
  */
 async function newKeyUser(
   { context, scope, own }: { context: AppContext; scope: ChangeScope; own: string | null },
@@ -42,7 +41,8 @@ async function newKeyUser(
   const author = authorOf(context)
   if (author === null) {
     if (userId !== undefined) return userId
-    throw explain([{ code: 'invalid_type', path: ['user_id'], message: '' }], {}, 'body')
+    // The schema leaves it out for sessions.
+    throw unprocessable('user_id: is required from the administration token, which is no user.')
   }
   const subject = userId ?? author.userId
   if (own !== null && subject !== own) throw missing('keys.create', ONLY_OWN)
