@@ -15,6 +15,7 @@ import {
   drivePeople,
   driveRecords,
   driveRefusals,
+  driveSignIn,
 } from './statement-costs/drive-management.ts'
 import { TableGrowth } from './statement-costs/grow-tables.ts'
 import {
@@ -91,6 +92,7 @@ describe.skipIf(!hasRealPostgres)('statements on tables that grow', { timeout: 3
     await driveIntegrations(world)
     await driveDeployment(world)
     await drivePeople(world)
+    await driveSignIn(world)
     await driveRefusals(world)
     await driveRecords(world)
     for (const cron of readCrons(WRANGLER_FILE)) await gateway.workerd.runScheduled(cron)

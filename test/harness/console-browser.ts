@@ -5,6 +5,11 @@ import type { GatewayAddress } from './start-gateway.ts'
 import { administrator } from './tenant.ts'
 
 type Json = Record<string, unknown>
+type Request = (
+  method: string,
+  path: string,
+  sent: { headers: Record<string, string>; body?: string },
+) => Promise<Answer>
 type Options = Parameters<Authenticator['register']>[0]
 
 export const SESSION_COOKIE = '__Host-hg_session'
@@ -14,13 +19,19 @@ export const CEREMONY_COOKIE = '__Host-hg_ceremony'
 export class ConsoleBrowser {
   readonly cookies = new Map<string, string>()
   readonly authenticator: Authenticator
-  readonly #address: GatewayAddress
   // Attempts to sign in are limited by address.
   readonly #ip = `198.19.${randomInt(256)}.${randomInt(256)}`
 
-  constructor(address: GatewayAddress, authenticator = new Authenticator({ origin: address.baseUrl })) {
-    this.#address = address
+  readonly #request: Request
+
+  /** @param request sends what the browser requests, in place of `send`. */
+  constructor(
+    address: GatewayAddress,
+    authenticator = new Authenticator({ origin: address.baseUrl }),
+    request: Request = (method, path, sent) => send(address.baseUrl + path, { method, ...sent }),
+  ) {
     this.authenticator = authenticator
+    this.#request = request
   }
 
   /** Headers as a page of the gateway sends them. */
@@ -36,8 +47,7 @@ export class ConsoleBrowser {
 
   /** @param path below `/api`. @param headers instead of those of a page. */
   async call(method: string, path: string, body?: unknown, headers = this.headers()): Promise<Answer> {
-    const answer = await send(`${this.#address.baseUrl}/api${path}`, {
-      method,
+    const answer = await this.#request(method, `/api${path}`, {
       headers,
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })

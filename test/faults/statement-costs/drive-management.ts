@@ -1,9 +1,22 @@
 import { shardOf } from '../../../src/ledger/shards/shards.ts'
 import { ROTATED_TABLES } from '../../../src/wire/vault.ts'
+import type { Authenticator } from '../../harness/authenticator.ts'
+import { ConsoleBrowser } from '../../harness/console-browser.ts'
 import { bearer } from '../../harness/tenant.ts'
 import { codePolicy } from '../../http/support/dlp.ts'
 import { type Created, type Json, type Manage, managing } from './surfaces.ts'
 import type { World } from './world.ts'
+
+/** Documents that are served without a statement, as this campaign shows as well. */
+const STATIC_PATHS = [
+  '/openapi.json',
+  '/api/openapi.json',
+  '/docs/api',
+  '/docs/api/management',
+  ...['redoc.js', 'reference.js', 'reference.css'].map((name) => `/docs/api/${name}`),
+]
+
+type RegistrationOptions = Parameters<Authenticator['register']>[0]
 
 /** People, groups, keys, grants and credits of an organization. */
 export async function drivePeople({ surfaces, tenant, unique, round }: World): Promise<void> {
@@ -48,7 +61,8 @@ export async function drivePeople({ surfaces, tenant, unique, round }: World): P
   await manage('GET', `${base}/keys?limit=2&user_id=${user.id}`)
   await manage('GET', `${base}/keys/${key.id}`)
   await manage('PUT', `${base}/keys/${key.id}`, { compatibility: 'open_responses' })
-  await manage('DELETE', `${base}/keys/${key.id}`)
+  const next = await manage<Created>('POST', `${base}/keys/${key.id}/rotate`, {})
+  await manage('DELETE', `${base}/keys/${next.id}`)
   const grant = await manage<Created>('POST', `${base}/grants`, {
     subject_type: 'group',
     subject_id: group.id,
@@ -60,6 +74,40 @@ export async function drivePeople({ surfaces, tenant, unique, round }: World): P
   await manage('DELETE', `${base}/groups/${group.id}`)
   await manage('DELETE', path)
   await manage('POST', `${base}/credits`, { amount: 1_000_000, reason: 'more', id: unique('grant') })
+}
+
+/** Sign-in of a member by a setup link and by passkeys; its sessions and passkeys. One link stays unused. */
+export async function driveSignIn({ surfaces, unique, tenant: { base, userId } }: World): Promise<void> {
+  const { manage } = managing(surfaces)
+  const linkOf = async () =>
+    (await manage<{ token: string }>('POST', `${base}/users/${userId}/setup-link`)).token
+  const browser = new ConsoleBrowser(surfaces.address, undefined, (method, path, sent) =>
+    surfaces.request(method, path, sent),
+  )
+  const token = await linkOf()
+  await browser.ask('POST', '/setup', { token })
+  await browser.setUp(token)
+  await browser.ask('GET', '/me')
+  const { options } = await browser.ask<{ options: RegistrationOptions }>('POST', '/me/passkeys/begin')
+  const credential = browser.authenticator.register(options)
+  const second = await browser.ask<Created>('POST', '/me/passkeys/finish', { name: 'Phone', credential })
+  const [first] = browser.authenticator.credentials
+  await browser.signIn(first)
+  await browser.ask('GET', '/me/passkeys')
+  await browser.ask('DELETE', `/me/passkeys/${second.id}`)
+  const { data } = await browser.ask<{ data: Array<Created & { is_current: boolean }> }>(
+    'GET',
+    '/me/sessions',
+  )
+  const other = data.find(({ is_current: isCurrent }) => !isCurrent)
+  if (other) await browser.ask('DELETE', `/me/sessions/${other.id}`)
+  await browser.ask('POST', '/me/sign-out')
+  await browser.signIn(first)
+  const invited = await manage<Created>('POST', `${base}/users`, {
+    email: `${unique('person')}@example.com`,
+    name: 'Grace',
+  })
+  await manage('POST', `${base}/users/${invited.id}/setup-link`)
 }
 
 /** Records: lists, sums, verification and exports. */
@@ -107,6 +155,7 @@ async function unrecorded(manage: Manage, path: string): Promise<void> {
 
 /** Providers, models, policies, and the rotation of keys. */
 export async function driveDeployment({ surfaces, tenant, unique }: World): Promise<void> {
+  for (const path of STATIC_PATHS) await surfaces.request('GET', path)
   const { manage } = managing(surfaces)
   const { base } = tenant
   const provider = await manage<Created>('POST', '/providers', {

@@ -15,6 +15,7 @@ const CONFIGURATION = [
   'group_memberships',
   'entitlements',
   'api_keys',
+  'passkeys',
   'providers',
   'models',
   'model_routes',
