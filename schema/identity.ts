@@ -39,6 +39,10 @@ export const users = pgTable('users', {
   id: uuid('id').primaryKey().defaultRandom(),
   email: text('email').notNull().unique(),
   name: text('name').notNull(),
+  /** A service account cannot sign in: administrators make its keys. */
+  kind: text('kind', { enum: ['person', 'service'] })
+    .notNull()
+    .default('person'),
   createdAt: createdAt(),
 })
 
@@ -54,6 +58,8 @@ export const memberships = pgTable(
     role: text('role', { enum: ['owner', 'admin', 'member'] }).notNull(),
     /** Calls a minute of this user; null takes the organization's. */
     rateLimitPerMinute: integer('rate_limit_per_minute'),
+    /** Outlives the sessions, which are deleted. */
+    lastSignedInAt: instant('last_signed_in_at'),
     disabledAt: instant('disabled_at'),
     createdAt: createdAt(),
   },
@@ -95,13 +101,13 @@ export const groupMemberships = pgTable(
   ],
 )
 
-/** A named right that is not a model grant, such as `personal_api_key_access` for the MCP gateway. */
+/** A named right that is not a model grant: `personal_api_key_access` for the MCP gateway, others for the web terminal. */
 export const entitlements = pgTable(
   'entitlements',
   {
     organizationId: uuid('organization_id').notNull(),
     userId: uuid('user_id').notNull(),
-    name: text('name', { enum: ['personal_api_key_access'] }).notNull(),
+    name: text('name', { enum: ['personal_api_key_access', 'auditor', 'billing', 'security'] }).notNull(),
     createdAt: createdAt(),
   },
   (table) => [primaryKey({ columns: [table.organizationId, table.userId, table.name] })],
@@ -135,5 +141,73 @@ export const apiKeys = pgTable(
   (table) => [
     index('api_keys_organization').on(table.organizationId, table.createdAt),
     index('api_keys_user').on(table.userId),
+  ],
+)
+
+/**
+ * Links with which a member registers its first passkey, used once. Sign-in credentials belong to a membership: users are
+ * shared between organizations, and an administrator of one must not enter another.
+ */
+export const setupLinks = pgTable(
+  'setup_links',
+  {
+    id: text('id').primaryKey(),
+    organizationId: uuid('organization_id').notNull(),
+    userId: uuid('user_id').notNull(),
+    /** HMAC-SHA-256 of the whole token, hex. */
+    digest: text('digest').notNull().unique(),
+    pepperId: text('pepper_id').notNull(),
+    expiresAt: instant('expires_at').notNull(),
+    usedAt: instant('used_at'),
+    createdAt: createdAt(),
+  },
+  (table) => [
+    index('setup_links_member').on(table.organizationId, table.userId),
+    index('setup_links_expiry').on(table.expiresAt),
+  ],
+)
+
+export const passkeys = pgTable(
+  'passkeys',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    organizationId: uuid('organization_id').notNull(),
+    userId: uuid('user_id').notNull(),
+    name: text('name').notNull(),
+    /** The authenticator's id of the credential, base64url. */
+    credentialId: text('credential_id').notNull().unique(),
+    /** COSE key, base64url. */
+    publicKey: text('public_key').notNull(),
+    /** The authenticator's count of signatures; 0 where it counts none. */
+    counter: bigint('counter', { mode: 'number' }).notNull(),
+    transports: text('transports').array().notNull(),
+    lastUsedAt: instant('last_used_at'),
+    createdAt: createdAt(),
+  },
+  (table) => [index('passkeys_member').on(table.organizationId, table.userId)],
+)
+
+/** Sessions of the web terminal. Only a digest is stored, as of keys. */
+export const sessions = pgTable(
+  'sessions',
+  {
+    id: text('id').primaryKey(),
+    organizationId: uuid('organization_id').notNull(),
+    userId: uuid('user_id').notNull(),
+    digest: text('digest').notNull().unique(),
+    pepperId: text('pepper_id').notNull(),
+    method: text('method', { enum: ['passkey', 'oidc', 'local'] }).notNull(),
+    /** The challenge that was answered: each makes one session. */
+    ceremonyId: text('ceremony_id').notNull().unique(),
+    /** Of the browser, cut. */
+    userAgent: text('user_agent').notNull(),
+    signedInAt: instant('signed_in_at').notNull(),
+    lastSeenAt: instant('last_seen_at').notNull(),
+    expiresAt: instant('expires_at').notNull(),
+    endedAt: instant('ended_at'),
+  },
+  (table) => [
+    index('sessions_member').on(table.organizationId, table.userId, table.signedInAt),
+    index('sessions_expiry').on(table.expiresAt),
   ],
 )

@@ -10,7 +10,8 @@ import {
   users,
 } from '../schema/identity.ts'
 import { grants } from '../schema/models.ts'
-import { digestApiKey, parseApiKey } from '../src/identity/api-key.ts'
+import { parseApiKey } from '../src/identity/api-key.ts'
+import { digestToken } from '../src/identity/secret-token.ts'
 import { GENESIS, nextLink } from '../src/ledger/records/chain.ts'
 import { creditRowOf } from '../src/ledger/records/extracted-rows.ts'
 import { changeText, copiedColumns } from '../src/ledger/records/record-body.ts'
@@ -188,7 +189,7 @@ function keyRows(peppers: KeyRing, keys: DemoKeys) {
   return DEMO_CALLERS.map(({ name, organization, keyRevoked }) => {
     const parsed = parseApiKey(keys[name])
     if (parsed === null) throw new StartError(`the demo key ${name} has no valid form`)
-    const { digest, pepperId } = digestApiKey(peppers, keys[name])
+    const { digest, pepperId } = digestToken(peppers, keys[name])
     return {
       id: parsed.id,
       organizationId: organizationId(organization),

@@ -1,4 +1,5 @@
 /** The Worker: requests, jobs of every hour and of every five minutes, and the Durable Objects of this script. */
+import { pruneSignIns } from '../src/admin/sign-in/sweep.ts'
 import { republishVerdicts } from '../src/agents/runs/publish-verdict.ts'
 import { pruneRuns, republishOverdue } from '../src/agents/runs/sweep.ts'
 import { publishTriggers } from '../src/agents/triggers/publish-triggers.ts'
@@ -22,7 +23,7 @@ export { ResponseStream } from './response-stream.ts'
 const FREQUENT = '*/5 * * * *'
 
 /** Names for the log: the built script does not keep the names of functions. */
-const HOURLY_JOBS = { writeCheckpoint, eraseLeftContent, pruneRuns }
+const HOURLY_JOBS = { writeCheckpoint, eraseLeftContent, pruneRuns, pruneSignIns }
 const FREQUENT_JOBS = {
   refreshDue,
   releaseLeftResponses,

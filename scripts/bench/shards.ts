@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm'
 import { apiKeys, memberships, organizations, users } from '../../schema/identity.ts'
-import { createApiKey, digestApiKey } from '../../src/identity/api-key.ts'
+import { createApiKey } from '../../src/identity/api-key.ts'
+import { digestToken } from '../../src/identity/secret-token.ts'
 import type { KeyRing } from '../../src/lib/crypto.ts'
 import { KEY_SCOPES } from '../../src/wire/key-scopes.ts'
 import type { ScriptDatabase } from '../database.ts'
@@ -55,7 +56,7 @@ async function insertOwners(database: ScriptDatabase, peppers: KeyRing, slug: 'a
       organizationId: organization,
       userId: user,
       label: name,
-      ...digestApiKey(peppers, key),
+      ...digestToken(peppers, key),
       scopes: [...KEY_SCOPES],
     })),
   )

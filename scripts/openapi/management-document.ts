@@ -8,6 +8,7 @@ import {
 } from '../../src/wire/endpoints/endpoint-request.ts'
 import { ENDPOINTS, type Endpoint, type EndpointName } from '../../src/wire/endpoints/endpoints.ts'
 import { memberText } from '../../src/wire/endpoints/member-texts.ts'
+import { PERMISSIONS, type RoleReaches } from '../../src/wire/endpoints/permissions.ts'
 import { requestOf } from '../../src/wire/endpoints/requests.ts'
 import { jsonContent, queryParameters, SchemaComponents } from './json-schemas.ts'
 import { linksFrom } from './links.ts'
@@ -42,7 +43,7 @@ export function managementDocument(): object {
         'Organizations, people, keys, policies, integrations, agents, records and the model catalogue. Lists are read page by page: `next_cursor` of a page is the `cursor` of the next one.',
     },
     servers: [{ url: '/' }],
-    security: [{ administrationToken: [] }],
+    security: [{ administrationToken: [] }, { session: [] }],
     paths,
     components: {
       schemas: components.schemas,
@@ -52,7 +53,10 @@ export function managementDocument(): object {
           { description, content: jsonContent(error) },
         ]),
       ),
-      securitySchemes: { administrationToken: { type: 'http', scheme: 'bearer' } },
+      securitySchemes: {
+        administrationToken: { type: 'http', scheme: 'bearer' },
+        session: { type: 'apiKey', in: 'cookie', name: '__Host-hg_session' },
+      },
     },
   }
 }
@@ -73,7 +77,7 @@ function operationOf(components: SchemaComponents, name: EndpointName, endpoint:
     operationId: name,
     summary: endpoint.text,
     tags: [name.split('.')[0]],
-    'x-permission': endpoint.permission,
+    ...rightsOf(endpoint),
     parameters: [
       ...pathParameters(endpoint.path),
       ...queryParameters(components, request.query).map((parameter) => ({
@@ -88,6 +92,19 @@ function operationOf(components: SchemaComponents, name: EndpointName, endpoint:
       },
     }),
     responses: { ...success, ...Object.fromEntries(refusals) },
+  }
+}
+
+/** Who may call an operation: the permission, and how far it reaches for each role and entitlement of a session. */
+function rightsOf({ permission }: Endpoint): object {
+  if (permission === null) return { 'x-permission': null, security: [] }
+  const { recent, ...reaches }: RoleReaches = PERMISSIONS[permission]
+  return {
+    'x-permission': permission,
+    'x-reach': reaches,
+    ...(recent && { 'x-recent-sign-in': true }),
+    // No member has it.
+    ...(Object.keys(reaches).length === 0 && { security: [{ administrationToken: [] }] }),
   }
 }
 
@@ -137,8 +154,8 @@ const errorsOf = ({ body, errors = [] }: EndpointRequest): ErrorKind[] => [
 
 const REASONS: Record<ErrorKind, string> = {
   invalid_request: 'The path, the query or the body does not fit.',
-  unauthorized: 'The administration token is missing, malformed or wrong.',
-  forbidden: 'The caller may not do this.',
+  unauthorized: 'The administration token is missing, malformed or wrong, or the session has ended.',
+  forbidden: 'The caller does not have the permission, or the request comes from a page of another site.',
   not_found: 'Nothing has this id, or the caller may not see it.',
   method_not_allowed: 'The path takes other methods, which the header Allow lists.',
   not_acceptable: 'The header Accept lacks a type.',

@@ -1,3 +1,5 @@
+import { ENTITLEMENTS } from '../../src/wire/management.ts'
+
 const UUID = { type: 'string', pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' }
 const TEXT = { type: 'string', minLength: 1 }
 
@@ -12,9 +14,11 @@ export const PATH_SCHEMAS: Readonly<Record<string, object>> = {
   agentId: UUID,
   runId: UUID,
   keyId: { type: 'string', pattern: '^[0-9A-Za-z]{1,40}$' },
+  sessionId: { type: 'string', pattern: '^[0-9A-Za-z]{12}$' },
+  passkeyId: UUID,
   connectionId: { type: 'string', pattern: '^conn_[0-9A-Za-z]{1,60}$' },
   modelId: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}$' },
-  entitlement: { type: 'string', enum: ['personal_api_key_access'] },
+  entitlement: { type: 'string', enum: ENTITLEMENTS },
   version: { type: 'integer', minimum: 1, maximum: 999_999_999 },
   trigger: TEXT,
   responseId: { type: 'string', pattern: '^resp_' },

@@ -1,6 +1,7 @@
-import { and, eq, getTableColumns } from 'drizzle-orm'
+import { and, eq, getTableColumns, inArray, or, type SQL } from 'drizzle-orm'
 import type { Database } from '../../schema/database.ts'
 import { grants, models } from '../../schema/models.ts'
+import type { Principal } from '../identity/principal.ts'
 import {
   type EpochChange,
   equal,
@@ -36,16 +37,34 @@ export async function selectGrant(
   return row ?? null
 }
 
+/** A member, by what grants can name. */
+type GrantedMember = Pick<Principal, 'userId' | 'role' | 'groupIds'>
+
+function appliesTo(member: GrantedMember | undefined): SQL | undefined {
+  if (member === undefined) return undefined
+  const named = (type: GrantRow['subjectType'], ids: readonly string[]) =>
+    and(eq(grants.subjectType, type), inArray(grants.subjectId, [...ids]))
+  return or(
+    eq(grants.subjectType, 'organization'),
+    named('user', [member.userId]),
+    named('role', [member.role]),
+    named('group', member.groupIds),
+  )
+}
+
+/** @param filter `member` keeps the grants that apply to it. */
 export function selectGrants(
   { database, organizationId }: OrganizationScope,
-  filter: { modelId?: string | undefined },
+  filter: { modelId?: string | undefined; member?: GrantedMember },
   page: PageRequest,
 ): Promise<Page<GrantRow>> {
+  const isOfOrganization = eq(grants.organizationId, organizationId)
+  const isWanted = and(isOfOrganization, equal(grants.modelId, filter.modelId), appliesTo(filter.member))
   return selectPage(page, { at: grants.createdAt, id: grants.id }, (position, isAfter) =>
     database
       .select({ ...getTableColumns(grants), position })
       .from(grants)
-      .where(and(eq(grants.organizationId, organizationId), equal(grants.modelId, filter.modelId), isAfter)),
+      .where(and(isWanted, isAfter)),
   )
 }
 

@@ -1,4 +1,5 @@
-import { createApiKey, digestApiKey } from '../identity/api-key.ts'
+import { createApiKey } from '../identity/api-key.ts'
+import { digestToken } from '../identity/secret-token.ts'
 import { audited, type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { isStorableInstant } from '../ledger/changes/scoped-statements.store.ts'
 import { notFound, unprocessable } from '../lib/api-error.ts'
@@ -34,7 +35,7 @@ export async function createKey(scope: ChangeScope, values: NewKey): Promise<{ r
   const { id, key } = createApiKey()
   const detail = { user_id: userId, label, scopes, compatibility, expires_at: expiresAt }
   const row = await audited(scope, { action: 'api_key.created', resource: `keys/${id}`, detail }, () =>
-    insertKey(scope, { ...values, id, ...digestApiKey(scope.pepperRing, key) }),
+    insertKey(scope, { ...values, id, ...digestToken(scope.pepperRing, key) }),
   )
   return { row, key }
 }

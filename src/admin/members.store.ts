@@ -1,6 +1,13 @@
-import { and, eq, notExists, sql } from 'drizzle-orm'
+import { and, eq, isNull, notExists, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../schema/database.ts'
-import { entitlements, groupMemberships, memberships, users } from '../../schema/identity.ts'
+import {
+  entitlements,
+  groupMemberships,
+  memberships,
+  sessions,
+  setupLinks,
+  users,
+} from '../../schema/identity.ts'
 import { connectionShares, connections } from '../../schema/integrations.ts'
 import type { Entitlement, Role } from '../identity/principal.ts'
 import {
@@ -17,6 +24,7 @@ export interface MemberRow {
   userId: string
   email: string
   name: string
+  kind: 'person' | 'service'
   role: Role
   rateLimitPerMinute: number | null
   entitlements: Entitlement[]
@@ -36,6 +44,7 @@ const memberColumns = {
   userId: memberships.userId,
   email: users.email,
   name: users.name,
+  kind: users.kind,
   role: memberships.role,
   rateLimitPerMinute: memberships.rateLimitPerMinute,
   entitlements: sql<
@@ -55,10 +64,16 @@ const memberColumns = {
 const isMember = (organizationId: string, userId: string) =>
   and(eq(memberships.organizationId, organizationId), eq(memberships.userId, userId))
 
-/** The id of the user with this address, in whatever organization; it must not reach an answer. */
-export async function selectUserIdByEmail(database: Database, email: string): Promise<string | null> {
-  const [row] = await database.select({ id: users.id }).from(users).where(eq(users.email, email))
-  return row?.id ?? null
+/** The user with this address, in whatever organization; its id must not reach an answer. */
+export async function selectUserByEmail(
+  database: Database,
+  email: string,
+): Promise<{ id: string; kind: MemberRow['kind'] } | null> {
+  const [row] = await database
+    .select({ id: users.id, kind: users.kind })
+    .from(users)
+    .where(eq(users.email, email))
+  return row ?? null
 }
 
 /**
@@ -68,11 +83,11 @@ export async function selectUserIdByEmail(database: Database, email: string): Pr
  */
 export async function insertMember(
   { database, organizationId }: OrganizationScope,
-  member: { userId: string; email: string; name: string; role: Role; rateLimitPerMinute: number | null },
+  member: Pick<MemberRow, 'userId' | 'email' | 'name' | 'kind' | 'role' | 'rateLimitPerMinute'>,
 ): Promise<void> {
-  const { userId, email, name, role, rateLimitPerMinute } = member
+  const { userId, email, name, kind, role, rateLimitPerMinute } = member
   await database.batch([
-    database.insert(users).values({ id: userId, email, name }).onConflictDoNothing(),
+    database.insert(users).values({ id: userId, email, name, kind }).onConflictDoNothing(),
     database.insert(memberships).values({ organizationId, userId, role, rateLimitPerMinute }),
   ])
 }
@@ -89,10 +104,10 @@ export async function selectMember(
   return row ?? null
 }
 
-/** @param filter `groupId` keeps the members of one group. */
+/** @param filter `groupId` keeps the members of one group, `userId` one member. */
 export function selectMembers(
   { database, organizationId }: OrganizationScope,
-  filter: { email?: string | undefined; groupId?: string | undefined },
+  filter: { email?: string | undefined; groupId?: string | undefined; userId?: string | undefined },
   page: PageRequest,
 ): Promise<Page<MemberRow>> {
   const { createdAt, userId } = memberships
@@ -107,7 +122,15 @@ export function selectMembers(
       .select({ ...memberColumns, position })
       .from(memberships)
       .innerJoin(users, eq(users.id, userId))
-      .where(and(isOfOrganization, equal(users.email, filter.email), inGroup, isAfter)),
+      .where(
+        and(
+          isOfOrganization,
+          equal(users.email, filter.email),
+          equal(userId, filter.userId),
+          inGroup,
+          isAfter,
+        ),
+      ),
   )
 }
 
@@ -124,19 +147,49 @@ export async function selectHasOtherMemberships(
   return rows.length > 0
 }
 
+/** What must hold when a membership is changed, checked by the statement itself, so that two changes at once cannot pass both. */
+export interface MemberGuards {
+  /** The member is no owner. */
+  isNoOwner?: boolean
+  /** Another enabled owner remains who can sign in. */
+  leavesOwner?: boolean
+}
+
+const guardOf = (organizationId: string, userId: string, { isNoOwner, leavesOwner }: MemberGuards) =>
+  and(
+    isNoOwner ? sql`${memberIn(organizationId, userId)} and m.role <> 'owner')` : undefined,
+    leavesOwner
+      ? sql`(${memberIn(organizationId, userId)} and (m.role <> 'owner' or m.disabled_at is not null))
+          or exists (select 1 from ${memberships} o join ${users} u on u.id = o.user_id
+            where o.organization_id = ${organizationId} and o.user_id <> ${userId}
+            and o.role = 'owner' and o.disabled_at is null and u.kind = 'person'))`
+      : undefined,
+  )
+
+/** The open beginning of a condition on a membership `m`. */
+const memberIn = (organizationId: string, userId: string) =>
+  sql`exists (select 1 from ${memberships} m where m.organization_id = ${organizationId} and m.user_id = ${userId}`
+
 /**
  * Changes a membership. The name changes only while no other organization shares the user. Disabling it revokes the private
- * connections of the user; shared ones count as suspended while their owner is disabled.
+ * connections of the user, and ends its sessions and setup links; shared connections count as suspended while their owner is disabled.
+ * @returns the changed memberships: none where a guard refused.
  */
-export function updateMember(scope: OrganizationScope, userId: string, values: MemberValues) {
+export function updateMember(
+  scope: OrganizationScope,
+  userId: string,
+  values: MemberValues,
+  guards: MemberGuards = {},
+) {
   const { database, organizationId } = scope
   const { name, role, rateLimitPerMinute, disabled } = values
+  const guard = guardOf(organizationId, userId, guards)
   const isUnshared = sql`not exists (select 1 from ${memberships} where ${memberships.userId} = ${userId}
     and ${memberships.organizationId} <> ${organizationId})`
   const renaming = database
     .update(users)
     .set({ name: name ?? sql`${users.name}` })
-    .where(and(eq(users.id, userId), isUnshared))
+    .where(and(eq(users.id, userId), isUnshared, guard))
   const membership = database
     .update(memberships)
     .set({
@@ -144,14 +197,59 @@ export function updateMember(scope: OrganizationScope, userId: string, values: M
       ...(rateLimitPerMinute !== undefined && { rateLimitPerMinute }),
       ...(disabled !== undefined && { disabledAt: disabledSince(memberships.disabledAt, disabled) }),
     })
-    .where(isMember(organizationId, userId))
+    .where(and(isMember(organizationId, userId), guard))
+    .returning({ userId: memberships.userId })
   return disabled
-    ? raisingEpoch(scope, revokePrivateConnections(scope, userId), renaming, membership)
+    ? raisingEpoch(
+        scope,
+        revokePrivateConnections(scope, userId, guard),
+        endSessions(scope, userId, guard),
+        endSetupLinks(scope, userId, guard),
+        renaming,
+        membership,
+      )
     : raisingEpoch(scope, renaming, membership)
 }
 
+const endSessions = (
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+  guard: SQL | undefined,
+) =>
+  database
+    .update(sessions)
+    .set({ endedAt: sql`now()` })
+    .where(
+      and(
+        eq(sessions.organizationId, organizationId),
+        eq(sessions.userId, userId),
+        isNull(sessions.endedAt),
+        guard,
+      ),
+    )
+
+const endSetupLinks = (
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+  guard: SQL | undefined,
+) =>
+  database
+    .delete(setupLinks)
+    .where(
+      and(
+        eq(setupLinks.organizationId, organizationId),
+        eq(setupLinks.userId, userId),
+        isNull(setupLinks.usedAt),
+        guard,
+      ),
+    )
+
 /** Erases the credentials with the revocation: their person has left the organization. */
-const revokePrivateConnections = ({ database, organizationId }: OrganizationScope, userId: string) =>
+const revokePrivateConnections = (
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+  guard: SQL | undefined,
+) =>
   database
     .update(connections)
     .set({
@@ -172,6 +270,7 @@ const revokePrivateConnections = ({ database, organizationId }: OrganizationScop
             .from(connectionShares)
             .where(eq(connectionShares.connectionId, connections.id)),
         ),
+        guard,
       ),
     )
 

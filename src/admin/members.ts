@@ -1,15 +1,16 @@
-import type { Entitlement, Role } from '../identity/principal.ts'
+import type { Entitlement } from '../identity/principal.ts'
 import { audited, type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'
 import {
   deleteEntitlement,
   insertEntitlement,
   insertMember,
+  type MemberGuards,
   type MemberRow,
   type MemberValues,
   selectHasOtherMemberships,
   selectMember,
-  selectUserIdByEmail,
+  selectUserByEmail,
   updateMember,
 } from './members.store.ts'
 
@@ -20,13 +21,19 @@ import {
  */
 export async function addMember(
   scope: ChangeScope,
-  member: { email: string; name: string; role: Role; rateLimitPerMinute: number | null },
+  member: Pick<MemberRow, 'email' | 'name' | 'kind' | 'role' | 'rateLimitPerMinute'>,
 ): Promise<MemberRow> {
-  const userId = (await selectUserIdByEmail(scope.database, member.email)) ?? crypto.randomUUID()
+  const known = await selectUserByEmail(scope.database, member.email)
+  const userId = known?.id ?? crypto.randomUUID()
   if ((await selectMember(scope, userId)) !== null) {
     throw conflict('This address belongs to a member of the organization already.')
   }
-  const detail = { role: member.role, rate_limit_per_minute: member.rateLimitPerMinute }
+  if (known !== null && known.kind !== member.kind) {
+    throw conflict(
+      `This address belongs to a ${known.kind === 'service' ? 'service account' : 'person'} already.`,
+    )
+  }
+  const detail = { kind: member.kind, role: member.role, rate_limit_per_minute: member.rateLimitPerMinute }
   await audited(scope, { action: 'user.created', resource: `users/${userId}`, detail }, () =>
     insertMember(scope, { ...member, userId }),
   )
@@ -42,12 +49,14 @@ export async function readMember(scope: ChangeScope, userId: string): Promise<Me
 
 /**
  * Changes role, limit, name or whether the membership is disabled. A disabled member's keys fail on the next call.
- * @throws ApiError `not_found`; `unprocessable` for the name of a user that other organizations share.
+ * @param guards what must hold when the change is made, for a change by a member.
+ * @throws ApiError `not_found`; `unprocessable` for the name of a user that other organizations share, and where a guard refuses.
  */
 export async function changeMember(
   scope: ChangeScope,
   userId: string,
   values: MemberValues,
+  guards: MemberGuards = {},
 ): Promise<MemberRow> {
   await readMember(scope, userId)
   if (values.name !== undefined && (await selectHasOtherMemberships(scope, userId))) {
@@ -62,9 +71,13 @@ export async function changeMember(
     disabled: values.disabled,
   }
   const action = values.disabled === true ? 'user.disabled' : 'user.updated'
-  await changeRights(scope, { action, resource: `users/${userId}`, detail }, () =>
-    updateMember(scope, userId, values),
-  )
+  await changeRights(scope, { action, resource: `users/${userId}`, detail }, async () => {
+    const change = await updateMember(scope, userId, values, guards)
+    if (change.result.length === 0) {
+      throw conflict('The last owner stays; or the user has become an owner meanwhile.')
+    }
+    return change
+  })
   return readMember(scope, userId)
 }
 

@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import type { CallerRights, CallIdentity } from '../calls/governed-call.ts'
 import type { Deps } from '../deps.ts'
 import type { Bindings } from '../env.ts'
-import type { Administrator } from '../identity/principal.ts'
+import type { ManagementCaller } from '../identity/principal.ts'
 import type { RateLimit } from '../ledger/contract.ts'
 import type { HostKind, Surface } from './surfaces.ts'
 
@@ -28,8 +28,8 @@ export interface AppEnv {
     isRecorded: boolean
     /** middleware/admission, middleware/audit and routes that admit a call: the caller's limits after it, where counted; http/rate-limit-headers. */
     rateLimit: RateLimit | null
-    /** middleware/administer; routes under /api. */
-    administrator: Administrator
+    /** middleware/administer and middleware/visit; routes under /api. */
+    managementCaller: ManagementCaller
     /** middleware/audit and http/errors: how the call failed, for the audit record. */
     errorCode: string | null
   }

@@ -6,7 +6,7 @@ import type { KeyRing } from '../lib/crypto.ts'
 import type { SharedLimitDeps } from '../lib/shared-limits.ts'
 import { withinTime } from '../lib/time-limit.ts'
 import { KEY_SCOPES } from '../wire/key-scopes.ts'
-import { digestApiKey, digestsFor, parseApiKey } from './api-key.ts'
+import { parseApiKey } from './api-key.ts'
 import {
   findKeyRights,
   findKeyRightsById,
@@ -17,6 +17,7 @@ import {
 import { integrationGrantsOf } from './integration-rights.ts'
 import { mayLookUp, noteRefusal } from './look-up-guard.ts'
 import { type CallerCredential, type Entitlement, isExpired, type Principal } from './principal.ts'
+import { digestsFor, digestToken } from './secret-token.ts'
 import { DEFAULT_TOOL_SETTINGS, type ToolSettings, toolRightsOf } from './tool-rights.ts'
 
 /** The owner of a refused key, for the audit record. */
@@ -129,15 +130,18 @@ const isFresh = (
 
 /** The digest of a presented key under the current pepper; null for a text that is no key. */
 function digestOf(peppers: KeyRing, presentedKey: string): string | null {
-  return parseApiKey(presentedKey) === null ? null : digestApiKey(peppers, presentedKey).digest
+  return parseApiKey(presentedKey) === null ? null : digestToken(peppers, presentedKey).digest
 }
 
-/** The rights of a key, in time for its caller to get the error. @throws ApiError internal */
-async function lookUp(reading: Promise<KeyRights | null>): Promise<KeyRights | null> {
+/** Rights that are read, in time for the caller to get the error. @throws ApiError internal */
+export async function lookUp<Rights>(
+  reading: Promise<Rights>,
+  credentials: 'API keys' | 'Sessions' = 'API keys',
+): Promise<Rights> {
   try {
-    return await withinTime(reading, LOOK_UP_LIMIT_MS, 'looking up a key')
+    return await withinTime(reading, LOOK_UP_LIMIT_MS, 'looking up a credential')
   } catch (error) {
-    const message = 'API keys cannot be checked at the moment. Try again soon.'
+    const message = `${credentials} cannot be checked at the moment. Try again soon.`
     throw new ApiError('internal', message, { retryAfterSeconds: 2, cause: error })
   }
 }
@@ -192,7 +196,7 @@ function judgeExpiry(principal: Principal, now: number): Identification {
 }
 
 /** Whether organization and membership are enabled. */
-const mayCall = ({ organizationDisabledAt, role, membershipDisabledAt }: UserRights): boolean =>
+export const mayCall = ({ organizationDisabledAt, role, membershipDisabledAt }: UserRights): boolean =>
   !organizationDisabledAt && role !== null && !membershipDisabledAt
 
 function principalOf(deps: { configuration: DefaultLimits }, rights: KeyRights): Principal {
@@ -202,7 +206,8 @@ function principalOf(deps: { configuration: DefaultLimits }, rights: KeyRights):
   return rightsOf(deps, rights, { kind: 'key', keyId, scopes, compatibility, expiresAt })
 }
 
-function rightsOf(
+/** The principal with the rights that were read. */
+export function rightsOf(
   { configuration }: { configuration: DefaultLimits },
   rights: UserRights,
   credential: CallerCredential,

@@ -1,4 +1,4 @@
-import { and, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../schema/database.ts'
 import {
   apiKeys,
@@ -7,6 +7,7 @@ import {
   groups,
   memberships,
   organizations,
+  sessions,
 } from '../../schema/identity.ts'
 import { integrationGrants } from '../../schema/integrations.ts'
 import { grants } from '../../schema/models.ts'
@@ -88,6 +89,59 @@ async function keyRights(database: Database, condition: SQL | undefined): Promis
   return (row as KeyRights | undefined) ?? null
 }
 
+/** A session, with the rights of its user. */
+export interface SessionRights extends UserRights {
+  sessionId: string
+  signedInAt: Date
+  lastSeenAt: Date
+  expiresAt: Date
+  endedAt: Date | null
+}
+
+/** Finds a session by its possible digests, as `findKeyRights` finds a key. @returns null when no session has any of them. */
+export async function findSessionRights(
+  database: Database,
+  digests: readonly string[],
+): Promise<SessionRights | null> {
+  const [row] = await database
+    .select({
+      sessionId: sessions.id,
+      signedInAt: sessions.signedInAt,
+      lastSeenAt: sessions.lastSeenAt,
+      expiresAt: sessions.expiresAt,
+      endedAt: sessions.endedAt,
+      ...userRights(database, sessions),
+    })
+    .from(sessions)
+    .innerJoin(organizations, eq(organizations.id, sessions.organizationId))
+    .leftJoin(
+      memberships,
+      and(eq(memberships.organizationId, sessions.organizationId), eq(memberships.userId, sessions.userId)),
+    )
+    .where(inArray(sessions.digest, [...digests]))
+    .limit(1)
+  return (row as SessionRights | undefined) ?? null
+}
+
+/** Notes that a session is in use, so that it does not end as idle. @param seenBefore a later note makes this one needless. */
+export async function updateSessionSeen(
+  database: Database,
+  { organizationId, sessionId }: { organizationId: string; sessionId: string },
+  at: Date,
+  seenBefore: Date,
+): Promise<void> {
+  await database
+    .update(sessions)
+    .set({ lastSeenAt: at })
+    .where(
+      and(
+        eq(sessions.organizationId, organizationId),
+        eq(sessions.id, sessionId),
+        lt(sessions.lastSeenAt, seenBefore),
+      ),
+    )
+}
+
 /** The rights of a member, for a caller without a key. @returns null when the user is not a member of the organization. */
 export async function findMemberRights(
   database: Database,
@@ -104,7 +158,7 @@ export async function findMemberRights(
 }
 
 /** A table whose rows belong to a user of an organization. */
-type OwnedByUser = typeof apiKeys | typeof memberships
+type OwnedByUser = typeof apiKeys | typeof memberships | typeof sessions
 
 /** The columns of `UserRights`, for the user that a row of `owner` names. */
 const userRights = (database: Database, owner: OwnedByUser) => ({

@@ -5,7 +5,7 @@ import type { ToolRights } from './tool-rights.ts'
 
 export type Role = 'owner' | 'admin' | 'member'
 
-export type Entitlement = 'personal_api_key_access'
+export type Entitlement = 'personal_api_key_access' | 'auditor' | 'billing' | 'security'
 
 /**
  * The credential of a caller: an API key, a session of the web terminal, a run of an agent (a schedule has no key), or the
@@ -66,10 +66,17 @@ export const hasScope = ({ credential }: Pick<Principal, 'credential'>, scope: K
 export const isExpired = ({ credential }: Pick<Principal, 'credential'>, now: number): boolean =>
   credential.kind === 'key' && credential.expiresAt !== null && now >= credential.expiresAt
 
-/** The deployment's administrator. */
-export interface Administrator {
-  kind: 'admin_token'
-  /** Null: every organization of the deployment. */
-  organizationId: string | null
-  actor: string
+/**
+ * The caller of the management API: the administration token, a session of the web terminal, or a visitor, who may call what
+ * signs in.
+ */
+export type ManagementCaller = { kind: 'admin_token' } | SessionCaller | { kind: 'visitor' }
+
+export interface SessionCaller {
+  kind: 'session'
+  sessionId: string
+  principal: Principal
+  /** Milliseconds since the epoch. */
+  signedInAt: number
+  expiresAt: number
 }

@@ -17,6 +17,8 @@ export interface Actor {
   keyId: string | null
   /** `admin_token` for a change through the management API; null for a user. */
   administrator: string | null
+  /** The session of the web terminal; absent for any other caller. */
+  session?: string
   ip: string | null
 }
 

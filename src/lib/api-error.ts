@@ -79,6 +79,14 @@ export class ApiError extends Error {
 export const invalidRequest = (message: string, code = 'invalid_body') =>
   new ApiError('invalid_request', message, { code })
 
+/** A refusal of the management API that a program tells apart by its code, in `details`. */
+export const codedRefusal = (
+  kind: ErrorKind,
+  code: string,
+  message: string,
+  details: Record<string, unknown> = {},
+) => new ApiError(kind, message, { code, details: { code, ...details } })
+
 /**
  * A request that fits the schema of its operation, and cannot be done all the same: a part contradicts another, what exists, or
  * rules that a schema does not state. `invalid_request` is left to what the schema refuses.

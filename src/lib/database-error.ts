@@ -7,3 +7,6 @@ export function databaseCause(error: unknown): (Error & { code: string }) | null
   }
   return null
 }
+
+/** Whether a statement failed because a row with its unique value exists. */
+export const isUniqueViolation = (error: unknown): boolean => databaseCause(error)?.code === '23505'

@@ -3,7 +3,7 @@
  * (`task-force` contains none). Exceptions are the end of an escape (`%2F`, `\n`) and a complete key of the gateway.
  */
 const SECRET_SHAPES =
-  /(?:(?<!(?<!%[0-9a-f]|\\)[a-z])|(?=hg_[0-9a-z]{12}_[0-9a-z]{20}))(Bearer\s+|hg_|gsk_|sk-|sk_|v1\.|xai-(?=[\w-]{20})|AIza(?=[\w-]{30}))[A-Za-z0-9_.~+/=-]{8,}/gi
+  /(?:(?<!(?<!%[0-9a-f]|\\)[a-z])|(?=hg[sl]?_[0-9a-z]{12}_[0-9a-z]{20}))(Bearer\s+|hg[sl]?_|gsk_|sk-|sk_|v1\.|xai-(?=[\w-]{20})|AIza(?=[\w-]{30}))[A-Za-z0-9_.~+/=-]{8,}/gi
 /** The suffix that drizzle appends to the text of a failed query. */
 const PARAMETERS = /\nparams: [\s\S]*$/
 /** An ASCII character in percent encoding. */

@@ -22,6 +22,7 @@ const ledgerShards = z
   .max(16, 'must be at most 16')
 
 export const role = z.enum(['owner', 'admin', 'member'])
+export const userKind = z.enum(['person', 'service'])
 export const scope = z.enum(KEY_SCOPES)
 
 export const organizationListQuery = z.strictObject({ ...pageParameters, slug: slug.optional() })
@@ -55,6 +56,8 @@ export const userListQuery = z.strictObject({ ...pageParameters, email: email.op
 export const userCreation = z.strictObject({
   email,
   name: text(200),
+  /** A service account cannot sign in. */
+  kind: userKind.default('person'),
   role: role.default('member'),
   rate_limit_per_minute: rateLimit.optional(),
 })
@@ -66,14 +69,15 @@ export const userUpdate = z.strictObject({
   disabled: z.boolean().optional(),
 })
 
-export const ENTITLEMENTS = ['personal_api_key_access'] as const
+export const ENTITLEMENTS = ['personal_api_key_access', 'auditor', 'billing', 'security'] as const
 
 export const groupCreation = z.strictObject({ name: text(200) })
 
 export const keyListQuery = z.strictObject({ ...pageParameters, user_id: uuid.optional() })
 
 export const keyCreation = z.strictObject({
-  user_id: uuid,
+  /** The user of the session where left out; the administration token names one. */
+  user_id: uuid.optional(),
   label: text(200),
   /** All scopes where left out. */
   scopes: z

@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { createToken } from '../../src/identity/secret-token.ts'
 import { send } from '../harness/send.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
 import { RESPONSES_ROUTE, routeExamples } from '../matrices/routes.ts'
@@ -35,6 +36,34 @@ const EXPLAINED = {
   error: expect.stringMatching(/./),
   stack: expect.stringMatching(/^\s+at /),
 }
+
+describe.each(['hg', 'hgs', 'hgl'] as const)('a token %s_', (prefix) => {
+  it('is in no log, wherever it was sent', async () => {
+    const { token } = createToken(prefix)
+    const own = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
+    const base = address.baseUrl
+    const body = (members: object) => ({ method: 'POST', headers: own, body: JSON.stringify(members) })
+    const answers = await Promise.all([
+      send(`${base}/api/me`, { headers: { cookie: `__Host-hg_session=${token}` } }),
+      send(`${base}/api/organizations/${token}/users?email=${token}`, {
+        headers: bearer(address.adminToken),
+      }),
+      send(`${base}/api/setup`, body({ token })),
+      send(`${base}/api/setup/passkey/begin`, body({ token })),
+      send(`${base}/v1/models/${token}`, { headers: bearer(token) }),
+      send(`${base}/${token}`, { headers: { 'x-api-key': token } }),
+    ])
+    // What needs Postgres fails, and is logged.
+    const failed = answers.filter(({ status }) => status >= 500)
+    expect(failed.length).toBeGreaterThan(0)
+    for (const { headers } of failed)
+      await vi.waitFor(() => expect(linesOf('request_failed', headers['x-request-id'])).toHaveLength(1))
+    const secret = token.slice(prefix.length + 14)
+    for (const { text } of answers) expect(text).not.toContain(secret)
+    for (const name of readdirSync(address.logFolder))
+      expect(readFileSync(join(address.logFolder, name), 'utf8'), name).not.toContain(secret)
+  })
+})
 
 describe('an internal error is one line of the log', () => {
   it('for every route with a key, by request id, surface and pattern', async () => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { readCrons } from '../../scripts/local/wrangler-settings.ts'
 import { listTools } from '../../src/integrations/catalogue/tool-catalogue.ts'
 import { createConnection } from '../harness/connections.ts'
+import { ConsoleBrowser, setupLink, signedInBrowser } from '../harness/console-browser.ts'
 import { query } from '../harness/gateway.ts'
 import {
   createIntegration,
@@ -15,7 +16,7 @@ import { auditEntries } from '../harness/records.ts'
 import { answered, inTurn } from '../harness/routed-model.ts'
 import { jsonOf } from '../harness/send.ts'
 import { type StartedGateway, startGateway, WRANGLER_FILE } from '../harness/start-gateway.ts'
-import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { addMember, createTenant, type Tenant } from '../harness/tenant.ts'
 import { createAgent, definitionOf, endedRun, readRun, resultText, trigger } from './support/agents.ts'
 import { ask } from './support/response-calls.ts'
 
@@ -111,6 +112,49 @@ describe('for agents, the triggers of the Worker, as wrangler.toml has them,', (
     const answer = await ask(tenant.key, 'GET', `/v1/runs/${old.runId}`, address)
     expect([answer.status, jsonOf(answer).message]).toEqual([404, `Run ${old.runId} not found.`])
     expect((await readRun(tenant, young.runId, address)).status).toBe('success')
+  })
+
+  it('delete expired sessions and setup links every hour, and what goes on stays', async () => {
+    const [old, young] = [await addMember(address, tenant.base), await addMember(address, tenant.base)]
+    const browser = await signedInBrowser(address, tenant.base, young)
+    await signedInBrowser(address, tenant.base, old)
+    const token = await setupLink(address, tenant.base, await addMember(address, tenant.base))
+    await query(address, 'update sessions set expires_at = now() where user_id = $1', [old])
+    await query(address, 'update setup_links set expires_at = now() where user_id = $1', [old])
+    const users = async (table: string) =>
+      (
+        await query(address, `select user_id from ${table} where organization_id = $1`, [
+          tenant.organizationId,
+        ])
+      ).map(({ user_id: userId }) => userId)
+    await runTrigger(FREQUENT)
+    expect(await users('sessions')).toContain(old)
+    await runTrigger(hourly())
+    expect(await users('sessions')).toEqual([young])
+    const left = await users('setup_links')
+    expect(left).not.toContain(old)
+    expect(left).toHaveLength(2)
+    expect((await browser.call('GET', '/me')).status).toBe(200)
+    expect((await new ConsoleBrowser(address).setUp(token)).status).toBe(200)
+    // That it has signed in outlives its session: an administrator makes it no setup link.
+    const admin = await addMember(address, tenant.base, { role: 'admin' })
+    const { call } = await signedInBrowser(address, tenant.base, admin).then((of) => ({
+      call: (userId: string) => of.call('POST', `${tenant.base}/users/${userId}/setup-link`),
+    }))
+    expect((await call(old)).status).toBe(403)
+  })
+
+  it('delete more sessions than one statement takes', async () => {
+    await query(
+      address,
+      `insert into sessions (id, organization_id, user_id, digest, pepper_id, method, ceremony_id, user_agent,
+         signed_in_at, last_seen_at, expires_at, ended_at)
+       select 'many' || n, $1, gen_random_uuid(), 'many' || n, 'one', 'passkey', 'many' || n, '', now(), now(), now(), now()
+       from generate_series(1, 2500) as n`,
+      [tenant.organizationId],
+    )
+    await runTrigger(hourly())
+    expect(await query(address, `select id from sessions where id like 'many%'`)).toEqual([])
   })
 })
 

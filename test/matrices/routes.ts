@@ -172,6 +172,8 @@ const PARAMETERS: Record<string, string> = {
   itemId: 'msg_0000000000000000000000',
   path: 'notes.txt',
   connectionId: 'conn_0000000000000000000000',
+  sessionId: 'nosuchsessio',
+  passkeyId: '00000000-0000-4000-8000-000000000010',
   secret: 'no-such-link',
 }
 
@@ -237,6 +239,11 @@ export function routeExamples(): RouteExample[] {
       if (pattern === '/v1/agents/list') return example
       const body = pattern === '/v1/agents/runs' ? { body: { agentId: PARAMETERS.agentId } } : {}
       return { ...example, ...body, letIn: [404] }
+    }
+    // For anyone, from pages of the gateway.
+    if (/^\/api\/(setup|sign-in)(\/|$)/.test(pattern)) {
+      const headers = { 'sec-fetch-site': 'same-origin' }
+      return { method, pattern, path, surface: 'open', hosts: ['base'], letIn: [200, 400], headers, body: {} }
     }
     if (pattern.startsWith('/api/')) {
       const body = method === 'POST' || method === 'PUT' ? { body: {} } : {}

@@ -55,6 +55,9 @@ export const PEOPLE: Record<string, Naming> = {
   'users create': { arguments: ['email'] },
   'users update': { endpoint: 'users.change' },
   ...switches('users', 'users.change', 'Refuse every key of a user', 'Let a user in again'),
+  'users setup-link': {
+    remark: () => 'The token of the link is shown this once. It works once, within 24 hours.',
+  },
   'entitlements grant': { endpoint: 'users.entitle' },
   'entitlements revoke': { endpoint: 'users.withdraw' },
 

@@ -3,7 +3,12 @@ import type { Entitlement } from '../../identity/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { AppEnv } from '../context.ts'
 
-const NAMES: Record<Entitlement, string> = { personal_api_key_access: 'Personal API Key Access' }
+const NAMES: Record<Entitlement, string> = {
+  personal_api_key_access: 'Personal API Key Access',
+  auditor: 'Auditor',
+  billing: 'Billing',
+  security: 'Security',
+}
 
 /** Refuses a caller whose user does not have an entitlement (interface: Authentication 4). */
 export function requireEntitlement(entitlement: Entitlement): MiddlewareHandler<AppEnv> {

@@ -45,11 +45,11 @@ export interface Intent {
   detail: Record<string, unknown>
 }
 
-/** An API key; its id, which is public, stays. */
-const API_KEY = /hg_([0-9A-Za-z]{12})_[0-9A-Za-z]{20,}/g
+/** An API key, a session or a setup link; its id, which is public, stays. */
+const TOKEN = /(hg[sl]?)_([0-9A-Za-z]{12})_[0-9A-Za-z]{20,}/g
 
 /** Text for a permanent record, without keys: people paste whole keys into filters, names and reasons. */
-export const withoutKeys = (text: string) => text.replace(API_KEY, 'hg_$1_[redacted]')
+export const withoutKeys = (text: string) => text.replace(TOKEN, '$1_$2_[redacted]')
 
 /** An audit record of an intent, by the caller of this request, now. */
 export function describeChange(scope: ChangeScope, intent: Intent): AuditedChange {

@@ -140,18 +140,20 @@ export async function selectCreditGrant(
   return row ?? null
 }
 
-/** Single model calls, newest first. */
+/** Single model calls, newest first. @param filter `userId` for the calls of one user. */
 export function selectUsageEvents(
   { database, organizationId }: OrganizationScope,
-  period: Period,
+  filter: Period & { userId?: string },
   page: PageRequest,
 ): Promise<Page<UsageEventRow>> {
   const { at, callId } = usageEvents
+  const isOfUser = equal(usageEvents.userId, filter.userId)
+  const isWanted = and(eq(usageEvents.organizationId, organizationId), isOfUser, within(at, filter))
   return selectPage(page, { at, id: callId }, (position, isAfter) =>
     database
       .select({ ...getTableColumns(usageEvents), position })
       .from(usageEvents)
-      .where(and(eq(usageEvents.organizationId, organizationId), within(at, period), isAfter)),
+      .where(and(isWanted, isAfter)),
   )
 }
 

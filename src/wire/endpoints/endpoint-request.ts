@@ -20,6 +20,7 @@ export interface EndpointRequest {
 export const COMMON_ERRORS = [
   'invalid_request',
   'unauthorized',
+  'forbidden',
   'not_found',
   'rate_limited',
   'internal',

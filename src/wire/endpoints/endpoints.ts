@@ -3,14 +3,16 @@
  * not exist. Plain data without schemas, so that a browser can load it; `contracts.ts` has the schemas of each endpoint.
  */
 
+import type { Permission } from './permissions.ts'
+
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 export interface Endpoint {
   method: Method
   /** Below `/api`, with parameters in braces. */
   path: string
-  /** The right that a caller needs, as `resource.verb`. */
-  permission: string
+  /** The right that a caller needs; null for an endpoint that anyone may call. */
+  permission: Permission | null
   /** What it does, as one sentence. */
   text: string
 }
@@ -31,6 +33,20 @@ const AGENT = `${ORGANIZATION}/agents/{agentId}` as const
 const RUN = `${ORGANIZATION}/runs/{runId}` as const
 
 export const ENDPOINTS = {
+  'setup.show': post('/setup', null, 'Shows whom a setup link is for, and how it can be used.'),
+  'setup.begin': post('/setup/passkey/begin', null, 'Begins to register the passkey of a setup link.'),
+  'setup.finish': post('/setup/passkey/finish', null, 'Registers the passkey of a setup link, and signs in.'),
+  'sign-in.begin': post('/sign-in/passkey/begin', null, 'Begins to sign in with a passkey.'),
+  'sign-in.finish': post('/sign-in/passkey/finish', null, 'Signs in with a passkey.'),
+  'me.show': get('/me', 'session.read', 'Shows the user of the session with its permissions.'),
+  'me.sign-out': post('/me/sign-out', 'session.end', 'Ends the session.'),
+  'sessions.list': get('/me/sessions', 'session.read', 'Lists the open sessions of the user.'),
+  'sessions.end': remove('/me/sessions/{sessionId}', 'session.end', 'Ends a session of the user.'),
+  'passkeys.list': get('/me/passkeys', 'passkey.read', 'Lists the passkeys of the user.'),
+  'passkeys.begin': post('/me/passkeys/begin', 'passkey.create', 'Begins to register another passkey.'),
+  'passkeys.finish': post('/me/passkeys/finish', 'passkey.create', 'Registers another passkey.'),
+  'passkeys.remove': remove('/me/passkeys/{passkeyId}', 'passkey.end', 'Removes a passkey of the user.'),
+
   'organizations.list': get('/organizations', 'organizations.read', 'Lists the organizations.'),
   'organizations.create': post('/organizations', 'installation.organizations', 'Creates an organization.'),
   'organizations.show': get(ORGANIZATION, 'organizations.read', 'Shows an organization.'),
@@ -45,6 +61,11 @@ export const ENDPOINTS = {
   'users.show': get(USER, 'users.read', 'Shows a user of an organization.'),
   'users.change': put(USER, 'users.change', 'Changes the given members of a user.'),
   'users.disable': remove(USER, 'users.disable', 'Disables a user: its keys fail from the next call on.'),
+  'users.setup-link': post(
+    `${USER}/setup-link`,
+    'users.setup-link',
+    'Makes a link with which a user registers its first passkey; the answer is the only one that holds it.',
+  ),
   'users.entitle': put(`${USER}/entitlements/{entitlement}`, 'users.entitle', 'Gives a user an entitlement.'),
   'users.withdraw': remove(
     `${USER}/entitlements/{entitlement}`,
@@ -352,7 +373,7 @@ export const ENDPOINTS = {
 export type EndpointName = keyof typeof ENDPOINTS
 
 function define<const Verb extends Method>(method: Verb) {
-  return <const Path extends string>(path: Path, permission: string, text: string) => ({
+  return <const Path extends string>(path: Path, permission: Permission | null, text: string) => ({
     method,
     path,
     permission,

@@ -85,6 +85,7 @@ const MEMBER_TEXTS: Record<string, string> = {
   'providers.create organization_id': 'The only organization that it serves; all where left out.',
   'users.change name': 'Full name.',
   'users.create email': 'Address, one in an organization.',
+  'users.create kind': 'A person, or a service account, which cannot sign in.',
   'users.create name': 'Full name.',
 }
 

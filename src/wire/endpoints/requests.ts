@@ -47,6 +47,7 @@ import {
   usageEventQuery,
   usageQuery,
 } from '../records.ts'
+import { passkeyRegistration, setupCompletion, setupToken, signInCompletion } from '../sign-in.ts'
 import { toolSettings } from '../tool-settings.ts'
 import { vaultRotation } from '../vault.ts'
 import type { EndpointRequest } from './endpoint-request.ts'
@@ -57,6 +58,14 @@ import type { EndpointName } from './endpoints.ts'
  * answers are in `answers/`.
  */
 const REQUESTS = {
+  'setup.show': { body: setupToken, noStore: true },
+  'setup.begin': { body: setupToken, noStore: true },
+  'setup.finish': { body: setupCompletion, noStore: true },
+  'sign-in.begin': { noStore: true },
+  'sign-in.finish': { body: signInCompletion, noStore: true },
+  'passkeys.begin': { noStore: true },
+  'passkeys.finish': { body: passkeyRegistration, status: 201, errors: ['unprocessable'] },
+  'users.setup-link': { status: 201, errors: ['unprocessable'], noStore: true },
   'organizations.list': { query: organizationListQuery },
   'organizations.create': { body: organizationCreation, status: 201, errors: ['unprocessable'] },
   'organizations.change': { body: organizationUpdate, errors: ['unprocessable'] },

@@ -8,8 +8,9 @@ import { apiKeys, memberships, organizations, users } from '../../../schema/iden
 import { grants } from '../../../schema/models.ts'
 import type { Deps } from '../../../src/deps.ts'
 import { parseConfiguration } from '../../../src/env.ts'
-import { createApiKey, digestApiKey } from '../../../src/identity/api-key.ts'
+import { createApiKey } from '../../../src/identity/api-key.ts'
 import type { Principal } from '../../../src/identity/principal.ts'
+import { digestToken } from '../../../src/identity/secret-token.ts'
 import { DEFAULT_TOOL_RIGHTS } from '../../harness/tool-rights.ts'
 import type { Forwarder } from './stand-ins.ts'
 
@@ -92,7 +93,7 @@ export async function seedCaller(
       userId,
       label: 'test',
       scopes: ['models'],
-      ...digestApiKey(ring, key),
+      ...digestToken(ring, key),
       ...values.key,
     }),
   ])

@@ -18,6 +18,7 @@ describe('the commands', () => {
     expect(await help('users', 'update')).toMatch(
       /--rate-limit <number> +calls a minute of this user, or none/,
     )
+    expect(await help('users', 'create')).toMatch(/--kind <kind> .*: person or service \(person\)/)
     expect(await help('connections', 'share')).toMatch(/--group <group> .*\(required\)/)
   })
 

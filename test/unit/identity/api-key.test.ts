@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { createApiKey, digestApiKey, digestsFor, parseApiKey } from '../../../src/identity/api-key.ts'
+import { createApiKey, parseApiKey } from '../../../src/identity/api-key.ts'
+import { digestsFor, digestToken } from '../../../src/identity/secret-token.ts'
 
 /** CRC-32 (IEEE, as in zip and PNG) bit by bit, apart from the code under test. */
 function crc32(text: string): number {
@@ -73,7 +74,7 @@ describe('digests', () => {
   it('are the HMAC-SHA-256 of the whole key, current pepper first', () => {
     const { key } = createApiKey()
     const hmac = (fill: number) => createHmac('sha256', Buffer.alloc(32, fill)).update(key).digest('hex')
-    expect(digestApiKey(ring, key)).toEqual({ pepperId: 'new', digest: hmac(2) })
+    expect(digestToken(ring, key)).toEqual({ pepperId: 'new', digest: hmac(2) })
     expect(digestsFor(ring, key)).toEqual([
       { pepperId: 'new', digest: hmac(2) },
       { pepperId: 'old', digest: hmac(1) },
@@ -81,6 +82,6 @@ describe('digests', () => {
   })
 
   it('cannot be made without a pepper', () => {
-    expect(() => digestApiKey(new Map(), createApiKey().key)).toThrow('empty')
+    expect(() => digestToken(new Map(), createApiKey().key)).toThrow('empty')
   })
 })

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { createToken } from '../../../src/identity/secret-token.ts'
 import { errorText, logEvent, logFailure, redact, redactEncoded } from '../../../src/lib/log.ts'
 
 afterEach(() => vi.restoreAllMocks())
@@ -38,6 +39,42 @@ describe('redact', () => {
     'xai-grok-models',
   ])('leaves %j', (text) => {
     expect(redact(text)).toBe(text)
+  })
+})
+
+describe.each(['hg', 'hgs', 'hgl'] as const)('a token %s_', (prefix) => {
+  const places = (token: string) => [
+    token,
+    `cookie: __Host-hg_session=${token}; other=1`,
+    `{"token":"${token}"}`,
+    `/setup#${token}`,
+    `Failed query: select 1 where x = '${token}'`,
+    `glued${token}`,
+    encodeURIComponent(`/a/${token}`).replaceAll('_', '%5F'),
+  ]
+
+  it('is nowhere in a line of the log, whatever it stands in', () => {
+    const lines: unknown[] = []
+    vi.spyOn(console, 'log').mockImplementation((line) => lines.push(line))
+    vi.spyOn(console, 'error').mockImplementation((line) => lines.push(line))
+    for (let round = 0; round < 50; round += 1) {
+      const { token } = createToken(prefix)
+      const secret = token.slice(prefix.length + 14)
+      for (const place of places(token)) {
+        logEvent('info', 'seen', { place: redactEncoded(place) })
+        logFailure(
+          'failed',
+          { request_id: null, surface: 'management', route: null },
+          new Error(redactEncoded(place)),
+        )
+      }
+      for (const place of places(token).slice(0, -1)) {
+        logEvent('info', 'seen', { place })
+        logFailure('failed', { request_id: null, surface: 'management', route: null }, new Error(place))
+      }
+      expect(lines.join('\n')).not.toContain(secret)
+      expect(lines.splice(0)).toHaveLength(26)
+    }
   })
 })
 

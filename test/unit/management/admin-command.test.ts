@@ -11,6 +11,7 @@ import { providers } from '../../../schema/models.ts'
 import { runAdmin } from '../../../scripts/admin/run-admin.ts'
 import { openCredential, SECRET_ONLY } from '../../../src/gateway/providers/credential.ts'
 import { parseApiKey } from '../../../src/identity/api-key.ts'
+import { parseToken } from '../../../src/identity/secret-token.ts'
 import { configuration } from '../calls/fixtures.ts'
 import { unusedUrl } from '../calls/stand-ins.ts'
 import { ADMIN_TOKEN, type Harness, startManagement, uniqueName } from './harness.ts'
@@ -113,6 +114,26 @@ describe('a whole set-up by names', () => {
     expect(await adminJson(['users', 'enable', email], { environment })).toMatchObject({ disabled_at: null })
     const limit = await adminJson(['organizations', 'update', slug, '--rate-limit', 'none'])
     expect(limit.rate_limit_per_minute).toBeNull()
+  })
+
+  it('makes service accounts, and setup links of persons', async () => {
+    const slug = uniqueName('acme')
+    const inside = ['--organization', slug]
+    await adminJson(['organizations', 'create', slug, '--name', 'Acme'])
+    const [robot, ada] = [`${uniqueName('robot')}@example.com`, `${uniqueName('ada')}@example.com`]
+    const create = (email: string, ...more: string[]) =>
+      adminJson(['users', 'create', email, '--name', 'Name', ...more, ...inside])
+    expect(await create(robot, '--kind', 'service')).toMatchObject({ kind: 'service' })
+    expect(await create(ada)).toMatchObject({ kind: 'person' })
+    const made = await admin(['users', 'setup-link', ada, ...inside])
+    expect(made).toMatchObject({ code: 0, errors: expect.stringContaining('shown this once') })
+    const token = /\bhgl_\S+/.exec(made.output)?.[0] ?? ''
+    expect(parseToken('hgl', token)).not.toBeNull()
+    const shown = await harness.request('POST', '/setup', { token }, { 'sec-fetch-site': 'same-origin' })
+    expect(shown).toMatchObject({ status: 200, json: { user: { email: ada } } })
+    const refused = await admin(['users', 'setup-link', robot, ...inside])
+    expect(refused).toMatchObject({ code: 1, errors: expect.stringContaining('service account') })
+    expect(refused.output).not.toContain('hgl_')
   })
 
   it('takes a credential from the environment as well, and prints none', async () => {

@@ -1,9 +1,16 @@
 import { type KeyRow, selectKeys } from '../../../admin/keys.store.ts'
 import { changeKey, createKey, readKey, revokeKey } from '../../../admin/keys.ts'
+import { checkActsFor } from '../../../admin/member-rules.ts'
+import { readMember } from '../../../admin/members.ts'
+import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
+import { notFound } from '../../../lib/api-error.ts'
 import type { KeyScope } from '../../../wire/key-scopes.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
+import type { AppContext } from '../../context.ts'
+import { explain } from '../../validated-request.ts'
 import { pageRequest } from './change-scope.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
+import { authorOf, missing } from './require-permission.ts'
 
 const present = (row: KeyRow) => ({
   id: row.id,
@@ -16,15 +23,54 @@ const present = (row: KeyRow) => ({
   created_at: row.createdAt,
 })
 
+/** A key that the caller may see. @throws ApiError `not_found` for a key of another user, where only one's own are in reach. */
+async function reachedKey(scope: ChangeScope, own: string | null, keyId: string): Promise<KeyRow> {
+  const key = await readKey(scope, keyId)
+  if (own !== null && key.userId !== own) throw notFound('Key', keyId)
+  return key
+}
+
+/**
+ * The user of a new key: the one that is named, else that of the session.
+ * @throws ApiError `forbidden` for another person, and for any other user where only one's own keys are in reach.
+ */
+async function newKeyUser(
+  { context, scope, own }: { context: AppContext; scope: ChangeScope; own: string | null },
+  userId: string | undefined,
+): Promise<string> {
+  const author = authorOf(context)
+  if (author === null) {
+    if (userId !== undefined) return userId
+    throw explain([{ code: 'invalid_type', path: ['user_id'], message: '' }], {}, 'body')
+  }
+  const subject = userId ?? author.userId
+  if (own !== null && subject !== own) throw missing('keys.create', ONLY_OWN)
+  if (subject !== author.userId) checkActsFor(author, await readMember(scope, subject))
+  return subject
+}
+
+const ONLY_OWN = 'Your permission keys.create is for your own keys only.'
+const NO_KEYS = { rows: [], next: null }
+
 export const keyHandlers: HandlersOf<'keys'> = {
-  'keys.list': async ({ scope, query: { user_id: userId, ...paging } }) =>
-    listBody(await selectKeys(scope, { userId }, pageRequest(paging)), present),
-  'keys.create': async ({ scope, body }) => {
-    const { user_id: userId, expires_at: expiresAt, ...values } = body
-    const { row, key } = await createKey(scope, { ...values, userId, expiresAt })
-    return { ...present(row), key }
+  'keys.list': async ({ scope, own, query: { user_id: userId, ...paging } }) => {
+    const isReached = own === null || userId === undefined || userId === own
+    const filter = { userId: own ?? userId }
+    return listBody(isReached ? await selectKeys(scope, filter, pageRequest(paging)) : NO_KEYS, present)
   },
-  'keys.show': async ({ scope, path }) => present(await readKey(scope, path.keyId)),
-  'keys.change': async ({ scope, path, body }) => present(await changeKey(scope, path.keyId, body)),
-  'keys.revoke': async ({ scope, path }) => present(await revokeKey(scope, path.keyId)),
+  'keys.create': async (call) => {
+    const { user_id: userId, expires_at: expiresAt, ...values } = call.body
+    const key = { ...values, userId: await newKeyUser(call, userId), expiresAt }
+    const created = await createKey(call.scope, key)
+    return { ...present(created.row), key: created.key }
+  },
+  'keys.show': async ({ scope, own, path }) => present(await reachedKey(scope, own, path.keyId)),
+  'keys.change': async ({ scope, own, path, body }) => {
+    await reachedKey(scope, own, path.keyId)
+    return present(await changeKey(scope, path.keyId, body))
+  },
+  'keys.revoke': async ({ scope, own, path }) => {
+    await reachedKey(scope, own, path.keyId)
+    return present(await revokeKey(scope, path.keyId))
+  },
 }

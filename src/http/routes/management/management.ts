@@ -4,6 +4,7 @@ import type { AppEnv } from '../../context.ts'
 import { administer } from '../../middleware/administer.ts'
 import { limitDeclaredLength } from '../../middleware/declared-length.ts'
 import { limitBody } from '../../middleware/limit-body.ts'
+import { visit } from '../../middleware/visit.ts'
 import { staticFile } from '../../static-file.ts'
 import { agentHandlers } from './agents.ts'
 import { auditHandlers } from './audit.ts'
@@ -17,12 +18,14 @@ import { groupHandlers } from './groups.ts'
 import { integrationGrantHandlers } from './integration-grants.ts'
 import { integrationHandlers, integrationToolHandlers } from './integrations.ts'
 import { keyHandlers } from './keys.ts'
+import { meHandlers } from './me.ts'
 import { modelHandlers } from './models.ts'
-import { mountEndpoints } from './mount-endpoints.ts'
+import { type Handlers, mountEndpoints, mountOpenEndpoints } from './mount-endpoints.ts'
 import { organizationHandlers } from './organizations.ts'
 import { policyHandlers } from './policies.ts'
 import { providerHandlers } from './providers.ts'
 import { runHandlers } from './runs.ts'
+import { signInHandlers } from './sign-in.ts'
 import { toolSettingsHandlers } from './tool-settings.ts'
 import { usageHandlers } from './usage.ts'
 import { userHandlers } from './users.ts'
@@ -30,38 +33,42 @@ import { vaultHandlers } from './vault.ts'
 
 const limitLength = limitBody(MAXIMUM_BODY_BYTES)
 
+const handlers: Handlers = {
+  ...signInHandlers,
+  ...meHandlers,
+  ...organizationHandlers,
+  ...userHandlers,
+  ...groupHandlers,
+  ...keyHandlers,
+  ...grantHandlers,
+  ...policyHandlers,
+  ...toolSettingsHandlers,
+  ...integrationHandlers,
+  ...integrationToolHandlers,
+  ...integrationGrantHandlers,
+  ...connectionHandlers,
+  ...agentHandlers,
+  ...runHandlers,
+  ...creditHandlers,
+  ...usageHandlers,
+  ...auditHandlers,
+  ...auditExportHandlers,
+  ...auditVerificationHandlers,
+  ...providerHandlers,
+  ...modelHandlers,
+  ...vaultHandlers,
+}
+
 /**
- * The management API, to be mounted at `/api`. `administer` admits administrators only. `organizationScope` checks that the
- * organization in the path exists and may be administered. Each handler checks that the other ids in its path belong to it.
+ * The management API, to be mounted at `/api`. What signs in comes first, for anyone. `administer` admits the administration token
+ * and sessions. `organizationScope` checks that the organization in the path exists, and is that of the session. Each endpoint
+ * checks its permission; each handler checks that the other ids in its path belong to the organization.
  */
 export const managementRoutes = new Hono<AppEnv>()
-  .use(limitDeclaredLength, administer(), limitLength)
+  .use(limitDeclaredLength)
+  .route('/', mountOpenEndpoints(handlers, [visit(), limitLength]))
+  .use(administer(), limitLength)
   .use('/organizations/:organizationId/*', organizationScope())
   // The description of this API, made from the table of its endpoints.
   .get('/openapi.json', (context) => staticFile(context))
-  .route(
-    '/',
-    mountEndpoints({
-      ...organizationHandlers,
-      ...userHandlers,
-      ...groupHandlers,
-      ...keyHandlers,
-      ...grantHandlers,
-      ...policyHandlers,
-      ...toolSettingsHandlers,
-      ...integrationHandlers,
-      ...integrationToolHandlers,
-      ...integrationGrantHandlers,
-      ...connectionHandlers,
-      ...agentHandlers,
-      ...runHandlers,
-      ...creditHandlers,
-      ...usageHandlers,
-      ...auditHandlers,
-      ...auditExportHandlers,
-      ...auditVerificationHandlers,
-      ...providerHandlers,
-      ...modelHandlers,
-      ...vaultHandlers,
-    }),
-  )
+  .route('/', mountEndpoints(handlers))

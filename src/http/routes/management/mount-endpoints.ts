@@ -10,8 +10,9 @@ import { type Requests, requestOf } from '../../../wire/endpoints/requests.ts'
 import { noQuery } from '../../../wire/management-fields.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
-import { changeScope, deploymentScope } from './change-scope.ts'
+import { changeScope } from './change-scope.ts'
 import { type PathParameters, pathParameters } from './path-parameters.ts'
+import { ownReach, requirePermission } from './require-permission.ts'
 
 type Request<Name extends EndpointName> = Name extends keyof Requests ? Requests[Name] : Record<never, never>
 type Query<Name extends EndpointName> =
@@ -24,6 +25,8 @@ type Answer<Name extends EndpointName> = Given<z.output<Answers[Name]>>
 interface EndpointCall<Name extends EndpointName> {
   context: AppContext
   scope: ChangeScope
+  /** The user to whose things the call is limited; null where it reaches all of its organization. */
+  own: string | null
   path: PathParameters<(typeof ENDPOINTS)[Name]['path']>
   query: Query<Name>
   body: Body<Name>
@@ -42,27 +45,42 @@ type Handler<Name extends EndpointName> = (
 ) => Promise<Answer<Name> | (Request<Name> extends { mayCreate: true } ? Created<Answer<Name>> : never)>
 
 /** A handler for each endpoint. */
-type Handlers = { [Name in EndpointName]: Handler<Name> }
+export type Handlers = { [Name in EndpointName]: Handler<Name> }
 
 /** Handlers of the endpoints whose names begin with a group, such as `users`. */
 export type HandlersOf<Group extends string> = {
   [Name in EndpointName as Name extends `${Group}.${string}` ? Name : never]: Handler<Name>
 }
 
+/** The endpoints that need a permission. */
+export const mountEndpoints = (handlers: Handlers): Hono<AppEnv> =>
+  mount(handlers, ({ permission }) => permission !== null, [])
+
+/** The endpoints that anyone may call. @param admit what comes before each of them. */
+export const mountOpenEndpoints = (handlers: Handlers, admit: MiddlewareHandler<AppEnv>[]): Hono<AppEnv> =>
+  mount(handlers, ({ permission }) => permission === null, admit)
+
 /**
- * The routes of all endpoints: each checks its path, its query and its body by the table, in this order, and answers with the
- * table's status.
+ * The routes of endpoints: each checks the permission of its caller, then its path, its query and its body by the table, and
+ * answers with the table's status.
  */
-export function mountEndpoints(handlers: Handlers): Hono<AppEnv> {
+function mount(
+  handlers: Handlers,
+  isMounted: (endpoint: Endpoint) => boolean,
+  admit: MiddlewareHandler<AppEnv>[],
+): Hono<AppEnv> {
   const routes = new Hono<AppEnv>()
   for (const [name, endpoint] of Object.entries(ENDPOINTS) as Array<[EndpointName, Endpoint]>) {
+    if (!isMounted(endpoint)) continue
     const request = requestOf(name)
     // The table of handlers has the type of each of them; a loop over all has none.
     const handle = handlers[name] as (call: unknown) => Promise<unknown>
-    routes.on(endpoint.method, [honoPath(endpoint.path)], ...checksOf(endpoint, request), async (context) => {
+    const checks = [...admit, ...checksOf(endpoint, request)]
+    routes.on(endpoint.method, [honoPath(endpoint.path)], ...checks, async (context) => {
       const answer = await handle({
         context,
         scope: changeScope(context),
+        own: ownReach(context, endpoint.permission),
         path: context.req.valid('param' as never),
         query: context.req.valid('query' as never),
         body: request.body ? context.req.valid('json' as never) : null,
@@ -78,7 +96,7 @@ export function mountEndpoints(handlers: Handlers): Hono<AppEnv> {
 /** The checks before a handler. A validator's type names the content that it reads, which a loop over all endpoints cannot. */
 function checksOf(endpoint: Endpoint, request: EndpointRequest): MiddlewareHandler[] {
   return [
-    ...(endpoint.permission.startsWith('installation.') ? [deploymentScope()] : []),
+    requirePermission(endpoint.permission),
     validator('param', (_, context) => pathParameters(context as AppContext, endpoint)),
     query(request.query ?? noQuery),
     ...(request.body ? [jsonBody(request.body)] : []),

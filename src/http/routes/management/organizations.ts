@@ -5,6 +5,7 @@ import type { organizationUpdate } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import { pageRequest } from './change-scope.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
+import { authorOf, missing, sessionOf } from './require-permission.ts'
 
 const present = (row: OrganizationRow) => ({
   id: row.id,
@@ -25,9 +26,20 @@ const valuesOf = (body: z.infer<typeof organizationUpdate>) => ({
   disabled: body.disabled,
 })
 
+const ADMIN_CHANGES = ['rate_limit_per_minute', 'user_rate_limit_per_minute']
+const OWNER_CHANGES = [...ADMIN_CHANGES, 'name']
+
+/** @throws ApiError `forbidden` for a member that the caller's role does not change. */
+function checkMembers(allowed: readonly string[], body: object): void {
+  const refused = Object.keys(body).filter((name) => !allowed.includes(name))
+  if (refused.length === 0) return
+  const message = `Your permission organizations.change does not include ${refused.join(', ')}.`
+  throw missing('organizations.change', message)
+}
+
 export const organizationHandlers: HandlersOf<'organizations'> = {
   'organizations.list': async ({ context, scope, query: { slug, ...paging } }) => {
-    const administered = context.get('administrator').organizationId
+    const administered = sessionOf(context)?.principal.organizationId ?? null
     return listBody(
       await selectOrganizations(scope.database, administered, { slug }, pageRequest(paging)),
       present,
@@ -36,5 +48,9 @@ export const organizationHandlers: HandlersOf<'organizations'> = {
   'organizations.create': async ({ scope, body: { name, slug, ...limits } }) =>
     present(await createOrganization(scope, { ...valuesOf(limits), name, slug })),
   'organizations.show': async ({ scope }) => present(await readOrganization(scope)),
-  'organizations.change': async ({ scope, body }) => present(await changeOrganization(scope, valuesOf(body))),
+  'organizations.change': async ({ context, scope, body }) => {
+    const author = authorOf(context)
+    if (author) checkMembers(author.role === 'owner' ? OWNER_CHANGES : ADMIN_CHANGES, body)
+    return present(await changeOrganization(scope, valuesOf(body)))
+  },
 }

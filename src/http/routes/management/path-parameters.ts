@@ -30,6 +30,8 @@ const PARAMETERS = {
   agentId: uuidOf('Agent'),
   runId: uuidOf('Run'),
   keyId: { entity: 'Key', parse: matching((text) => /^[0-9A-Za-z]{1,40}$/.test(text)) },
+  passkeyId: uuidOf('Passkey'),
+  sessionId: { entity: 'Session', parse: matching((text) => /^[0-9A-Za-z]{12}$/.test(text)) },
   connectionId: { entity: 'Connection', parse: matching(isConnectionId) },
   modelId: { entity: 'Model', parse: matching(isModelId) },
   entitlement: { entity: 'Entitlement', parse: (text) => ENTITLEMENTS.find((name) => name === text) ?? null },

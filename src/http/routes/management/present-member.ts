@@ -5,6 +5,7 @@ export const presentMember = (row: MemberRow) => ({
   id: row.userId,
   email: row.email,
   name: row.name,
+  kind: row.kind,
   role: row.role,
   rate_limit_per_minute: row.rateLimitPerMinute,
   entitlements: row.entitlements,

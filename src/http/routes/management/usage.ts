@@ -33,8 +33,9 @@ const presentEvent = (row: UsageEventRow) => ({
 })
 
 export const usageHandlers: HandlersOf<'usage'> = {
-  'usage.totals': async ({ scope, query: { group_by: groupBy, from, to, ...paging } }) => {
-    const page = await selectUsageTotals(scope, { groupBy, from, to }, pageRequest(paging))
+  'usage.totals': async ({ scope, own, query: { group_by: groupBy, from, to, ...paging } }) => {
+    const filter = { groupBy, from, to, ...(own !== null && { userId: own }) }
+    const page = await selectUsageTotals(scope, filter, pageRequest(paging))
     return listBody(page, (row) => ({
       // Calls without a user or key have an empty group.
       ...({ [groupBy]: row.group === '' ? null : row.group } as Partial<
@@ -45,6 +46,8 @@ export const usageHandlers: HandlersOf<'usage'> = {
       cost: row.cost,
     }))
   },
-  'usage.events': async ({ scope, query: { from, to, ...paging } }) =>
-    listBody(await selectUsageEvents(scope, { from, to }, pageRequest(paging)), presentEvent),
+  'usage.events': async ({ scope, own, query: { from, to, ...paging } }) => {
+    const filter = { from, to, ...(own !== null && { userId: own }) }
+    return listBody(await selectUsageEvents(scope, filter, pageRequest(paging)), presentEvent)
+  },
 }

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { compatibility } from '../../compatibility.ts'
-import { ENTITLEMENTS, rateLimit, role, scope } from '../../management.ts'
+import { ENTITLEMENTS, rateLimit, role, scope, userKind } from '../../management.ts'
 import { uuid } from '../../management-fields.ts'
 import { count, deleted, list, time } from './parts.ts'
 
@@ -24,6 +24,7 @@ const user = z
     id: uuid,
     email: z.string(),
     name: z.string(),
+    kind: userKind,
     role,
     rate_limit_per_minute: rateLimit,
     entitlements: z.array(z.enum(ENTITLEMENTS)),

@@ -1,0 +1,92 @@
+import { codedRefusal } from '../lib/api-error.ts'
+import type { AgentDefinition } from '../wire/agents.ts'
+import type { MemberGuards, MemberRow, MemberValues } from './members.store.ts'
+
+/**
+ * What a member may change of members: nobody raises its own rights, administrators leave owners alone, and the last owner stays.
+ * The administration token is no member, and has no such rules.
+ */
+
+/** The member that makes a change. */
+export type Author = Pick<MemberRow, 'userId' | 'role'>
+
+/** @throws ApiError `forbidden`. @returns what must hold when the change is made. */
+export function checkMemberChange(author: Author, member: MemberRow, values: MemberValues): MemberGuards {
+  const isOwner = author.role === 'owner'
+  if (values.role !== undefined) checkRole(author, member, values.role)
+  checkSubject(author, member)
+  checkOwnLimit(author, member, values.rateLimitPerMinute)
+  const takesAway = values.disabled === true || (values.role !== undefined && values.role !== 'owner')
+  return { isNoOwner: !isOwner, leavesOwner: takesAway }
+}
+
+function checkRole(author: Author, member: MemberRow, role: MemberRow['role']): void {
+  if (author.userId === member.userId) throw refused('Nobody changes their own role.')
+  if (author.role !== 'owner') throw refused(`Only an owner gives roles, such as ${role}.`)
+}
+
+/** @throws ApiError `forbidden` for a limit of one's own that is not a lower one. Null is the default, which may be higher. */
+function checkOwnLimit(author: Author, member: MemberRow, limit: number | null | undefined): void {
+  if (author.userId !== member.userId || limit === undefined || limit === member.rateLimitPerMinute) return
+  const isLower = limit !== null && member.rateLimitPerMinute !== null && limit < member.rateLimitPerMinute
+  if (!isLower) throw refused('Nobody raises their own rate limit.')
+}
+
+/** @throws ApiError `forbidden` for an owner, unless another one changes it. */
+function checkSubject(author: Author, member: MemberRow): void {
+  if (author.role !== 'owner' && member.role === 'owner') throw refused('Only an owner changes an owner.')
+}
+
+/** @throws ApiError `forbidden` for a role that the author cannot give. */
+export function checkNewMember(author: Author, role: MemberRow['role']): void {
+  if (author.role !== 'owner' && role !== 'member')
+    throw refused(`Only an owner gives roles, such as ${role}.`)
+}
+
+/** @throws ApiError `forbidden` for the author itself. */
+export function checkEntitlement(author: Author, userId: string): void {
+  if (author.userId === userId) throw refused('Nobody changes their own entitlements.')
+}
+
+/** @throws ApiError `forbidden` for a link that would let the author take over somebody who has signed in. */
+export function checkSetupLink(author: Author, member: MemberRow, hasSignedIn: boolean): void {
+  checkSubject(author, member)
+  if (author.role !== 'owner' && hasSignedIn)
+    throw refused('Only an owner makes a setup link for a user that has signed in before.')
+}
+
+/** @throws ApiError `forbidden` for another person: acting for it would be impersonation. */
+export function checkActsFor(author: Author, member: MemberRow): void {
+  if (isOtherPerson(author, member))
+    throw refused('This can be made for yourself and for service accounts, not for another person.')
+}
+
+/**
+ * @param owner of the connection; null for one of the organization.
+ * @param isRevoked whether the change does nothing but revoke it.
+ * @throws ApiError `forbidden` for the connection of another person, which others only revoke and remove.
+ */
+export function checkConnectionChange(author: Author, owner: MemberRow | null, isRevoked: boolean): void {
+  if (owner !== null && isOtherPerson(author, owner) && !isRevoked)
+    throw refused('The connection of another person can be revoked and removed, nothing else.')
+}
+
+/**
+ * Triggers run with the rights of the agent's creator. Without triggers an agent has the rights of whoever calls it.
+ * @throws ApiError `forbidden` for a version with triggers that would act for another person.
+ */
+export function checkAgentChange(
+  author: Author,
+  creator: MemberRow,
+  { triggers }: Pick<AgentDefinition, 'triggers'>,
+): void {
+  if (triggers.length > 0 && isOtherPerson(author, creator))
+    throw refused(
+      'The triggers of this agent run with the rights of another person: only that person changes it. It can be removed, or changed to have no triggers.',
+    )
+}
+
+const isOtherPerson = (author: Author, { userId, kind }: MemberRow): boolean =>
+  author.userId !== userId && kind !== 'service'
+
+const refused = (message: string) => codedRefusal('forbidden', 'permission_missing', message)

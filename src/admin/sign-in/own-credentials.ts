@@ -1,0 +1,77 @@
+import { audited, type ChangeScope } from '../../ledger/changes/audited-change.ts'
+import { codedRefusal, notFound } from '../../lib/api-error.ts'
+import { type Ceremony, newCeremony, openCeremony } from './ceremony.ts'
+import {
+  type BrowserCredential,
+  type RelyingParty,
+  registrationOptions,
+  verifyRegistration,
+} from './passkeys.ts'
+import {
+  deletePasskey,
+  insertPasskey,
+  type PasskeyRow,
+  selectPasskeys,
+  selectSignInMember,
+  updateSessionEnded,
+} from './sign-in.store.ts'
+
+/** What a signed-in user does with its own sessions and passkeys. */
+
+/** The user of a session. */
+interface SessionUser {
+  userId: string
+  sessionId: string
+}
+
+/** Ends a session of the user: its next request is refused. @throws ApiError `not_found`. */
+export async function endSession(scope: ChangeScope, userId: string, sessionId: string): Promise<void> {
+  const intent = { action: 'session.ended', resource: `sessions/${sessionId}`, detail: { user_id: userId } }
+  await audited(scope, intent, async () => {
+    if (!(await updateSessionEnded(scope, userId, sessionId))) throw notFound('Session', sessionId)
+  })
+}
+
+/** Begins to register another passkey of the user. */
+export async function beginPasskey(
+  scope: ChangeScope,
+  party: RelyingParty,
+  { userId, sessionId }: SessionUser,
+) {
+  const { database, organizationId } = scope
+  const member = await selectSignInMember(database, { organizationId, userId })
+  if (member === null) throw notFound('User', userId)
+  const options = await registrationOptions(party, member, await selectPasskeys(scope, userId))
+  const values = { purpose: 'add', challenge: options.challenge, holder: sessionId } as const
+  return { options, ceremony: newCeremony(scope.clock(), values) }
+}
+
+/** Registers another passkey. @throws ApiError `unauthorized` for a ceremony of another session, and for a wrong answer. */
+export async function finishPasskey(
+  scope: ChangeScope,
+  party: RelyingParty,
+  { userId, sessionId }: SessionUser,
+  request: { ceremony: string | undefined; name: string; credential: BrowserCredential },
+): Promise<PasskeyRow> {
+  const ceremony: Ceremony | null = openCeremony(scope.vaultRing, request.ceremony, 'add', scope.clock())
+  if (ceremony?.holder !== sessionId) {
+    throw codedRefusal(
+      'unauthorized',
+      'sign_in_expired',
+      'Registering the passkey took too long. Begin again.',
+    )
+  }
+  const verified = await verifyRegistration(party, ceremony.challenge, request.credential)
+  const detail = { user_id: userId, name: request.name }
+  return audited(scope, { action: 'passkey.registered', resource: `users/${userId}`, detail }, () =>
+    insertPasskey(scope, { userId, name: request.name, ...verified }),
+  )
+}
+
+/** Removes a passkey. Sessions that it has made go on. @throws ApiError `not_found`. */
+export async function removePasskey(scope: ChangeScope, userId: string, passkeyId: string): Promise<void> {
+  const intent = { action: 'passkey.removed', resource: `passkeys/${passkeyId}`, detail: { user_id: userId } }
+  await audited(scope, intent, async () => {
+    if (!(await deletePasskey(scope, userId, passkeyId))) throw notFound('Passkey', passkeyId)
+  })
+}

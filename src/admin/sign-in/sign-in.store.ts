@@ -1,0 +1,254 @@
+import { and, desc, eq, gt, inArray, isNull, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
+import {
+  memberships,
+  organizations,
+  passkeys,
+  sessions,
+  setupLinks,
+  users,
+} from '../../../schema/identity.ts'
+import type { OrganizationScope } from '../../ledger/changes/scoped-statements.store.ts'
+
+export type PasskeyRow = typeof passkeys.$inferSelect
+export type SessionRow = typeof sessions.$inferSelect
+type SetupLinkRow = typeof setupLinks.$inferSelect
+
+/** A membership: what a sign-in credential belongs to. */
+export interface MembershipId {
+  organizationId: string
+  userId: string
+}
+
+/** The person of a membership, for whom credentials are made. */
+export interface SignInMember extends MembershipId {
+  email: string
+  name: string
+  role: 'owner' | 'admin' | 'member'
+  organizationName: string
+  organizationSlug: string
+}
+
+/** A new session, as it is stored. */
+export type NewSession = Pick<
+  SessionRow,
+  'id' | 'digest' | 'pepperId' | 'ceremonyId' | 'userAgent' | 'signedInAt' | 'expiresAt'
+>
+
+const isOf = (
+  table: typeof memberships | typeof passkeys | typeof sessions | typeof setupLinks,
+  { organizationId, userId }: MembershipId,
+) => and(eq(table.organizationId, organizationId), eq(table.userId, userId))
+
+/** The setup link of a token, by its possible digests. It has no organization id: it finds the organization. */
+export async function selectSetupLink(
+  database: Database,
+  digests: readonly string[],
+): Promise<SetupLinkRow | null> {
+  const [row] = await database
+    .select()
+    .from(setupLinks)
+    .where(inArray(setupLinks.digest, [...digests]))
+  return row ?? null
+}
+
+/** The passkey of an authenticator. It has no organization id: it finds the organization. */
+export async function selectPasskeyOfCredential(
+  database: Database,
+  credentialId: string,
+): Promise<PasskeyRow | null> {
+  const [row] = await database.select().from(passkeys).where(eq(passkeys.credentialId, credentialId))
+  return row ?? null
+}
+
+/** @returns null for a member that is disabled, or whose organization is, and for a service account. */
+export async function selectSignInMember(
+  database: Database,
+  { organizationId, userId }: MembershipId,
+): Promise<SignInMember | null> {
+  const [row] = await database
+    .select({
+      organizationId: memberships.organizationId,
+      userId: memberships.userId,
+      email: users.email,
+      name: users.name,
+      role: memberships.role,
+      organizationName: organizations.name,
+      organizationSlug: organizations.slug,
+    })
+    .from(memberships)
+    .innerJoin(users, eq(users.id, memberships.userId))
+    .innerJoin(organizations, eq(organizations.id, memberships.organizationId))
+    .where(
+      and(
+        eq(memberships.organizationId, organizationId),
+        eq(memberships.userId, userId),
+        isNull(memberships.disabledAt),
+        isNull(organizations.disabledAt),
+        eq(users.kind, 'person'),
+      ),
+    )
+  return row ?? null
+}
+
+/** Whether a member has ever signed in. */
+export async function selectHasSignedIn(
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+): Promise<boolean> {
+  const [row] = await database
+    .select({ lastSignedInAt: memberships.lastSignedInAt })
+    .from(memberships)
+    .where(isOf(memberships, { organizationId, userId }))
+  return (row?.lastSignedInAt ?? null) !== null
+}
+
+/** Stores a setup link in place of earlier ones, and takes the member's passkeys and sessions away. */
+export async function replaceSetupLink(
+  { database, organizationId }: OrganizationScope,
+  link: Pick<SetupLinkRow, 'id' | 'userId' | 'digest' | 'pepperId' | 'expiresAt'>,
+): Promise<void> {
+  const member = { organizationId, userId: link.userId }
+  await database.batch([
+    database.delete(setupLinks).where(and(isOf(setupLinks, member), isNull(setupLinks.usedAt))),
+    database.delete(passkeys).where(isOf(passkeys, member)),
+    database
+      .update(sessions)
+      .set({ endedAt: sql`now()` })
+      .where(and(isOf(sessions, member), isNull(sessions.endedAt))),
+    database.insert(setupLinks).values({ ...link, organizationId }),
+  ])
+}
+
+/**
+ * Uses a setup link: in one statement, so that of two at once only one finds the link unused.
+ * @returns whether it was unused and in time.
+ */
+export async function spendSetupLink(
+  { database, organizationId }: OrganizationScope,
+  linkId: string,
+  passkey: Pick<PasskeyRow, 'name' | 'credentialId' | 'publicKey' | 'counter' | 'transports'>,
+  session: NewSession,
+): Promise<boolean> {
+  const signedInAt = session.signedInAt.toISOString()
+  const { rows } = await database.execute(sql`
+    WITH link AS (
+      UPDATE ${setupLinks} SET used_at = now()
+      WHERE id = ${linkId} AND organization_id = ${organizationId} AND used_at IS NULL AND expires_at > ${signedInAt}
+      RETURNING organization_id, user_id
+    ), passkey AS (
+      INSERT INTO ${passkeys} (organization_id, user_id, name, credential_id, public_key, counter, transports, last_used_at)
+      SELECT organization_id, user_id, ${passkey.name}, ${passkey.credentialId}, ${passkey.publicKey},
+        ${passkey.counter}::bigint, ${textArray(passkey.transports)}, ${signedInAt}::timestamptz
+      FROM link
+    ), member AS (
+      UPDATE ${memberships} SET last_signed_in_at = ${signedInAt}::timestamptz FROM link
+      WHERE ${memberships.organizationId} = link.organization_id AND ${memberships.userId} = link.user_id
+    )
+    INSERT INTO ${sessions} (id, organization_id, user_id, digest, pepper_id, method, ceremony_id, user_agent,
+      signed_in_at, last_seen_at, expires_at)
+    SELECT ${session.id}, organization_id, user_id, ${session.digest}, ${session.pepperId}, 'passkey',
+      ${session.ceremonyId}, ${session.userAgent}, ${signedInAt}::timestamptz, ${signedInAt}::timestamptz,
+      ${session.expiresAt.toISOString()}::timestamptz
+    FROM link
+    RETURNING id`)
+  return rows.length > 0
+}
+
+const textArray = (texts: readonly string[]) =>
+  sql`ARRAY(SELECT jsonb_array_elements_text(${JSON.stringify(texts)}::jsonb))`
+
+/**
+ * Stores a session of a passkey, and the authenticator's count of signatures.
+ * @throws the database's unique violation when the ceremony has made a session already.
+ */
+export async function insertPasskeySession(
+  { database, organizationId }: OrganizationScope,
+  passkey: Pick<PasskeyRow, 'id' | 'userId'> & { counter: number },
+  session: NewSession,
+): Promise<void> {
+  const { signedInAt } = session
+  await database.batch([
+    database.insert(sessions).values({
+      ...session,
+      organizationId,
+      userId: passkey.userId,
+      method: 'passkey',
+      lastSeenAt: signedInAt,
+    }),
+    database
+      .update(passkeys)
+      .set({ counter: passkey.counter, lastUsedAt: signedInAt })
+      .where(and(eq(passkeys.organizationId, organizationId), eq(passkeys.id, passkey.id))),
+    database
+      .update(memberships)
+      .set({ lastSignedInAt: signedInAt })
+      .where(isOf(memberships, { organizationId, userId: passkey.userId })),
+  ])
+}
+
+/** Sessions that were not ended and have not expired, newest first. */
+export const selectOpenSessions = (
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+  now: Date,
+): Promise<SessionRow[]> =>
+  database
+    .select()
+    .from(sessions)
+    .where(
+      and(isOf(sessions, { organizationId, userId }), isNull(sessions.endedAt), gt(sessions.expiresAt, now)),
+    )
+    .orderBy(desc(sessions.signedInAt))
+
+/** Ends a session of a user. @returns whether there was an open one. */
+export async function updateSessionEnded(
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+  sessionId: string,
+): Promise<boolean> {
+  const rows = await database
+    .update(sessions)
+    .set({ endedAt: sql`now()` })
+    .where(
+      and(isOf(sessions, { organizationId, userId }), eq(sessions.id, sessionId), isNull(sessions.endedAt)),
+    )
+    .returning({ id: sessions.id })
+  return rows.length > 0
+}
+
+export const selectPasskeys = (
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+): Promise<PasskeyRow[]> =>
+  database
+    .select()
+    .from(passkeys)
+    .where(isOf(passkeys, { organizationId, userId }))
+    .orderBy(desc(passkeys.createdAt))
+
+/** @throws the database's unique violation for a credential that is registered. */
+export async function insertPasskey(
+  { database, organizationId }: OrganizationScope,
+  passkey: Pick<PasskeyRow, 'userId' | 'name' | 'credentialId' | 'publicKey' | 'counter' | 'transports'>,
+): Promise<PasskeyRow> {
+  const [row] = await database
+    .insert(passkeys)
+    .values({ ...passkey, organizationId })
+    .returning()
+  if (row === undefined) throw new Error('the passkey was not inserted')
+  return row
+}
+
+/** @returns whether the user had it. */
+export async function deletePasskey(
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+  passkeyId: string,
+): Promise<boolean> {
+  const rows = await database
+    .delete(passkeys)
+    .where(and(isOf(passkeys, { organizationId, userId }), eq(passkeys.id, passkeyId)))
+    .returning({ id: passkeys.id })
+  return rows.length > 0
+}

@@ -1,0 +1,197 @@
+import { createToken, digestsFor, digestToken, parseToken } from '../../identity/secret-token.ts'
+import { LONGEST_MS } from '../../identity/session.ts'
+import { audited, type ChangeScope } from '../../ledger/changes/audited-change.ts'
+import { codedRefusal } from '../../lib/api-error.ts'
+import { isUniqueViolation } from '../../lib/database-error.ts'
+import { type Ceremony, newCeremony, openCeremony } from './ceremony.ts'
+import {
+  authenticationOptions,
+  type BrowserCredential,
+  type RelyingParty,
+  registrationOptions,
+  userHandle,
+  verifyAuthentication,
+  verifyRegistration,
+} from './passkeys.ts'
+import {
+  insertPasskeySession,
+  type MembershipId,
+  type NewSession,
+  type SignInMember,
+  selectPasskeyOfCredential,
+  selectSetupLink,
+  selectSignInMember,
+  spendSetupLink,
+} from './sign-in.store.ts'
+
+/** Signing in: with the passkey of a membership, or with a setup link that registers the first one. */
+
+/** The scope of a visitor, until the member is known (`ofMember`). */
+type VisitorScope = Omit<ChangeScope, 'organizationId'>
+
+/** What a sign-in needs of its request. */
+export interface Visit {
+  scope: VisitorScope
+  party: RelyingParty
+  /** The sealed ceremony of the request's cookie. */
+  ceremony: string | undefined
+  userAgent: string
+}
+
+/** A member that has signed in. */
+export interface SignedIn {
+  member: SignInMember
+  sessionId: string
+  /** The value of the session's cookie. */
+  token: string
+  /** Milliseconds since the epoch. */
+  expiresAt: number
+}
+
+const USER_AGENT_LENGTH = 200
+
+/** @throws ApiError `unauthorized` for a link that is unknown, used or expired, or whose member may not sign in. */
+export async function readSetupLink(
+  { scope }: Pick<Visit, 'scope'>,
+  token: string,
+): Promise<{ linkId: string; expiresAt: Date; member: SignInMember }> {
+  const digests = parseToken('hgl', token) ? digestsFor(scope.pepperRing, token) : []
+  const link =
+    digests.length === 0
+      ? null
+      : await selectSetupLink(
+          scope.database,
+          digests.map(({ digest }) => digest),
+        )
+  const isUsable = link !== null && link.usedAt === null && link.expiresAt.getTime() > scope.clock()
+  const member = isUsable ? await selectSignInMember(scope.database, link) : null
+  if (!isUsable || member === null) throw unusableLink()
+  return { linkId: link.id, expiresAt: link.expiresAt, member }
+}
+
+const unusableLink = () =>
+  codedRefusal(
+    'unauthorized',
+    'setup_link_unusable',
+    'This setup link has expired or was used. Ask an administrator of your organization for another one.',
+  )
+
+/** Begins to register the passkey of a setup link. @throws ApiError as `readSetupLink`. */
+export async function beginSetup(visit: Omit<Visit, 'ceremony' | 'userAgent'>, token: string) {
+  const { linkId, member } = await readSetupLink(visit, token)
+  const options = await registrationOptions(visit.party, member, [])
+  const values = { purpose: 'setup', challenge: options.challenge, holder: linkId } as const
+  return { options, ceremony: newCeremony(visit.scope.clock(), values) }
+}
+
+/**
+ * Registers the passkey of a setup link, and signs in.
+ * @throws ApiError as `readSetupLink`; `unauthorized` for another browser than the one that began, and for a wrong answer.
+ */
+export async function finishSetup(
+  visit: Visit,
+  request: { token: string; name: string; credential: BrowserCredential },
+): Promise<SignedIn> {
+  const { linkId, member } = await readSetupLink(visit, request.token)
+  const ceremony = ceremonyOf(visit, 'setup')
+  if (ceremony.holder !== linkId) throw lateCeremony()
+  const verified = await verifyRegistration(visit.party, ceremony.challenge, request.credential)
+  return startSession(
+    visit,
+    member,
+    ceremony,
+    { method: 'setup_link', link_id: linkId },
+    async (scope, session) => {
+      const passkey = { name: request.name, ...verified }
+      if (!(await spendSetupLink(scope, linkId, passkey, session))) throw unusableLink()
+    },
+  )
+}
+
+/** Begins to sign in with a passkey. The browser offers those that it has for this host. */
+export async function beginSignIn({ scope, party }: Pick<Visit, 'scope' | 'party'>) {
+  const options = await authenticationOptions(party)
+  const values = { purpose: 'sign_in', challenge: options.challenge, holder: null } as const
+  return { options, ceremony: newCeremony(scope.clock(), values) }
+}
+
+/**
+ * Signs in with a passkey. One error for an unknown passkey, a wrong answer and a member that is disabled.
+ * @throws ApiError `unauthorized`.
+ */
+export async function finishSignIn(visit: Visit, credential: BrowserCredential): Promise<SignedIn> {
+  const ceremony = ceremonyOf(visit, 'sign_in')
+  const passkey = await selectPasskeyOfCredential(visit.scope.database, String(credential.id))
+  const member =
+    passkey && isOwnHandle(credential, passkey)
+      ? await selectSignInMember(visit.scope.database, passkey)
+      : null
+  if (!passkey || !member) throw refusedPasskey()
+  const counter = await verifyAuthentication(visit.party, ceremony.challenge, credential, passkey)
+  const detail = { method: 'passkey', passkey_id: passkey.id }
+  return startSession(visit, member, ceremony, detail, (scope, session) =>
+    insertPasskeySession(scope, { ...passkey, counter }, session),
+  )
+}
+
+const refusedPasskey = () =>
+  codedRefusal('unauthorized', 'passkey_refused', 'The passkey was not accepted. Begin again.')
+
+/** Whether the authenticator names the membership that the passkey belongs to (WebAuthn 7.2, step 6). */
+function isOwnHandle({ response }: BrowserCredential, passkey: MembershipId): boolean {
+  const handle = (response as { userHandle?: unknown } | undefined)?.userHandle
+  return handle === userHandle(passkey).toString('base64url')
+}
+
+/** @throws ApiError `unauthorized` for a request without the cookie of the browser that began. */
+function ceremonyOf({ scope, ceremony }: Visit, purpose: Ceremony['purpose']): Ceremony {
+  const opened = openCeremony(scope.vaultRing, ceremony, purpose, scope.clock())
+  if (opened === null) throw lateCeremony()
+  return opened
+}
+
+const lateCeremony = () =>
+  codedRefusal(
+    'unauthorized',
+    'sign_in_expired',
+    'The sign-in took too long, or began in another browser. Begin again.',
+  )
+
+/** Records the sign-in, then stores its session. */
+async function startSession(
+  { scope, userAgent }: Visit,
+  member: SignInMember,
+  ceremony: Ceremony,
+  detail: Record<string, unknown>,
+  store: (scope: ChangeScope, session: NewSession) => Promise<void>,
+): Promise<SignedIn> {
+  const { organizationId, userId } = member
+  const { id, token } = createToken('hgs')
+  const now = scope.clock()
+  const expiresAt = now + LONGEST_MS
+  const session: NewSession = {
+    id,
+    ...digestToken(scope.pepperRing, token),
+    ceremonyId: ceremony.id,
+    userAgent: userAgent.slice(0, USER_AGENT_LENGTH),
+    signedInAt: new Date(now),
+    expiresAt: new Date(expiresAt),
+  }
+  const ofMember: ChangeScope = {
+    ...scope,
+    organizationId,
+    actor: { ...scope.actor, userId, session: id },
+  }
+  const intent = {
+    action: 'session.started',
+    resource: `sessions/${id}`,
+    detail: { user_id: userId, ...detail },
+  }
+  await audited(ofMember, intent, () => store(ofMember, session).catch(refuseRepeated))
+  return { member, sessionId: id, token, expiresAt }
+}
+
+/** An answer to a challenge makes one session. */
+function refuseRepeated(error: unknown): never {
+  throw isUniqueViolation(error) ? lateCeremony() : error
+}

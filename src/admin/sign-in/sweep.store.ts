@@ -1,0 +1,25 @@
+import { sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
+import { sessions, setupLinks } from '../../../schema/identity.ts'
+
+// Deployment-wide: what a scheduled job removes. Rows are taken by where they were found (ctid), so that no plan looks for them again.
+
+/** Deletes what has expired of a table. @param now milliseconds since the epoch. @returns how many; at most `most`. */
+async function deleteExpired(
+  database: Database,
+  table: typeof sessions | typeof setupLinks,
+  now: number,
+  most: number,
+): Promise<number> {
+  const { rows } = await database.execute(sql`DELETE FROM ${table} WHERE ctid = ANY(ARRAY(
+      SELECT ctid FROM ${table} WHERE expires_at <= ${new Date(now).toISOString()}::timestamptz
+      ORDER BY expires_at LIMIT ${most} FOR UPDATE SKIP LOCKED))
+    RETURNING id`)
+  return rows.length
+}
+
+export const deleteExpiredSessions = (database: Database, now: number, most: number): Promise<number> =>
+  deleteExpired(database, sessions, now, most)
+
+export const deleteExpiredSetupLinks = (database: Database, now: number, most: number): Promise<number> =>
+  deleteExpired(database, setupLinks, now, most)

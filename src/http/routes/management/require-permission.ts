@@ -1,0 +1,57 @@
+import type { MiddlewareHandler } from 'hono'
+import type { Author } from '../../../admin/member-rules.ts'
+import type { SessionCaller } from '../../../identity/principal.ts'
+import { codedRefusal } from '../../../lib/api-error.ts'
+import {
+  needsRecentSignIn,
+  type Permission,
+  RECENT_SIGN_IN_MS,
+  reachOf,
+} from '../../../wire/endpoints/permissions.ts'
+import type { AppContext, AppEnv } from '../../context.ts'
+
+/**
+ * Admits a caller that has a permission. The administration token has every one.
+ * @throws ApiError `forbidden`, naming the permission; `unauthorized` for a sign-in that is too old for it.
+ */
+export function requirePermission(permission: Permission | null): MiddlewareHandler<AppEnv> {
+  return async function requirePermission(context, next) {
+    const caller = context.get('managementCaller')
+    if (permission !== null && caller.kind !== 'admin_token') {
+      if (caller.kind === 'visitor' || reachOf(permission, caller.principal) === null)
+        throw missing(permission)
+      const age = context.get('deps').clock() - caller.signedInAt
+      if (needsRecentSignIn(permission) && age > RECENT_SIGN_IN_MS) {
+        throw codedRefusal(
+          'unauthorized',
+          'sign_in_again',
+          'This needs a sign-in within the last ten minutes.',
+        )
+      }
+    }
+    await next()
+  }
+}
+
+/** The refusal of a caller without a permission, or of what its permission does not include. */
+export const missing = (permission: Permission, reason = `You do not have the permission ${permission}.`) =>
+  codedRefusal('forbidden', 'permission_missing', reason, { permission })
+
+/** The user to whose things a permission is limited; null where it reaches all of an organization. */
+export function ownReach(context: AppContext, permission: Permission | null): string | null {
+  const caller = context.get('managementCaller')
+  if (permission === null || caller.kind !== 'session') return null
+  return reachOf(permission, caller.principal) === 'own' ? caller.principal.userId : null
+}
+
+/** The session of a request; null for the administration token. */
+export function sessionOf(context: AppContext): SessionCaller | null {
+  const caller = context.get('managementCaller')
+  return caller.kind === 'session' ? caller : null
+}
+
+/** The member that makes a change; null for the administration token, which has no rules of members. */
+export function authorOf(context: AppContext): Author | null {
+  const session = sessionOf(context)
+  return session && { userId: session.principal.userId, role: session.principal.role }
+}

@@ -1,0 +1,68 @@
+import { sealCeremony } from '../../../admin/sign-in/ceremony.ts'
+import type { SignInMember } from '../../../admin/sign-in/sign-in.store.ts'
+import {
+  beginSetup,
+  beginSignIn,
+  finishSetup,
+  finishSignIn,
+  readSetupLink,
+  type SignedIn,
+  type Visit,
+} from '../../../admin/sign-in/sign-in.ts'
+import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
+import type { AppContext } from '../../context.ts'
+import { ownOrigin } from '../../own-origin.ts'
+import {
+  ceremonyCookie,
+  clearCeremonyCookie,
+  setCeremonyCookie,
+  setSessionCookie,
+} from '../../session-cookies.ts'
+import type { HandlersOf } from './mount-endpoints.ts'
+
+const visitOf = (context: AppContext, scope: ChangeScope): Visit => ({
+  scope,
+  party: { origin: ownOrigin(context) },
+  ceremony: ceremonyCookie(context),
+  userAgent: context.req.header('user-agent') ?? '',
+})
+
+/** A member as what signs in, and the signed-in user, see it. */
+export const presentOwner = (member: SignInMember) => ({
+  user: { id: member.userId, email: member.email, name: member.name },
+  organization: {
+    id: member.organizationId,
+    name: member.organizationName,
+    slug: member.organizationSlug,
+  },
+  role: member.role,
+})
+
+/** Sets the cookie of a session; the ceremony has ended. */
+function signedIn(context: AppContext, { member, sessionId, token, expiresAt }: SignedIn) {
+  setSessionCookie(context, token, expiresAt)
+  clearCeremonyCookie(context)
+  return { ...presentOwner(member), session: { id: sessionId, expires_at: new Date(expiresAt) } }
+}
+
+/** Setup links and passkeys, for callers that nobody knows yet. */
+export const signInHandlers: HandlersOf<'setup' | 'sign-in'> = {
+  'setup.show': async ({ scope, body }) => {
+    const { member, expiresAt } = await readSetupLink({ scope }, body.token)
+    return { ...presentOwner(member), expires_at: expiresAt }
+  },
+  'setup.begin': async ({ context, scope, body }) => {
+    const { options, ceremony } = await beginSetup(visitOf(context, scope), body.token)
+    setCeremonyCookie(context, sealCeremony(scope.vaultRing, ceremony))
+    return { options: { ...options } }
+  },
+  'setup.finish': async ({ context, scope, body }) =>
+    signedIn(context, await finishSetup(visitOf(context, scope), body)),
+  'sign-in.begin': async ({ context, scope }) => {
+    const { options, ceremony } = await beginSignIn(visitOf(context, scope))
+    setCeremonyCookie(context, sealCeremony(scope.vaultRing, ceremony))
+    return { options: { ...options } }
+  },
+  'sign-in.finish': async ({ context, scope, body }) =>
+    signedIn(context, await finishSignIn(visitOf(context, scope), body.credential)),
+}
