@@ -31,7 +31,8 @@ export const EXCEPTIONS: readonly ContractException[] = [
     failure: 'UnsupportedMethodResponse',
     status: 404,
     operation: '.',
-    answer: 'Route .* not found: this path takes |Agent runs not found|Response compact not found',
+    answer:
+      'Route .* not found: this path takes |Agent runs not found|Response compact not found|Passkey (begin|finish) not found',
   },
   {
     reason: 'An item of a list is named by its id, which a schema does not know.',

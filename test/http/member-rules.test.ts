@@ -88,7 +88,7 @@ describe('a key', () => {
     expect(await keyFor(admin)).toBe(201)
     // The administration token names the user.
     expect((await administrator(gateway()).call('POST', `${tenant.base}/keys`, { label: 'x' })).status).toBe(
-      400,
+      422,
     )
   })
 

@@ -1,13 +1,12 @@
 import { type KeyRow, selectKeys } from '../../../admin/keys.store.ts'
-import { changeKey, createKey, readKey, revokeKey } from '../../../admin/keys.ts'
+import { changeKey, createKey, readKey, revokeKey, rotateKey } from '../../../admin/keys.ts'
 import { checkActsFor } from '../../../admin/member-rules.ts'
 import { readMember } from '../../../admin/members.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
-import { notFound } from '../../../lib/api-error.ts'
+import { notFound, unprocessable } from '../../../lib/api-error.ts'
 import type { KeyScope } from '../../../wire/key-scopes.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext } from '../../context.ts'
-import { explain } from '../../validated-request.ts'
 import { pageRequest } from './change-scope.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
 import { authorOf, missing } from './require-permission.ts'
@@ -20,6 +19,7 @@ const present = (row: KeyRow) => ({
   compatibility: row.compatibility,
   expires_at: row.expiresAt,
   revoked_at: row.revokedAt,
+  last_used_at: row.lastUsedAt,
   created_at: row.createdAt,
 })
 
@@ -32,7 +32,7 @@ async function reachedKey(scope: ChangeScope, own: string | null, keyId: string)
 
 /**
  * The user of a new key: the one that is named, else that of the session.
- * @throws ApiError `forbidden` for another person, and for any other user where only one's own keys are in reach.
+ * @throws ApiError `unprocessable` where nobody is named; `forbidden` for another person, and for any other user where only one's own keys are in reach.
  */
 async function newKeyUser(
   { context, scope, own }: { context: AppContext; scope: ChangeScope; own: string | null },
@@ -41,7 +41,8 @@ async function newKeyUser(
   const author = authorOf(context)
   if (author === null) {
     if (userId !== undefined) return userId
-    throw explain([{ code: 'invalid_type', path: ['user_id'], message: '' }], {}, 'body')
+    // The schema leaves it out for sessions.
+    throw unprocessable('user_id: is required from the administration token, which is no user.')
   }
   const subject = userId ?? author.userId
   if (own !== null && subject !== own) throw missing('keys.create', ONLY_OWN)
@@ -68,6 +69,15 @@ export const keyHandlers: HandlersOf<'keys'> = {
   'keys.change': async ({ scope, own, path, body }) => {
     await reachedKey(scope, own, path.keyId)
     return present(await changeKey(scope, path.keyId, body))
+  },
+  'keys.rotate': async ({ context, scope, own, path: { keyId }, body }) => {
+    const { userId } = await reachedKey(scope, own, keyId)
+    const author = authorOf(context)
+    // The answer holds a key of that user.
+    if (author && userId !== author.userId) checkActsFor(author, await readMember(scope, userId))
+    const values = { endsInSeconds: body.ends_in_seconds, expiresAt: body.expires_at }
+    const { row, key } = await rotateKey(scope, keyId, values)
+    return { ...present(row), key, replaces: keyId }
   },
   'keys.revoke': async ({ scope, own, path }) => {
     await reachedKey(scope, own, path.keyId)
