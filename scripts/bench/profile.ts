@@ -1,8 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { type SourceMap, SourceMap as SourceMapReader } from 'node:module'
 import { dirname, join, relative, resolve } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
-import { StartError } from '../local/children.ts'
+import { Inspector } from './inspector.ts'
 import { median } from './statistics.ts'
 
 /** A CPU profile as the inspector protocol writes it (`Profiler.stop`). */
@@ -21,7 +20,6 @@ export interface CpuProfile {
 
 const ROOT = join(import.meta.dirname, '../..')
 const SAMPLING_INTERVAL_MICROSECONDS = 200
-const CONNECT_LIMIT_MS = 10_000
 
 /**
  * Records a CPU profile of a workerd that was started with an inspector port, while `work` runs.
@@ -29,7 +27,7 @@ const CONNECT_LIMIT_MS = 10_000
  * @throws StartError when the inspector does not answer
  */
 export async function recordProfile(inspectorPort: number, work: () => Promise<void>): Promise<CpuProfile> {
-  const inspector = await Inspector.open(await debuggerUrl(inspectorPort))
+  const inspector = await Inspector.open(inspectorPort)
   try {
     await inspector.call('Profiler.enable')
     await inspector.call('Profiler.setSamplingInterval', { interval: SAMPLING_INTERVAL_MICROSECONDS })
@@ -39,72 +37,6 @@ export async function recordProfile(inspectorPort: number, work: () => Promise<v
     return profile
   } finally {
     inspector.close()
-  }
-}
-
-async function debuggerUrl(port: number): Promise<string> {
-  const end = performance.now() + CONNECT_LIMIT_MS
-  while (performance.now() < end) {
-    try {
-      const targets = (await (await fetch(`http://127.0.0.1:${port}/json`)).json()) as Array<
-        Record<string, string>
-      >
-      const url = targets[0]?.webSocketDebuggerUrl
-      if (url !== undefined) return url
-    } catch {
-      // The inspector does not listen yet: retry.
-    }
-    await setTimeout(100)
-  }
-  throw new StartError(`the inspector on port ${port} does not answer`)
-}
-
-/** A client of the inspector protocol, with what profiles need. */
-class Inspector {
-  readonly #socket: WebSocket
-  readonly #waiting = new Map<
-    number,
-    { resolve: (result: unknown) => void; reject: (error: Error) => void }
-  >()
-  #lastId = 0
-
-  private constructor(socket: WebSocket) {
-    this.#socket = socket
-    socket.addEventListener('message', ({ data }) => this.#take(String(data)))
-    socket.addEventListener('close', () => {
-      for (const { reject } of this.#waiting.values())
-        reject(new Error('the inspector closed the connection'))
-    })
-  }
-
-  static open(url: string): Promise<Inspector> {
-    return new Promise((resolve, reject) => {
-      const socket = new WebSocket(url)
-      socket.addEventListener('open', () => resolve(new Inspector(socket)))
-      socket.addEventListener('error', () => reject(new Error('the inspector takes no connection')))
-    })
-  }
-
-  call(method: string, parameters: Record<string, unknown> = {}): Promise<unknown> {
-    this.#lastId += 1
-    const id = this.#lastId
-    return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject })
-      this.#socket.send(JSON.stringify({ id, method, params: parameters }))
-    })
-  }
-
-  close(): void {
-    this.#socket.close()
-  }
-
-  #take(text: string): void {
-    const message = JSON.parse(text) as { id?: number; result?: unknown; error?: { message: string } }
-    const waiting = message.id === undefined ? undefined : this.#waiting.get(message.id)
-    if (message.id === undefined || waiting === undefined) return
-    this.#waiting.delete(message.id)
-    if (message.error) waiting.reject(new Error(message.error.message))
-    else waiting.resolve(message.result)
   }
 }
 

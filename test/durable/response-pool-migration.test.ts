@@ -108,3 +108,28 @@ it('an object of the earlier release is read, continued, and takes responses', a
   )
   expect(texts).not.toContain(ended.responseId)
 })
+
+it('a response does not get the number of a start that failed in the earlier release', async () => {
+  const caller = await newCaller()
+  const place = lonePlace(Date.now())
+  const [ended, next] = [0, 1].map(() => newResponse(caller, undefined, null, undefined, {}, place)) as [
+    LiveTrial,
+    LiveTrial,
+  ]
+  model.answer = (request) => {
+    request.say('Hello')
+    request.finish()
+  }
+  await ended.start({ store: false })
+  expect(await ended.ended()).toMatchObject({ status: 'completed' })
+  await runInDurableObject(ended.stub(), (_, { storage: { sql } }) => {
+    // It cannot insert into the table with more columns, and has stored its head nevertheless.
+    sql.exec(
+      'CREATE TABLE state (name TEXT, part INTEGER, value TEXT NOT NULL, PRIMARY KEY (name, part)) WITHOUT ROWID',
+    )
+    sql.exec("INSERT INTO state SELECT '1/head', 0, head FROM responses")
+  })
+  await abortAllDurableObjects()
+  expect(await next.start({ store: false })).toMatchObject({ error: null })
+  expect(await next.ended()).toMatchObject({ status: 'completed', output_text: 'Hello' })
+})

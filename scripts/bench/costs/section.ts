@@ -31,6 +31,7 @@ interface Kind {
 
 const CALLS = 320
 const AT_ONCE = 32
+const FEW_AT_ONCE = 8
 const LIMIT_MS = 180_000
 const RUNS = 10
 const STEPS = 11
@@ -39,7 +40,7 @@ const MINUTE_SCRIPT = 'script:long-stream tokens=1200 delay=50'
 const DOLLARS_OF_CHAT = 3
 const DOLLARS_OF_RESPONSE = 40
 
-/** Counts the operations of a call of each kind. It takes about seven minutes. @throws BenchFailure when a call fails. */
+/** Counts the operations of a call of each kind. It takes about ten minutes. @throws BenchFailure when a call fails. */
 export async function countCosts(system: BenchSystem, log: (line: string) => void): Promise<CostFigures> {
   const counting = await startCountingSystem(system)
   try {
@@ -82,6 +83,7 @@ function kindsOf({ scenarios }: BenchSystem): Kind[] {
       }
       return [
         { ...kind, calls: 1, atOnce: 1 },
+        { ...kind, calls: FEW_AT_ONCE, atOnce: FEW_AT_ONCE },
         { ...kind, calls: AT_ONCE, atOnce: AT_ONCE, mostDollars: DOLLARS_OF_RESPONSE },
       ]
     }),

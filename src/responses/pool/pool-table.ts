@@ -50,6 +50,22 @@ export class PoolTable {
       .map((row) => ({ ...row, open: row.open === 1, closed: row.closed === 1 }))
   }
 
+  /**
+   * The number of the next response. It is higher than that of any row, also of one without a response: a start may fail, or
+   * stop in a release before this layout, after it has stored a part.
+   */
+  get nextNumber(): number {
+    if (!this.#exists) return 0
+    const keys = ['SELECT max(number) AS number FROM responses']
+    // The number is what a name begins with.
+    if (this.#tables.has('state')) keys.push('SELECT max(CAST(name AS INTEGER)) FROM state')
+    if (this.#tables.has('input_parts')) keys.push(`SELECT max(part) / ${KEYS_PER_RESPONSE} FROM input_parts`)
+    if (this.#tables.has('event_segments'))
+      keys.push(`SELECT max(position) / ${KEYS_PER_RESPONSE} FROM event_segments`)
+    const select = `SELECT max(number) AS number FROM (${keys.join(' UNION ALL ')})`
+    return (this.#storage.sql.exec<{ number: number | null }>(select).one().number ?? -1) + 1
+  }
+
   /** @param organizationId that of the object, stored with its first response. */
   insert(
     { number, id, open, due }: PoolRow,

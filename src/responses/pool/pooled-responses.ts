@@ -58,7 +58,7 @@ export class PooledResponses {
   /** Those with an instance. */
   readonly #opened = new Set<PooledResponse>()
   #organizationId: string | null
-  #nextNumber = 0
+  #nextNumber: number
   /** End of the object's slot, in milliseconds since the epoch; in the past where it is not known. */
   #slotEnd = 0
 
@@ -84,6 +84,7 @@ export class PooledResponses {
     this.#room = new PoolRoom(deps.clock, this.#opened, {
       isFull: () => this.#nextNumber >= MOST_RESPONSES || storage.sql.databaseSize >= MOST_STORED_BYTES,
     })
+    this.#nextNumber = this.#table.nextNumber
     this.#load(rows)
   }
 
@@ -191,7 +192,6 @@ export class PooledResponses {
     for (const row of rows) {
       const response = new PooledResponse(this.#parts, row, true)
       this.#responses.set(row.id, response)
-      this.#nextNumber = row.number + 1
       const slot = placeOf(row.id)?.slot
       if (slot !== undefined) this.#slotEnd = slotEnd(slot, this.#deps.clock())
     }
