@@ -136,6 +136,8 @@ export const apiKeys = pgTable(
       .default('headgate'),
     expiresAt: instant('expires_at'),
     revokedAt: instant('revoked_at'),
+    /** Time of a call with the key, behind by a minute at most; null before the first one. */
+    lastUsedAt: instant('last_used_at'),
     createdAt: createdAt(),
   },
   (table) => [

@@ -1,6 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { apiKeys } from '../../schema/identity.ts'
 import {
+  type EpochChange,
   equal,
   insertedRow,
   type OrganizationScope,
@@ -20,6 +21,7 @@ const keyColumns = {
   compatibility: apiKeys.compatibility,
   expiresAt: apiKeys.expiresAt,
   revokedAt: apiKeys.revokedAt,
+  lastUsedAt: apiKeys.lastUsedAt,
   createdAt: apiKeys.createdAt,
 }
 
@@ -60,15 +62,47 @@ export function selectKeys(
   )
 }
 
-export const updateKeyCompatibility = (
+export const updateKey = (
   scope: OrganizationScope,
   keyId: string,
-  compatibility: Compatibility,
-) =>
-  raisingEpoch(
+  values: { label?: string | undefined; compatibility?: Compatibility | undefined },
+) => raisingEpoch(scope, scope.database.update(apiKeys).set(values).where(isKey(scope.organizationId, keyId)))
+
+/** A key in the place of another one. */
+interface Replacement {
+  id: string
+  digest: string
+  pepperId: string
+  expiresAt: Date | null
+}
+
+/**
+ * Adds a key with the user, label, scopes and compatibility of an active one, which then ends. One statement: a key that is revoked
+ * meanwhile is not replaced.
+ * @returns whether the key was active.
+ */
+export async function replaceKey(
+  scope: OrganizationScope,
+  keyId: string,
+  { id, digest, pepperId, expiresAt }: Replacement,
+  { now, endsAt }: { now: Date; endsAt: Date },
+): Promise<EpochChange<boolean>> {
+  const { database, organizationId } = scope
+  const { result, epoch } = await raisingEpoch(
     scope,
-    scope.database.update(apiKeys).set({ compatibility }).where(isKey(scope.organizationId, keyId)),
+    database.execute(sql`
+      WITH replaced AS (
+        UPDATE api_keys SET expires_at = least(expires_at, ${endsAt.toISOString()}::timestamptz)
+        WHERE organization_id = ${organizationId}::uuid AND id = ${keyId} AND revoked_at IS NULL
+          AND (expires_at IS NULL OR expires_at > ${now.toISOString()}::timestamptz)
+        RETURNING user_id, label, scopes, compatibility)
+      INSERT INTO api_keys (id, organization_id, user_id, label, digest, pepper_id, scopes, compatibility, expires_at)
+      SELECT ${id}, ${organizationId}::uuid, user_id, label, ${digest}, ${pepperId}, scopes, compatibility,
+        ${expiresAt?.toISOString() ?? null}::timestamptz
+      FROM replaced RETURNING id`),
   )
+  return { result: result.rows.length === 1, epoch }
+}
 
 /** Revokes a key. The time of the first revocation stays. */
 export const updateKeyRevoked = (scope: OrganizationScope, keyId: string) =>

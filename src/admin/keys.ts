@@ -5,7 +5,7 @@ import { isStorableInstant } from '../ledger/changes/scoped-statements.store.ts'
 import { notFound, unprocessable } from '../lib/api-error.ts'
 import type { Compatibility } from '../wire/compatibility.ts'
 import type { KeyScope } from '../wire/key-scopes.ts'
-import { insertKey, type KeyRow, selectKey, updateKeyCompatibility, updateKeyRevoked } from './keys.store.ts'
+import { insertKey, type KeyRow, replaceKey, selectKey, updateKey, updateKeyRevoked } from './keys.store.ts'
 import { readMember } from './members.ts'
 
 interface NewKey {
@@ -24,20 +24,25 @@ interface NewKey {
  */
 export async function createKey(scope: ChangeScope, values: NewKey): Promise<{ row: KeyRow; key: string }> {
   const { userId, label, scopes, compatibility, expiresAt } = values
-  const member = await readMember(scope, userId)
-  if (member.disabledAt !== null) throw conflict(`User ${userId} is disabled.`)
-  if (expiresAt !== null && expiresAt.getTime() <= scope.clock()) {
-    throw unprocessable('expires_at: must be in the future')
-  }
-  if (expiresAt !== null && !isStorableInstant(expiresAt)) {
-    throw unprocessable('expires_at: must be before the year 10000')
-  }
+  await checkUser(scope, userId)
+  checkExpiry(scope, expiresAt)
   const { id, key } = createApiKey()
   const detail = { user_id: userId, label, scopes, compatibility, expires_at: expiresAt }
   const row = await audited(scope, { action: 'api_key.created', resource: `keys/${id}`, detail }, () =>
     insertKey(scope, { ...values, id, ...digestToken(scope.pepperRing, key) }),
   )
   return { row, key }
+}
+
+async function checkUser(scope: ChangeScope, userId: string): Promise<void> {
+  const member = await readMember(scope, userId)
+  if (member.disabledAt !== null) throw conflict(`User ${userId} is disabled.`)
+}
+
+function checkExpiry({ clock }: ChangeScope, expiresAt: Date | null): void {
+  if (expiresAt === null) return
+  if (expiresAt.getTime() <= clock()) throw unprocessable('expires_at: must be in the future')
+  if (!isStorableInstant(expiresAt)) throw unprocessable('expires_at: must be before the year 10000')
 }
 
 /** @throws ApiError `not_found` for a key of another organization, too. */
@@ -47,19 +52,56 @@ export async function readKey(scope: ChangeScope, keyId: string): Promise<KeyRow
   return row
 }
 
-/** Changes the form of responses to a key, from its next call on. @throws ApiError `not_found`. */
+/** Changes the label of a key, or the form of responses to it, from its next call on. @throws ApiError `not_found`. */
 export async function changeKey(
   scope: ChangeScope,
   keyId: string,
-  { compatibility }: { compatibility: Compatibility },
+  values: { label?: string | undefined; compatibility?: Compatibility | undefined },
 ): Promise<KeyRow> {
   const { userId, label } = await readKey(scope, keyId)
-  const detail = { user_id: userId, label, compatibility }
+  const detail = { user_id: userId, label, ...values }
   await changeRights(scope, { action: 'api_key.updated', resource: `keys/${keyId}`, detail }, () =>
-    updateKeyCompatibility(scope, keyId, compatibility),
+    updateKey(scope, keyId, values),
   )
   return readKey(scope, keyId)
 }
+
+/**
+ * Makes a key in the place of another one, with the same user, label, scopes and compatibility.
+ * @param endsInSeconds time for which the other key still works. @param expiresAt of the new key; undefined for as long a life as
+ * the other one was given.
+ * @returns as `createKey`. @throws ApiError `not_found`; `unprocessable` for a key that is revoked or expired, for a disabled user,
+ * and for an expiry as `createKey`.
+ */
+export async function rotateKey(
+  scope: ChangeScope,
+  keyId: string,
+  { endsInSeconds, expiresAt }: { endsInSeconds: number; expiresAt: Date | null | undefined },
+): Promise<{ row: KeyRow; key: string }> {
+  const old = await readKey(scope, keyId)
+  const { userId, label } = old
+  await checkUser(scope, userId)
+  const now = new Date(scope.clock())
+  const endsAt = new Date(now.getTime() + endsInSeconds * 1_000)
+  const nextExpiry = expiresAt === undefined ? sameLife(old, now) : expiresAt
+  checkExpiry(scope, nextExpiry)
+  const { id, key } = createApiKey()
+  const detail = { user_id: userId, label, replaces: keyId, ends_at: endsAt, expires_at: nextExpiry }
+  const isReplaced = await changeRights(
+    scope,
+    { action: 'api_key.rotated', resource: `keys/${id}`, detail },
+    () => {
+      const values = { id, ...digestToken(scope.pepperRing, key), expiresAt: nextExpiry }
+      return replaceKey(scope, keyId, values, { now, endsAt })
+    },
+  )
+  if (!isReplaced) throw conflict(`Key ${keyId} is revoked or expired. Create a new one.`)
+  return { row: await readKey(scope, id), key }
+}
+
+/** The expiry that gives a key as much time as another one was given. */
+const sameLife = ({ createdAt, expiresAt }: KeyRow, now: Date): Date | null =>
+  expiresAt && new Date(now.getTime() + expiresAt.getTime() - createdAt.getTime())
 
 /** Revokes a key: its next call fails. A second time only publishes the epoch again. @throws ApiError `not_found`. */
 export async function revokeKey(scope: ChangeScope, keyId: string): Promise<KeyRow> {

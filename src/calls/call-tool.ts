@@ -134,7 +134,7 @@ export async function callPreparedTool<Beside>(
   const outcome = callOutcome(opened.opening, deps.clock(), {
     ...executed.outcome,
     cost: executed.isCharged ? price : 0,
-    dlp: dlpOf(plan.policy),
+    dlp: plan.policy.record(),
     request: plan.counts,
     connectionId: target.kind === 'integration' ? target.connectionId : null,
   })
@@ -254,17 +254,15 @@ async function planOf<Beside>(
   } catch (error) {
     const refusal = error instanceof JsonSyntaxError ? notJson() : error
     if (refusal instanceof ApiError && refusal.kind !== 'internal') {
-      return { target, failure: refusedByPolicy('arguments', refusal), dlp: dlpOf(policy) }
+      return { target, failure: refusedByPolicy('arguments', refusal), dlp: policy.record() }
     }
     if (!call.counted) throw error
     logEvent('error', 'dlp_failed', { tool: target.id, error: errorText(error) })
-    return { target, failure: { kind: 'dlp_unavailable', part: 'arguments' }, dlp: dlpOf(policy) }
+    return { target, failure: { kind: 'dlp_unavailable', part: 'arguments' }, dlp: policy.record() }
   }
 }
 
 const notJson = () => invalidRequest('The arguments are not valid JSON.')
-
-const dlpOf = (policy: CallPolicy) => ({ policyVersion: policy.version, findings: policy.findings() })
 
 async function executeTool<Beside>(
   plan: ToolPlan<Beside>,

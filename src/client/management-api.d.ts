@@ -479,11 +479,28 @@ export interface paths {
     }
     /** Shows an API key, without its secret. */
     get: operations['keys.show']
-    /** Changes the compatibility of an API key. */
+    /** Changes the label or the compatibility of an API key. */
     put: operations['keys.change']
     post?: never
     /** Revokes an API key: it fails from the next call on. */
     delete: operations['keys.revoke']
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/organizations/{organizationId}/keys/{keyId}/rotate': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    get?: never
+    put?: never
+    /** Creates an API key in the place of another one, which works on for a time. */
+    post: operations['keys.rotate']
+    delete?: never
     options?: never
     head?: never
     patch?: never
@@ -1963,6 +1980,7 @@ export interface components {
       compatibility: 'headgate' | 'open_responses'
       expires_at: string | null
       revoked_at: string | null
+      last_used_at: string | null
       /** Format: date-time */
       created_at: string
     }
@@ -3841,6 +3859,7 @@ export interface operations {
             compatibility: 'headgate' | 'open_responses'
             expires_at: string | null
             revoked_at: string | null
+            last_used_at: string | null
             /** Format: date-time */
             created_at: string
             key: string
@@ -3899,11 +3918,13 @@ export interface operations {
     requestBody: {
       content: {
         'application/json': {
+          /** @description What it is for. */
+          label?: string
           /**
            * @description Form of its responses.
            * @enum {string}
            */
-          compatibility: 'headgate' | 'open_responses'
+          compatibility?: 'headgate' | 'open_responses'
         }
       }
     }
@@ -3951,6 +3972,63 @@ export interface operations {
       401: components['responses']['unauthorized']
       403: components['responses']['forbidden']
       404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'keys.rotate': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+        keyId: string
+      }
+      cookie?: never
+    }
+    requestBody: {
+      content: {
+        'application/json': {
+          /**
+           * @description Time for which the replaced key still works; 0 ends it at once.
+           * @default 86400
+           */
+          ends_in_seconds?: number
+          /** @description When it ends, as 2027-01-31 or an ISO 8601 time. */
+          expires_at?: string | null
+        }
+      }
+    }
+    responses: {
+      /** @description Done. */
+      201: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': {
+            id: string
+            user_id: string
+            label: string
+            scopes: ('models' | 'agents' | 'mcp')[]
+            /** @enum {string} */
+            compatibility: 'headgate' | 'open_responses'
+            expires_at: string | null
+            revoked_at: string | null
+            last_used_at: string | null
+            /** Format: date-time */
+            created_at: string
+            key: string
+            replaces: string
+          }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      413: components['responses']['too_large']
+      422: components['responses']['unprocessable']
       429: components['responses']['rate_limited']
       500: components['responses']['internal']
     }

@@ -1,7 +1,7 @@
 import type { ByteEdit } from '../lib/byte-edits.ts'
 import type { JsonPath } from '../lib/json-visitor.ts'
 import type { Slices } from '../lib/slices.ts'
-import type { InspectionCounts } from '../wire/records.ts'
+import type { FindingCount, InspectionCounts } from '../wire/records.ts'
 import type { Direction } from './types.ts'
 
 /**
@@ -68,7 +68,8 @@ export interface TextEngine {
   drop?(): void
   /** Called for content that cannot be inspected. @throws ApiError `dlp_blocked` where the policy blocks it. */
   uninspectable?(kind: Direction): void
-  findings(): Record<string, number>
+  /** Findings by direction, detector and action, without those that are allowed. */
+  findings(): FindingCount[]
 }
 
 /** An engine without a policy: every text passes. */
@@ -76,7 +77,7 @@ export const passAllEngine: TextEngine = {
   policyVersion: 'none',
   passive: true,
   inspect: () => null,
-  findings: () => ({}),
+  findings: () => [],
 }
 
 function editOf(replacement: Replacement | Uint8Array | null, start: number, end: number): ByteEdit | null {

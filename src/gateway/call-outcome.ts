@@ -1,12 +1,13 @@
 import { errorCodeOf, type GovernedCall, refusalOutcome } from '../calls/governed-call.ts'
 import { unpricedUnits } from '../calls/usage.ts'
-import { type CallOutcome, callOutcome } from '../ledger/audit-record.ts'
+import { type CallOpening, type CallOutcome, type CallTiming, callOutcome } from '../ledger/audit-record.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { Clock } from '../lib/clock.ts'
 import { answerCharge, type Charge, type ChargeBasis, NO_CHARGE, withLost } from './calls/charges.ts'
 import { withContainerTime } from './calls/container-time.ts'
 import type { PlannedCall } from './calls/model-call.ts'
 import { CLIENT_LEFT, type StartedStream } from './relay/stream-answer.ts'
+import type { Arrivals } from './relay/stream-relay.ts'
 import type { FailoverResult } from './upstreams/failover.ts'
 
 /** The outcome of a sent call. Resolves at the end of a stream. Never rejects. */
@@ -23,7 +24,7 @@ export function outcomeOfSent(
 async function settledOutcome(
   { clock }: { clock: Clock },
   { basis, policy, opening }: Pick<PlannedCall, 'basis' | 'policy'> & Pick<GovernedCall, 'opening'>,
-  { answer, attempts, lost, route, requestCounts, responseCounts }: FailoverResult,
+  { answer, attempts, lost, route, startedAt, requestCounts, responseCounts }: FailoverResult,
 ): Promise<CallOutcome> {
   const end = answer.kind === 'stream' ? await answer.ended : endOf(answer)
   const now = clock()
@@ -37,8 +38,19 @@ async function settledOutcome(
     attempts,
     request: requestCounts,
     response: end.counts ?? responseCounts,
-    dlp: { policyVersion: policy.version, findings: policy.findings() },
+    dlp: policy.record(),
+    timing: timingOf(opening, startedAt, end.arrivals),
   })
+}
+
+/** @param arrivals of a stream's events; null for another answer. */
+function timingOf({ at }: CallOpening, startedAt: number, arrivals: Arrivals | null): CallTiming {
+  const admitted = startedAt - at
+  if (arrivals === null) return { admitted, firstEvent: null, lastEvent: null, events: null }
+  const { first, last, events } = arrivals
+  if (first === null) return { admitted, firstEvent: null, lastEvent: null, events }
+  // A stream that the runtime pipes knows the time of its last chunk from another reader than that of its first.
+  return { admitted, firstEvent: first - at, lastEvent: Math.max(first, last) - at, events }
 }
 
 /** `unpriced`: the call used something that has no price, so that its cost is too low. */
@@ -49,9 +61,10 @@ function priceFlags({ unpriced, prices }: ChargeBasis, { usage }: Charge): strin
 type End = Pick<CallOutcome, 'status' | 'errorCode' | 'flags'> & {
   charge: Charge
   counts: CallOutcome['response']
+  arrivals: Arrivals | null
 }
 
-const NOTHING: Pick<End, 'flags' | 'charge' | 'counts'> = { flags: [], charge: NO_CHARGE, counts: null }
+const NOTHING = { flags: [], charge: NO_CHARGE, counts: null, arrivals: null }
 
 function endOf(answer: Exclude<FailoverResult['answer'], StartedStream>): End {
   if (answer.kind === 'buffered') {
@@ -63,7 +76,14 @@ function endOf(answer: Exclude<FailoverResult['answer'], StartedStream>): End {
   }
   if (answer.kind === 'client_left') {
     const { charge = NO_CHARGE, counts = null } = answer
-    return { status: CLIENT_LEFT, errorCode: 'client_left', flags: ['client_left'], charge, counts }
+    return {
+      status: CLIENT_LEFT,
+      errorCode: 'client_left',
+      flags: ['client_left'],
+      charge,
+      counts,
+      arrivals: null,
+    }
   }
   const known = answer.error instanceof ApiError ? answer.error : null
   const errorCode = known ? errorCodeOf(known) : 'internal_error'

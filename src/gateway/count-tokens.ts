@@ -59,7 +59,7 @@ export async function answerTokenCount(
     attempts: attempt ? [attempt.record] : [],
     // Null when no counter was called: nothing was sent.
     request: attempt ? { ...inspected.counts, released, withheld } : null,
-    dlp: { policyVersion: policy.version, findings: policy.findings() },
+    dlp: policy.record(),
   })
   const answer = {
     status: 200,

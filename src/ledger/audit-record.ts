@@ -1,4 +1,4 @@
-import type { InspectionCounts } from '../wire/records.ts'
+import type { InspectionCounts, PolicyRecord } from '../wire/records.ts'
 
 /** A request to an upstream. */
 export interface Attempt {
@@ -41,6 +41,21 @@ export interface CallOpening {
   modelId: string | null
   /** Name of the tool that is called; absent for a call of a model. */
   tool?: string
+  /** The response that the call is a turn or a tool of, or would have begun; absent for other calls. */
+  responseId?: string
+  /** The run of an agent that the call belongs to; absent for other calls. */
+  runId?: string
+}
+
+/** When what happened in a call, in milliseconds since its opening. */
+export interface CallTiming {
+  /** The ledger had admitted the call, and its request could be sent. */
+  admitted: number
+  /** First event of a streamed answer, as it arrived from the upstream; null for another answer. */
+  firstEvent: number | null
+  lastEvent: number | null
+  /** Events of the upstream; null where none were counted. */
+  events: number | null
 }
 
 /** Facts about a call at its end. */
@@ -59,12 +74,13 @@ export interface CallOutcome {
   durationMilliseconds: number
   request: InspectionCounts | null
   response: InspectionCounts | null
-  /** Findings by type and count, never a value; the policy's version. */
-  dlp: { policyVersion: string; findings: Record<string, number> } | null
+  dlp: PolicyRecord | null
   /** Connection used for a tool call. */
   connectionId: string | null
   /** Special conditions of the call, such as `client_left` or `settled_by_alarm`. */
   flags: string[]
+  /** Absent for a call that was not sent, and in older records. */
+  timing?: CallTiming
   /** Number of refused calls that the record stands for; absent for one. Its opening is that of the first. */
   count?: number
 }

@@ -90,7 +90,24 @@ export const keyCreation = z.strictObject({
   expires_at: instant.nullable().default(null),
 })
 
-export const keyUpdate = z.strictObject({ compatibility })
+export const keyUpdate = z
+  .strictObject({ label: text(200).optional(), compatibility: compatibility.optional() })
+  .refine((values) => Object.keys(values).length > 0, 'must hold label or compatibility')
+  .meta({ minProperties: 1 })
+
+/** Seconds for which a key that is replaced may still work. */
+const LONGEST_OVERLAP = 30 * 24 * 60 * 60
+
+export const keyRotation = z.strictObject({
+  /** A day where left out. */
+  ends_in_seconds: z
+    .int()
+    .min(0)
+    .max(LONGEST_OVERLAP)
+    .default(24 * 60 * 60),
+  /** As long a life as the other key was given, where left out. */
+  expires_at: instant.nullable().optional(),
+})
 
 export const grantListQuery = z.strictObject({ ...pageParameters, model_id: line(200).optional() })
 

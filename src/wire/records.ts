@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import type { ACTIONS, DIRECTIONS } from './dlp.ts'
 import { LARGEST_INTEGER, pageParameters, period, text, uuid } from './management-fields.ts'
 import { jsonCursor } from './page-cursor.ts'
 
@@ -82,4 +83,24 @@ export interface InspectionCounts {
   uninspected: number
   released: number
   withheld: number
+}
+
+/** Findings of one detector with one action, in texts of one direction. */
+export interface FindingCount {
+  direction: (typeof DIRECTIONS)[number]
+  detector: string
+  action: (typeof ACTIONS)[number]
+  /** Version of the policies that hold in this direction. */
+  policy: string
+  count: number
+}
+
+/** What policies did in a call, never a value that was found. */
+export interface PolicyRecord {
+  /** Version of the policies of all directions. */
+  policyVersion: string
+  /** Number of findings by detector. */
+  findings: Record<string, number>
+  /** The same findings by direction, detector, action and policy; absent without findings, and in older records. */
+  breakdown?: FindingCount[]
 }

@@ -70,7 +70,16 @@ export const PEOPLE: Record<string, Naming> = {
   'groups remove': { endpoint: 'groups.withdraw' },
 
   'keys list': {
-    columns: ['id', 'label', 'user_id', 'scopes', 'compatibility', 'expires_at', 'revoked_at'],
+    columns: [
+      'id',
+      'label',
+      'user_id',
+      'scopes',
+      'compatibility',
+      'expires_at',
+      'revoked_at',
+      'last_used_at',
+    ],
   },
   'keys show': {},
   'keys create': {
@@ -78,6 +87,9 @@ export const PEOPLE: Record<string, Naming> = {
     remark: () => 'The key is shown this once and cannot be found again.',
   },
   'keys update': { endpoint: 'keys.change' },
+  'keys rotate': {
+    remark: () => 'The key is shown this once and cannot be found again.',
+  },
   'keys revoke': {},
 
   'grants list': { columns: ['model_id', 'subject_type', 'subject_id', 'id', 'created_at'] },

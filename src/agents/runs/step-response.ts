@@ -61,6 +61,7 @@ export const responseStart = (deps: AgentDeps, run: RunState, action: string) =>
     actor: { userId: run.userId, keyId: null, administrator: null, ip: null },
     surface: 'agents' as const,
     action,
+    runId: run.id,
   },
   headers: [],
   compatibility: null,

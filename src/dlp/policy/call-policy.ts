@@ -1,3 +1,5 @@
+import { DIRECTIONS } from '../../wire/dlp.ts'
+import type { FindingCount, PolicyRecord } from '../../wire/records.ts'
 import { Inspection, passAllEngine, type TextEngine } from '../inspection.ts'
 import type { TextDetector } from '../stream/text-stream.ts'
 import { type Action, type ByDirection, byDirection, type Direction } from '../types.ts'
@@ -21,8 +23,8 @@ export interface CallPolicy {
   /** Whether content that no engine reads must not pass. */
   blocksUninspectable(direction: Direction): boolean
   version: string
-  /** Number of findings of each kind, over all inspections of the call. */
-  findings(): Record<string, number>
+  /** What was found, over all inspections of the call. */
+  record(): PolicyRecord
 }
 
 /**
@@ -36,7 +38,7 @@ export const noPolicy: CallPolicy = {
   redactionInspection: () => new Inspection(passAllEngine),
   blocksUninspectable: () => false,
   version: passAllEngine.policyVersion,
-  findings: () => ({}),
+  record: () => ({ policyVersion: passAllEngine.policyVersion, findings: {} }),
 }
 
 /**
@@ -44,9 +46,10 @@ export const noPolicy: CallPolicy = {
  * @throws PatternError for a policy that cannot be applied.
  */
 export function callPolicy(profiles: Profiles, vault: TokenVault): CallPolicy {
-  const inForce = Object.values(profiles).filter((profile) => profile !== null)
-  if (inForce.length === 0) return noPolicy
-  const version = [...new Set(inForce.map((profile) => profile.version))].sort().join('+')
+  if (DIRECTIONS.every((direction) => profiles[direction] === null)) return noPolicy
+  const versionOf = (directions: readonly Direction[]) =>
+    [...new Set(directions.flatMap((each) => profiles[each]?.version ?? []))].sort().join('+')
+  const version = versionOf(DIRECTIONS)
   const detectors = byDirection((direction) => {
     const profile = profiles[direction]
     return profile && detectorOf(profile)
@@ -72,6 +75,7 @@ export function callPolicy(profiles: Profiles, vault: TokenVault): CallPolicy {
         : sent,
       ...(restores && { signed: detectors.response }),
       policyVersion: version,
+      versions: byDirection((direction) => versionOf(restores ? [direction] : ['request', direction])),
       kind,
       vault: restores ? vault.forAnswers() : vault,
       blocksUninspectable,
@@ -89,7 +93,7 @@ export function callPolicy(profiles: Profiles, vault: TokenVault): CallPolicy {
     redactionInspection: () => new Inspection(redactionEngine(detectors, version, vault)),
     blocksUninspectable,
     version,
-    findings: () => sumOf(engines.map((engine) => engine.findings())),
+    record: () => policyRecord(version, engines),
   }
 }
 
@@ -118,10 +122,17 @@ const forOwner = (detector: TextDetector | null): TextDetector | null =>
     },
   }
 
-function sumOf(counts: ReadonlyArray<Record<string, number>>): Record<string, number> {
-  const sum: Record<string, number> = {}
-  for (const count of counts) {
-    for (const [name, times] of Object.entries(count)) sum[name] = (sum[name] ?? 0) + times
+/** Sums the findings of engines. */
+function policyRecord(policyVersion: string, engines: readonly TextEngine[]): PolicyRecord {
+  const found = engines.flatMap((engine) => engine.findings())
+  if (found.length === 0) return { policyVersion, findings: {} }
+  const findings: Record<string, number> = {}
+  const breakdown = new Map<string, FindingCount>()
+  for (const each of found) {
+    const { direction, detector, action, policy, count } = each
+    findings[detector] = (findings[detector] ?? 0) + count
+    const name = `${direction} ${detector} ${action} ${policy}`
+    breakdown.set(name, { ...each, count: (breakdown.get(name)?.count ?? 0) + count })
   }
-  return sum
+  return { policyVersion, findings, breakdown: [...breakdown.values()] }
 }

@@ -2,6 +2,7 @@ import { joinBytes } from '../../lib/byte-edits.ts'
 import { decodeString } from '../../lib/json-string.ts'
 import { jsonContents, pieceEnd } from '../../lib/json-text.ts'
 import { drained, type Slices } from '../../lib/slices.ts'
+import type { FindingCount } from '../../wire/records.ts'
 import type { HeldText, Replacement, TextEngine, TextField } from '../inspection.ts'
 import { ScanBudget } from '../scan/scan-budget.ts'
 import { encodedReplacement } from '../source/encoded-text.ts'
@@ -16,7 +17,7 @@ import {
   type TextDetector,
   TextStream,
 } from '../stream/text-stream.ts'
-import type { ByDirection, Direction } from '../types.ts'
+import { type Action, type ByDirection, byDirection, type Direction } from '../types.ts'
 import { dlpBlocked, replacementFor, type TokenVault } from './actions.ts'
 import { RESTORED } from './profile-detector.ts'
 
@@ -26,6 +27,8 @@ interface PolicyEngineOptions {
   /** The detector of signed texts, where it is not that of their direction. */
   signed?: TextDetector | null
   policyVersion: string
+  /** Versions of the policies that hold in each direction, where they differ. */
+  versions?: ByDirection<string>
   /** The direction of texts whose field names none. */
   kind: Direction
   vault: TokenVault
@@ -40,6 +43,7 @@ interface OpenText {
   /** All of a text without a stream. */
   text: string
   detector: TextDetector
+  direction: Direction
 }
 
 /** Up to this, a string is decoded without a text decoder. */
@@ -53,7 +57,9 @@ export class PolicyEngine implements TextEngine {
   readonly #kind: Direction
   readonly #vault: TokenVault
   readonly #blocksUninspectable: (direction: Direction) => boolean
-  readonly #findings: Record<string, number> = {}
+  /** By direction, detector and action. */
+  readonly #findings = new Map<string, FindingCount>()
+  readonly #versions: ByDirection<string>
   readonly #budget = new ScanBudget()
   readonly #open = new Map<string, OpenText>()
 
@@ -61,6 +67,7 @@ export class PolicyEngine implements TextEngine {
     this.policyVersion = options.policyVersion
     this.#detectors = options.detectors
     this.#signed = options.signed
+    this.#versions = options.versions ?? byDirection(() => options.policyVersion)
     this.#kind = options.kind
     this.#vault = options.vault
     this.#blocksUninspectable = options.blocksUninspectable ?? (() => false)
@@ -76,12 +83,12 @@ export class PolicyEngine implements TextEngine {
     const detector = signed === undefined ? this.#detectors[kind] : signed
     if (!detector) return null
     this.#budget.allow(contents.length, detector.passes)
-    if (field.encoded) return yield* encodedReplacement(contents, this.#stream(detector))
+    if (field.encoded) return yield* encodedReplacement(contents, this.#stream(detector, kind))
     if (!field.partial) {
-      const replacement = yield* this.#whole(field, detector, contents)
+      const replacement = yield* this.#whole(field, detector, kind, contents)
       return field.fixed ? null : replacement
     }
-    return yield* this.#piece(field, detector, contents)
+    return yield* this.#piece(field, detector, kind, contents)
   }
 
   *end(prefix: string): Slices<HeldText[]> {
@@ -91,7 +98,7 @@ export class PolicyEngine implements TextEngine {
       this.#open.delete(key)
       const units = text.stream
         ? yield* text.stream.endInSlices()
-        : yield* this.#releaseJson(text.text, text.detector)
+        : yield* this.#releaseJson(text.text, text.detector, text.direction)
       const replacement = yield* toReplacement(units, text.source)
       if (replacement.contents.length > 0 || replacement.withheld > 0) held.push({ key, ...replacement })
     }
@@ -112,24 +119,27 @@ export class PolicyEngine implements TextEngine {
     if (this.#blocksUninspectable(kind)) throw dlpBlocked('content that cannot be inspected')
   }
 
-  /** The number of findings of each detector, without those that are allowed. */
-  findings(): Record<string, number> {
-    return { ...this.#findings }
+  findings(): FindingCount[] {
+    return [...this.#findings.values()].map((each) => ({ ...each }))
   }
 
   *#whole(
     { json, name }: TextField,
     detector: TextDetector,
+    direction: Direction,
     contents: Uint8Array,
   ): Slices<Replacement | null> {
     const context = name && memberContext(name)
-    if (!json && contents.length <= SHORT_BYTES) return yield* this.#short(detector, context ?? '', contents)
+    const replace = this.#replaceBy(detector, direction)
+    if (!json && contents.length <= SHORT_BYTES) {
+      return yield* this.#short(detector, replace, context ?? '', contents)
+    }
     const source = new SourceText()
     if (json) {
-      const texts = yield* this.#releaseJson(yield* this.#decoded(contents, source), detector)
+      const texts = yield* this.#releaseJson(yield* this.#decoded(contents, source), detector, direction)
       return isUnchanged(texts) ? null : yield* toReplacement(texts, source)
     }
-    const stream = this.#stream(detector, context)
+    const stream = this.#stream(detector, direction, context)
     const { parts, untouched } = yield* this.#push(stream, source, contents)
     const texts = yield* stream.endInSlices()
     if (untouched && isUnchanged(texts)) return null
@@ -138,11 +148,16 @@ export class PolicyEngine implements TextEngine {
   }
 
   /** Most strings of a request are short and have no finding: their source is read only where one is replaced. */
-  *#short(detector: TextDetector, context: string, contents: Uint8Array): Slices<Replacement | null> {
+  *#short(
+    detector: TextDetector,
+    replace: ReplaceFinding,
+    context: string,
+    contents: Uint8Array,
+  ): Slices<Replacement | null> {
     const text = decodeString(contents, 0, contents.length)
     const found = yield* detector.rest(context, text, this.#budget)
     if (found.length === 0) return null
-    const texts = yield* replaceFindings(text, text.length, found, this.#replaceBy(detector))
+    const texts = yield* replaceFindings(text, text.length, found, replace)
     if (isUnchanged(texts)) return null
     const source = new SourceText()
     source.push(contents)
@@ -167,9 +182,14 @@ export class PolicyEngine implements TextEngine {
     return { parts, untouched }
   }
 
-  *#piece(field: TextField, detector: TextDetector, contents: Uint8Array): Slices<Replacement | null> {
+  *#piece(
+    field: TextField,
+    detector: TextDetector,
+    direction: Direction,
+    contents: Uint8Array,
+  ): Slices<Replacement | null> {
     const key = field.key ?? field.path.join('.')
-    const text = this.#open.get(key) ?? this.#begin(key, detector, field.json === true)
+    const text = this.#open.get(key) ?? this.#begin(key, detector, direction, field.json === true)
     const { source, stream } = text
     if (!stream) {
       text.text += yield* this.#decoded(contents, source)
@@ -193,29 +213,37 @@ export class PolicyEngine implements TextEngine {
     return text
   }
 
-  #begin(key: string, detector: TextDetector, isJson: boolean): OpenText {
-    const stream = isJson ? null : this.#stream(detector)
-    const text = { source: new SourceText(), stream, text: '', detector }
+  #begin(key: string, detector: TextDetector, direction: Direction, isJson: boolean): OpenText {
+    const stream = isJson ? null : this.#stream(detector, direction)
+    const text = { source: new SourceText(), stream, text: '', detector, direction }
     this.#open.set(key, text)
     return text
   }
 
-  #stream(detector: TextDetector, context?: string): TextStream {
-    return new TextStream(detector, this.#replaceBy(detector), context, this.#budget)
+  #stream(detector: TextDetector, direction: Direction, context?: string): TextStream {
+    return new TextStream(detector, this.#replaceBy(detector, direction), context, this.#budget)
   }
 
-  #releaseJson(text: string, detector: TextDetector): Slices<ReleasedText[]> {
-    return releaseJson(text, detector, this.#replaceBy(detector), this.#budget)
+  #releaseJson(text: string, detector: TextDetector, direction: Direction): Slices<ReleasedText[]> {
+    return releaseJson(text, detector, this.#replaceBy(detector, direction), this.#budget)
   }
 
-  #replaceBy(detector: TextDetector): ReplaceFinding {
+  #replaceBy(detector: TextDetector, direction: Direction): ReplaceFinding {
     return (span, found) => {
       if (span.detector === RESTORED) return this.#vault.valueOf(found)
       const action = detector.actionOf(span)
       if (action === 'allow') return null
-      this.#findings[span.detector] = (this.#findings[span.detector] ?? 0) + 1
+      this.#count(direction, span.detector, action)
       return replacementFor({ detector: span.detector, action }, found, this.#vault)
     }
+  }
+
+  #count(direction: Direction, detector: string, action: Action): void {
+    const name = `${direction} ${detector} ${action}`
+    const known = this.#findings.get(name)
+    if (known) known.count++
+    else
+      this.#findings.set(name, { direction, detector, action, policy: this.#versions[direction], count: 1 })
   }
 }
 

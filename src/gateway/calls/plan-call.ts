@@ -90,7 +90,7 @@ export async function planCall(
     }
   } catch (error) {
     if (!isDecision(error)) throw error
-    const dlp = review && { policyVersion: review.policy.version, findings: review.policy.findings() }
+    const dlp = review?.policy.record() ?? null
     return { kind: 'refused', error, target, dlp, review: review ?? earlier }
   }
 }

@@ -87,7 +87,7 @@ function inspectedAlone(tool: OwnTool, policy: CallPolicy): number | null {
   const inspection = policy.trialInspection()
   try {
     const { edits, uninspectable } = drained(inspectRequest(tool.outline, responses, inspection))
-    const findings = Object.keys(inspection.engine.findings())
+    const findings = inspection.engine.findings()
     if (edits.length > 0 || uninspectable.size > 0 || findings.length > 0) return null
   } catch (error) {
     // The policy blocks what it finds.

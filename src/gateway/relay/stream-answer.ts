@@ -28,7 +28,7 @@ import { EventStreamCaller } from './event-stream-caller.ts'
 import { mayPassUnread, NativePassage, readStreamsOf } from './native-passage.ts'
 import { HttpStreamCaller, type StreamCaller } from './stream-caller.ts'
 import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from './stream-pipeline.ts'
-import { REST_MS, type RelayEnd, relayStream } from './stream-relay.ts'
+import { type Arrivals, REST_MS, type RelayEnd, relayStream } from './stream-relay.ts'
 import { GATHER_MS, GATHER_TURN_MS } from './stream-times.ts'
 
 export interface StreamDeps extends GovernanceDeps {
@@ -88,6 +88,7 @@ interface StreamEnd {
   flags: string[]
   charge: Charge
   counts: InspectionCounts
+  arrivals: Arrivals
 }
 
 /** Status of a call whose caller left before its end; never sent, only recorded. */
@@ -166,7 +167,9 @@ async function relayTo<Unit>(
     passage,
   })
   if (relay.started) {
-    const ended = relay.ended.then((end) => streamEnd(end, basis, reader, inspection, passage))
+    const ended = relay.ended.then((end) =>
+      streamEnd(end, relay.arrivals, basis, reader, inspection, passage),
+    )
     return { kind: 'started', ended }
   }
   const { end } = relay
@@ -213,12 +216,13 @@ function leaseOf(deps: StreamDeps, { route, reader, call, basis, lost }: StreamT
 
 function streamEnd(
   end: RelayEnd,
+  arrivals: Arrivals,
   basis: ChargeBasis,
   reader: StreamReader,
   inspection: Inspection,
   passage: NativePassage | null,
 ): StreamEnd {
-  const known = { charge: streamCharge(basis, reader), counts: inspection.counts }
+  const known = { charge: streamCharge(basis, reader), counts: inspection.counts, arrivals }
   const flags = passage?.flags() ?? []
   if (end.kind === 'completed') return { ...known, status: 200, errorCode: null, flags }
   if (end.kind === 'client_left') {

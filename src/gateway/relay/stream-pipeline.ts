@@ -72,6 +72,8 @@ export class StreamPipeline<Unit> {
   /** The caller's stream has begun, with or without an event: from now on an end without an event completes it. */
   committed = false
   end: PipelineEnd<Unit> | null = null
+  /** Frames that have arrived. */
+  events = 0
   /** A frame was edited, or not sent. */
   edited = false
   /** A frame that was passed unread should have been edited. */
@@ -90,6 +92,7 @@ export class StreamPipeline<Unit> {
     try {
       for (const frame of this.#options.frames.push(chunk)) {
         if (this.end) break
+        this.events++
         if (!this.#takeAlike(frame, units)) yield* this.#frame(frame, units)
         if (this.#options.reader.ended && (this.started || this.committed)) this.#complete([], units)
       }
@@ -102,7 +105,10 @@ export class StreamPipeline<Unit> {
   /** Takes a chunk that was passed to the caller unread: it is metered and counted at once, and yields no units. */
   observe(chunk: Uint8Array): void {
     try {
-      for (const frame of this.#options.frames.push(chunk)) this.#observeFrame(frame)
+      for (const frame of this.#options.frames.push(chunk)) {
+        this.events++
+        this.#observeFrame(frame)
+      }
     } catch (error) {
       this.#failBy(error)
     }

@@ -38,9 +38,16 @@ type StreamSource = Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'canc
 
 export type RelayEnd<Unit = unknown> = PipelineEnd<Unit> | { kind: 'client_left' }
 
+/** When events of an upstream arrived, in milliseconds since the epoch, and how many. Complete when the stream has ended. */
+export interface Arrivals {
+  readonly first: number | null
+  readonly last: number
+  readonly events: number
+}
+
 /** Either the answer has started, or it ended before and can still be an HTTP error. */
 export type RelayStart =
-  | { started: true; ended: Promise<RelayEnd> }
+  | { started: true; ended: Promise<RelayEnd>; arrivals: Arrivals }
   | { started: false; end: Exclude<RelayEnd, { kind: 'completed' }> }
 
 /** Time for which an upstream is read after the end of its answer. */
@@ -51,7 +58,7 @@ const READS_AFTER_END = 8
 export const relayStream = <Unit>(options: RelayOptions<Unit>): Promise<RelayStart> =>
   new StreamRelay(options).start()
 
-class StreamRelay<Unit> {
+class StreamRelay<Unit> implements Arrivals {
   readonly #options: RelayOptions<Unit>
   readonly #upstream: GatheringReader
   /** The upstream, or after a passage the copy of its rest. */
@@ -67,6 +74,8 @@ class StreamRelay<Unit> {
   /** Set when the caller left and the upstream is read on for its usage: the end of the wait for it. */
   #leaving: ReturnType<typeof setTimeout> | undefined
   #lastRead: number
+  /** Arrival of the first valid event. */
+  #firstEvent: number | null = null
 
   constructor(options: RelayOptions<Unit>) {
     this.#options = options
@@ -82,6 +91,18 @@ class StreamRelay<Unit> {
     options.caller.gone.then(this.#leave)
     options.callerSignal.addEventListener('abort', this.#leave)
     if (options.callerSignal.aborted) this.#leave()
+  }
+
+  get first(): number | null {
+    return this.#firstEvent
+  }
+
+  get last(): number {
+    return this.#lastRead
+  }
+
+  get events(): number {
+    return this.#options.pipeline.events
   }
 
   async start(): Promise<RelayStart> {
@@ -103,7 +124,7 @@ class StreamRelay<Unit> {
     }
     pipeline.committed = true
     this.#send(this.#waiting.splice(0))
-    return { started: true, ended: this.#pump(this.#reading ? read : null) }
+    return { started: true, ended: this.#pump(this.#reading ? read : null), arrivals: this }
   }
 
   /** @param pending the read that was in flight when the answer started. */
@@ -191,6 +212,7 @@ class StreamRelay<Unit> {
   }
 
   #send(units: Unit[]): void {
+    if (this.#firstEvent === null && this.#options.pipeline.started) this.#firstEvent = this.#lastRead
     if (this.#leaving || this.#clientLeft || units.length === 0) return
     const isGathered = this.#source === this.#upstream && this.#upstream.gathers
     if (this.#options.pipeline.committed) this.#options.caller.send(units, isGathered)

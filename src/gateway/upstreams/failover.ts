@@ -39,6 +39,8 @@ export interface FailoverResult {
   lost: Usage | null
   /** The route that answered, or was tried last; null when none was. */
   route: Route | null
+  /** When the first attempt could begin, in milliseconds since the epoch. */
+  startedAt: number
   /** Members of the caller's request that its translation for this route dropped. */
   dropped: readonly string[]
   /** Null when no request was sent. */
@@ -97,6 +99,7 @@ class Failover {
   #untranslatable: ApiError | null = null
   /** Made with the plan; null once it was sent. */
   #firstRequest: RouteRequest | null
+  readonly #startedAt: number
 
   constructor(deps: FailoverDeps, planned: PlannedCall, call: GovernedCall, options: SendOptions) {
     this.#deps = deps
@@ -104,6 +107,7 @@ class Failover {
     this.#call = call
     this.#options = options
     this.#firstRequest = planned.firstRequest
+    this.#startedAt = deps.clock()
   }
 
   async run(): Promise<FailoverResult> {
@@ -251,6 +255,7 @@ class Failover {
       attempts: this.#attempts.map(({ record }) => record),
       lost: lostBy(this.#attempts),
       route: decisive?.request.route ?? null,
+      startedAt: this.#startedAt,
       dropped: decisive?.request.translated?.dropped ?? [],
       requestCounts: decisive?.requestCounts ?? null,
       responseCounts: decisive?.responseCounts ?? null,

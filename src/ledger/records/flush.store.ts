@@ -13,6 +13,8 @@ type ColumnTexts<Table extends PgTable> = Record<keyof Table['$inferInsert'], st
 // them with the body.
 const IS_CALL = `record->>'kind' = 'call'`
 const AT = `timestamptz 'epoch' + (record->>'at')::bigint * interval '1 millisecond'`
+/** The same of the latest of several records. */
+const AT_MOST = `timestamptz 'epoch' + max((record->>'at')::bigint) * interval '1 millisecond'`
 const COST = `(record->>'cost')::bigint`
 const tokens = (name: string) => `coalesce((record->'usage'->>'${name}')::bigint, 0)`
 
@@ -83,12 +85,28 @@ function insertText<Table extends PgTable>(table: Table, texts: ColumnTexts<Tabl
   return `INSERT INTO "${getTableName(table)}" (${names}) SELECT ${values} FROM link WHERE ${condition} ON CONFLICT DO NOTHING`
 }
 
+/**
+ * Sets when keys were last used, at most once a minute for each: a key that is in use would else be written with every batch. The
+ * array has Postgres look the keys up one by one, whatever it estimates.
+ */
+const KEY_USE = `
+  call_of_key AS MATERIALIZED (
+    SELECT record->'actor'->>'keyId' AS key_id, ${AT_MOST} AS used_at FROM link
+    WHERE ${IS_CALL} AND record->'actor'->>'keyId' IS NOT NULL GROUP BY 1),
+  used_keys AS (
+    UPDATE api_keys SET last_used_at = (SELECT used_at FROM call_of_key WHERE key_id = api_keys.id)
+    WHERE id = ANY(ARRAY(SELECT key_id FROM call_of_key))
+      AND organization_id = (SELECT (record->>'organizationId')::uuid FROM link LIMIT 1)
+      AND (last_used_at IS NULL
+        OR last_used_at < (SELECT used_at FROM call_of_key WHERE key_id = api_keys.id) - interval '1 minute'))`
+
 /** The constant part of the statement. */
 const INSERTS: SQL = sql.raw(`
   stored AS (${insertText(auditRecords, RECORD, 'true')} RETURNING 1),
   used AS (${insertText(usageEvents, USAGE, HAS_USAGE)}),
   settled AS (${insertText(creditEntries, SETTLEMENT, `${IS_CALL} AND ${COST} <> 0`)}),
-  moved AS (${insertText(creditEntries, GRANT_OR_TRANSFER, `record->'credit'->>'id' IS NOT NULL`)})`)
+  moved AS (${insertText(creditEntries, GRANT_OR_TRANSFER, `record->'credit'->>'id' IS NOT NULL`)}),
+  ${KEY_USE}`)
 
 /**
  * Writes records, with their usage and credit movements, in one statement. Existing rows are not changed, so it can be

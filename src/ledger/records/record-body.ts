@@ -32,7 +32,8 @@ const cut = (text: string) => (text.length > TEXT_LIMIT ? `${text.slice(0, TEXT_
 const cutActor = (actor: Actor): Actor => ({ ...actor, ip: actor.ip === null ? null : cut(actor.ip) })
 
 /** The members of an opening in the record of its call, without the ids of call and organization. */
-export function openingText({ requestId, at, actor, surface, action, modelId, tool }: CallOpening): string {
+export function openingText(opening: CallOpening): string {
+  const { requestId, at, actor, surface, action, modelId, tool, responseId, runId } = opening
   return membersText({
     requestId: cut(requestId),
     at,
@@ -41,15 +42,17 @@ export function openingText({ requestId, at, actor, surface, action, modelId, to
     action: cut(action),
     modelId: modelId === null ? null : cut(modelId),
     tool,
+    responseId,
+    runId,
   })
 }
 
 /** The members of an outcome in the record of its call. */
 export function outcomeText(outcome: CallOutcome): string {
   const { status, errorCode, provider, attempts, usage, provenance, cost, durationMilliseconds } = outcome
-  const { request, response, dlp, connectionId, flags, count } = outcome
+  const { request, response, dlp, connectionId, flags, timing, count } = outcome
   const ended = { status, errorCode, provider, attempts, usage, provenance, cost, durationMilliseconds }
-  return membersText({ ...ended, request, response, dlp, connectionId, flags, count })
+  return membersText({ ...ended, request, response, dlp, connectionId, flags, timing, count })
 }
 
 /** Adds a flag to an outcome. */

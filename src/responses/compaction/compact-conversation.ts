@@ -145,7 +145,7 @@ class ConversationCompaction {
   ): Promise<void> {
     const { planned, call, body } = await this.#admit(request, plan, { index: 0, summary: null }, false)
     body.release()
-    const dlp = { policyVersion: planned.policy.version, findings: planned.policy.findings() }
+    const dlp = planned.policy.record()
     const outcome = callOutcome(call.opening, this.#deps.clock(), { status: 200, dlp })
     this.#deps.waitUntil(settle(this.#deps, call, outcome))
   }

@@ -1,4 +1,4 @@
-import { settle } from '../../calls/governed-call.ts'
+import { type CallIdentity, settle } from '../../calls/governed-call.ts'
 import { unsentOutcome } from '../../gateway/call-outcome.ts'
 import { loadModelCatalogue } from '../../gateway/catalogue/model-catalogue.ts'
 import { type AdmittedTurn, admitTurn } from '../../gateway/model-turn.ts'
@@ -137,12 +137,17 @@ export async function admitResponse(
   }
 }
 
+/** The identity of the calls of a response, whose records name it. */
+const identityOf = ({ identity, responseId }: StartRequest): CallIdentity => ({ ...identity, responseId })
+
 /** The request of the first model call: of the first turn, or of the compaction before it. */
 function firstRequest(
   deps: ResponseDeps,
-  { identity, principal, headers, creditLimit: creditsLeft }: StartRequest,
+  start: StartRequest,
   { owner, tools, items, isLarge, plan, request }: FirstTurn,
 ) {
+  const { principal, headers, creditLimit: creditsLeft } = start
+  const identity = identityOf(start)
   const call = { identity, principal, headers: new Headers(headers), counted: true, creditsLeft }
   if (plan) return summaryRequest(deps, owner, call, request, plan, { index: 0, summary: null })
   return turnRequest(deps, owner, call, request, tools, items, isLarge)
@@ -229,7 +234,7 @@ async function loadFirstTurn(
   const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
   const request: StoredRequest = {
     settings: isWhole ? { ...settings, conversation: null, previous_response_id: null } : settings,
-    identity: start.identity,
+    identity: identityOf(start),
     credential: start.principal.credential,
     hostedTools: hosted.map(({ definition }) => definition.name).filter(tools.hosted.has, tools.hosted),
     ...(integrations && { integrations }),

@@ -100,7 +100,12 @@ export const ENDPOINTS = {
     'Creates an API key; the answer is the only one that holds it.',
   ),
   'keys.show': get(KEY, 'keys.read', 'Shows an API key, without its secret.'),
-  'keys.change': put(KEY, 'keys.change', 'Changes the compatibility of an API key.'),
+  'keys.change': put(KEY, 'keys.change', 'Changes the label or the compatibility of an API key.'),
+  'keys.rotate': post(
+    `${KEY}/rotate`,
+    'keys.rotate',
+    'Creates an API key in the place of another one, which works on for a time.',
+  ),
   'keys.revoke': remove(KEY, 'keys.revoke', 'Revokes an API key: it fails from the next call on.'),
 
   'grants.list': get(`${ORGANIZATION}/grants`, 'models.read', 'Lists the rights to use models.'),

@@ -76,6 +76,7 @@ const MEMBER_TEXTS: Record<string, string> = {
   'integration-grants.create integration': 'Slug of the integration, or * for all.',
   'integrations.create kind': 'An MCP server, or an API with an OpenAPI document.',
   'integrations.create slug': 'Name in the names of its tools.',
+  'keys.rotate ends_in_seconds': 'Time for which the replaced key still works; 0 ends it at once.',
   'keys.create user_id': 'The user whose rights it has.',
   'organizations.change rate_limit_per_minute': 'Calls a minute for all of it.',
   'organizations.create rate_limit_per_minute': 'Calls a minute for all of it.',

@@ -51,6 +51,7 @@ export const PERMISSIONS = {
   'keys.read': { ...OWN_OR_ALL, entitlements: ['security'] },
   'keys.create': OWN_OR_ALL,
   'keys.change': OWN,
+  'keys.rotate': OWN_OR_ALL,
   'keys.revoke': { ...OWN_OR_ALL, entitlements: ['security'] },
 
   'models.read': OWN_OR_ALL,

@@ -20,7 +20,7 @@ function engineFor(seen: Array<{ text: string; kind: string | undefined }>): Tex
       const replaced = encoder.encode(text.replaceAll(SECRET, '[card]'))
       return { contents: replaced, released: contents.length - SECRET.length, withheld: SECRET.length }
     },
-    findings: () => ({}),
+    findings: () => [],
   }
 }
 

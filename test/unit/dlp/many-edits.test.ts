@@ -9,7 +9,7 @@ import { drained } from '../../../src/lib/slices.ts'
 const engine: TextEngine = {
   policyVersion: 'test',
   inspect: () => new Uint8Array([0x78]),
-  findings: () => ({}),
+  findings: () => [],
 }
 const tooComplex = expect.objectContaining({ code: 'dlp_too_complex', status: 400 })
 const list = (count: number) => `[${Array(count).fill('"a"').join(',')}]`

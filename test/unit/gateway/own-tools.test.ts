@@ -163,7 +163,8 @@ async function seenOf(
   return { sent: world.asked.map(({ text }) => text), basis, recorded, error }
 }
 
-const withoutTimes = (name: string, value: unknown) => (name === 'durationMilliseconds' ? null : value)
+const TIMES = new Set(['durationMilliseconds', 'timing'])
+const withoutTimes = (name: string, value: unknown) => (TIMES.has(name) ? null : value)
 
 async function expectEqual(
   place: Place,

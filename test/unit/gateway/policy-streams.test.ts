@@ -74,7 +74,11 @@ function received(protocol: Protocol, stream: string, action: Action = 'redact')
   const { inspected, uninspected, released, withheld } = inspection.counts
   expect(inspected + uninspected).toBe(read)
   expect(released + withheld).toBe(read)
-  return { payloads, findings: inspection.engine.findings() }
+  const findings: Record<string, number> = {}
+  for (const { detector, count } of inspection.engine.findings()) {
+    findings[detector] = (findings[detector] ?? 0) + count
+  }
+  return { payloads, findings }
 }
 
 const random = new SeededRandom(7)

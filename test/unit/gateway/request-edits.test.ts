@@ -248,7 +248,7 @@ describe('random requests', () => {
     const masks: TextEngine = {
       policyVersion: 'test',
       inspect: (_field, contents) => (contents.length === 0 ? null : encoder.encode('*')),
-      findings: () => ({}),
+      findings: () => [],
     }
     for (let seed = 1; seed <= 1000; seed++) {
       const random = new SeededRandom(seed)
@@ -274,7 +274,7 @@ describe('inspectRequest', () => {
         texts.push(`${field.path.join('.')}=${decoder.decode(contents)}`)
         return null
       },
-      findings: () => ({}),
+      findings: () => [],
     })
     return texts
   }
@@ -303,7 +303,7 @@ describe('inspectRequest', () => {
     const tools = [{ type: 'function', function: { name: 'look', description: 'looks', parameters } }]
     const members = { metadata: { note: 'stays' }, user: 'u-1', tools, messages: [{ role: 'user', content }] }
     const body = encoder.encode(JSON.stringify({ model: 'm', max_tokens: 9, ...members }))
-    const shown = new Inspection({ policyVersion: 'test', inspect: () => null, findings: () => ({}) })
+    const shown = new Inspection({ policyVersion: 'test', inspect: () => null, findings: () => [] })
     const counted = new Inspection(passAllEngine)
     for (const inspection of [shown, counted])
       drained(inspectRequest(drained(protocol.outline(body)), protocol, inspection))

@@ -74,6 +74,6 @@ export function notingEngine(mask?: RegExp): TextEngine & { seen: string[] } {
       seen.push(`${field.path.join('.')}=${text}${field.partial ? '…' : ''}`)
       return mask?.test(text) ? encoder.encode('***') : null
     },
-    findings: () => ({}),
+    findings: () => [],
   }
 }

@@ -418,7 +418,7 @@ describe('audit verify', () => {
 describe('errors', () => {
   const wrong: Array<[words: string, code: number, message: string]> = [
     ['nonsense list', 2, 'there is no command "nonsense"'],
-    ['keys', 2, 'keys takes one of: list, show, create, update, revoke'],
+    ['keys', 2, 'keys takes one of: list, show, create, update, rotate, revoke'],
     ['keys explode', 2, 'keys takes one of'],
     ['keys show --organization x', 2, 'needs <key-id>'],
     ['organizations list extra', 2, 'does not take "extra"'],

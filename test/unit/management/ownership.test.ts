@@ -53,6 +53,7 @@ const bodies: Record<string, (tenant: Tenant) => unknown> = {
   'POST /organizations/:organizationId/groups': () => ({ name: 'New' }),
   'POST /organizations/:organizationId/keys': (tenant) => ({ user_id: tenant.user.id, label: 'New' }),
   'PUT /organizations/:organizationId/keys/:keyId': () => ({ compatibility: 'open_responses' }),
+  'POST /organizations/:organizationId/keys/:keyId/rotate': () => ({}),
   'POST /organizations/:organizationId/grants': () => ({ subject_type: 'organization', model_id: '*' }),
   'POST /organizations/:organizationId/integrations': () => ({
     kind: 'mcp',

@@ -152,7 +152,7 @@ describe('what becomes of findings', () => {
   ] as const)('%s', (action, told) => {
     const policy = policyOf(action)
     expect(read(policy, item)).toEqual({ ...item, content: `${told} and ${told}` })
-    expect(policy.findings()).toEqual({})
+    expect(policy.record().findings).toEqual({})
   })
 
   it('the same when it is read once more', () => {

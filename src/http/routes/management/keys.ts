@@ -1,5 +1,5 @@
 import { type KeyRow, selectKeys } from '../../../admin/keys.store.ts'
-import { changeKey, createKey, readKey, revokeKey } from '../../../admin/keys.ts'
+import { changeKey, createKey, readKey, revokeKey, rotateKey } from '../../../admin/keys.ts'
 import { checkActsFor } from '../../../admin/member-rules.ts'
 import { readMember } from '../../../admin/members.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
@@ -19,6 +19,7 @@ const present = (row: KeyRow) => ({
   compatibility: row.compatibility,
   expires_at: row.expiresAt,
   revoked_at: row.revokedAt,
+  last_used_at: row.lastUsedAt,
   created_at: row.createdAt,
 })
 
@@ -68,6 +69,15 @@ export const keyHandlers: HandlersOf<'keys'> = {
   'keys.change': async ({ scope, own, path, body }) => {
     await reachedKey(scope, own, path.keyId)
     return present(await changeKey(scope, path.keyId, body))
+  },
+  'keys.rotate': async ({ context, scope, own, path: { keyId }, body }) => {
+    const { userId } = await reachedKey(scope, own, keyId)
+    const author = authorOf(context)
+    // The answer holds a key of that user.
+    if (author && userId !== author.userId) checkActsFor(author, await readMember(scope, userId))
+    const values = { endsInSeconds: body.ends_in_seconds, expiresAt: body.expires_at }
+    const { row, key } = await rotateKey(scope, keyId, values)
+    return { ...present(row), key, replaces: keyId }
   },
   'keys.revoke': async ({ scope, own, path }) => {
     await reachedKey(scope, own, path.keyId)

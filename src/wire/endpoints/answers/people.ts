@@ -47,6 +47,8 @@ const key = z
     compatibility,
     expires_at: time.nullable(),
     revoked_at: time.nullable(),
+    /** Behind by a minute at most. */
+    last_used_at: time.nullable(),
     created_at: time,
   })
   .meta({ id: 'Key' })
@@ -84,6 +86,7 @@ export const peopleAnswers = {
   'keys.create': key.extend({ key: z.string() }),
   'keys.show': key,
   'keys.change': key,
+  'keys.rotate': key.extend({ key: z.string(), replaces: z.string() }),
   'keys.revoke': key,
   'grants.list': list(grant),
   'grants.create': grant,
