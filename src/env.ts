@@ -65,6 +65,34 @@ const originList = z
 const isOrigin = (text: string): boolean =>
   /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
 
+const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
+
+/** Whether an address is on this machine, over plain HTTP. */
+export const isLocalAddress = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { protocol, hostname } = new URL(text)
+  return protocol === 'http:' && LOOPBACK.has(hostname)
+}
+
+const MEMBER = /^([0-9a-f-]{36})\/([0-9a-f-]{36})$/
+
+/** `token,organization/user,…`: a token of one use, and the members that it signs in as, the first one first. */
+const localSignIn = z.string().transform((text, context) => {
+  const [token = '', ...names] = text.split(',')
+  const members = names.flatMap((name) => {
+    const [, organizationId, userId] = MEMBER.exec(name) ?? []
+    return organizationId !== undefined && userId !== undefined ? [{ organizationId, userId }] : []
+  })
+  if (token.length < 32 || members.length === 0 || members.length < names.length) {
+    context.addIssue({
+      code: 'custom',
+      message: 'must be a token of 32 characters and organization/user pairs',
+    })
+    return z.NEVER
+  }
+  return { token, members }
+})
+
 const optional = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((value) => (value === '' ? undefined : value), schema.optional())
 
@@ -89,6 +117,7 @@ const variables = z.object({
     .undefined({ error: 'is refused: it makes the receiver accept published signing keys' })
     .optional(),
   ADMIN_TOKEN: optional(secret),
+  LOCAL_SIGN_IN: optional(localSignIn),
   KEY_PEPPERS: keyRing,
   VAULT_KEYS: keyRing,
   EGRESS_ALLOW: hostList,
@@ -134,7 +163,14 @@ const variables = z.object({
 
 /** Every variable, and what they need of each other. */
 export const configurationSchema = variables.superRefine(
-  ({ SEARCH_PROVIDER: provider, SEARCH_API_KEY: key, SEARCH_URL: url }, context) => {
+  (
+    { SEARCH_PROVIDER: provider, SEARCH_API_KEY: key, SEARCH_URL: url, LOCAL_SIGN_IN, BASE_URL = '' },
+    context,
+  ) => {
+    if (LOCAL_SIGN_IN && !isLocalAddress(BASE_URL)) {
+      const message = 'is refused: BASE_URL is not http on loopback'
+      context.addIssue({ code: 'custom', path: ['LOCAL_SIGN_IN'], message })
+    }
     if (provider === 'local') return
     const missing = provider === 'searxng' ? !url && 'SEARCH_URL' : !key && 'SEARCH_API_KEY'
     if (!missing) return

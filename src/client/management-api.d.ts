@@ -86,6 +86,23 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/api/sign-in/local': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    get?: never
+    put?: never
+    /** Signs in to a local system with its start token, once. */
+    post: operations['sign-in.local']
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/api/me': {
     parameters: {
       query?: never
@@ -217,6 +234,40 @@ export interface paths {
     post?: never
     /** Removes a passkey of the user. */
     delete: operations['passkeys.remove']
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/me/local-members': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Lists the members that a session of a local system can become. */
+    get: operations['local-members.list']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/me/local-members/switch': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    get?: never
+    put?: never
+    /** Signs in as another member of a local system. */
+    post: operations['local-members.switch']
+    delete?: never
     options?: never
     head?: never
     patch?: never
@@ -1933,6 +1984,21 @@ export interface components {
       /** Format: date-time */
       created_at: string
     }
+    LocalMember: {
+      user: {
+        id: string
+        email: string
+        name: string
+      }
+      organization: {
+        id: string
+        name: string
+        slug: string
+      }
+      /** @enum {string} */
+      role: 'owner' | 'admin' | 'member'
+      is_current: boolean
+    }
     Model: {
       id: string
       owned_by: string
@@ -2640,6 +2706,39 @@ export interface operations {
       500: components['responses']['internal']
     }
   }
+  'sign-in.local': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    requestBody: {
+      content: {
+        'application/json': {
+          token: string
+        }
+      }
+    }
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['SignedIn']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      413: components['responses']['too_large']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
   'me.show': {
     parameters: {
       query?: never
@@ -2917,6 +3016,72 @@ export interface operations {
       401: components['responses']['unauthorized']
       403: components['responses']['forbidden']
       404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'local-members.list': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': {
+            data: components['schemas']['LocalMember'][]
+            has_more: boolean
+            next_cursor: string | null
+          }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'local-members.switch': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    requestBody: {
+      content: {
+        'application/json': {
+          /** @description Only of this organization. */
+          organization_id: string
+          /** @description Only of this user. */
+          user_id: string
+        }
+      }
+    }
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['SignedIn']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      413: components['responses']['too_large']
       429: components['responses']['rate_limited']
       500: components['responses']['internal']
     }

@@ -2,7 +2,7 @@ import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { CEREMONY_MS } from '../admin/sign-in/ceremony.ts'
 import { codedRefusal } from '../lib/api-error.ts'
 import type { AppContext } from './context.ts'
-import { ownOrigin } from './own-origin.ts'
+import { pageOrigin } from './own-origin.ts'
 
 // Cookies of the web terminal. `__Host-`: neither a subdomain nor a page without TLS can set them. Routes under /v1 read none.
 
@@ -41,7 +41,7 @@ export function requireOwnPage(context: AppContext): void {
   if (SAFE.has(context.req.method)) return
   const site = context.req.header('sec-fetch-site')
   const isOwn =
-    site === undefined ? context.req.header('origin') === ownOrigin(context) : site === 'same-origin'
+    site === undefined ? context.req.header('origin') === pageOrigin(context) : site === 'same-origin'
   if (isOwn) return
   throw codedRefusal(
     'forbidden',

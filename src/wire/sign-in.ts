@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { text } from './management-fields.ts'
+import { text, uuid } from './management-fields.ts'
 
 /** Bodies of the endpoints that sign in. */
 
@@ -21,5 +21,7 @@ export const setupToken = z.strictObject({ token })
 export const setupCompletion = z.strictObject({ token, name: text(100), credential })
 
 export const signInCompletion = z.strictObject({ credential })
+
+export const localMember = z.strictObject({ organization_id: uuid, user_id: uuid })
 
 export const passkeyRegistration = z.strictObject({ name: text(100), credential })

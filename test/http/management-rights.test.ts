@@ -53,6 +53,9 @@ const NOT_TO_ITSELF: ReadonlySet<string> = new Set([
   'users.setup-link admin',
 ])
 
+/** Only in a local system; elsewhere nobody has them. */
+const LOCAL_ONLY = /^local-members\.|^sign-in\.local$/
+
 /** What is done for oneself and for service accounts, whatever the reach: the answer holds a key. */
 const NOT_FOR_ANOTHER: ReadonlySet<string> = new Set(['keys.rotate'])
 
@@ -90,6 +93,7 @@ type Verdict = 'passes' | 'refused' | 'hidden'
 function verdictOf(name: EndpointName, endpoint: Endpoint, member: Member, relation: Relation): Verdict {
   const { permission, path } = endpoint
   if (permission === null) return 'passes'
+  if (LOCAL_ONLY.test(name)) return endpoint.method === 'GET' ? 'hidden' : 'passes'
   const isOfAnother = relation === 'other organization'
   if (isOfAnother && path.includes('{organizationId}')) return 'hidden'
   const reach = reachOf(permission, member)

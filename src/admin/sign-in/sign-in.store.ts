@@ -187,6 +187,46 @@ export async function insertPasskeySession(
   ])
 }
 
+/**
+ * Stores a session of the start token of a local system.
+ * @throws the database's unique violation when the token was used already.
+ */
+export async function insertLocalSession(
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+  session: NewSession,
+): Promise<void> {
+  const { signedInAt } = session
+  await database.batch([
+    database
+      .insert(sessions)
+      .values({ ...session, organizationId, userId, method: 'local', lastSeenAt: signedInAt }),
+    database
+      .update(memberships)
+      .set({ lastSignedInAt: signedInAt })
+      .where(isOf(memberships, { organizationId, userId })),
+  ])
+}
+
+/** Whether a session was made with the start token of a local system. */
+export async function selectIsLocalSession(
+  { database, organizationId }: OrganizationScope,
+  sessionId: string,
+): Promise<boolean> {
+  const rows = await database
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(
+      and(
+        eq(sessions.organizationId, organizationId),
+        eq(sessions.id, sessionId),
+        eq(sessions.method, 'local'),
+        isNull(sessions.endedAt),
+      ),
+    )
+  return rows.length > 0
+}
+
 /** Sessions that were not ended and have not expired, newest first. */
 export const selectOpenSessions = (
   { database, organizationId }: OrganizationScope,

@@ -158,10 +158,10 @@ const lateCeremony = () =>
   )
 
 /** Records the sign-in, then stores its session. */
-async function startSession(
+export async function startSession(
   { scope, userAgent }: Visit,
   member: SignInMember,
-  ceremony: Ceremony,
+  ceremony: Pick<Ceremony, 'id'>,
   detail: Record<string, unknown>,
   store: (scope: ChangeScope, session: NewSession) => Promise<void>,
 ): Promise<SignedIn> {

@@ -38,6 +38,7 @@ export const ENDPOINTS = {
   'setup.finish': post('/setup/passkey/finish', null, 'Registers the passkey of a setup link, and signs in.'),
   'sign-in.begin': post('/sign-in/passkey/begin', null, 'Begins to sign in with a passkey.'),
   'sign-in.finish': post('/sign-in/passkey/finish', null, 'Signs in with a passkey.'),
+  'sign-in.local': post('/sign-in/local', null, 'Signs in to a local system with its start token, once.'),
   'me.show': get('/me', 'session.read', 'Shows the user of the session with its permissions.'),
   'me.sign-out': post('/me/sign-out', 'session.end', 'Ends the session.'),
   'sessions.list': get('/me/sessions', 'session.read', 'Lists the open sessions of the user.'),
@@ -46,6 +47,17 @@ export const ENDPOINTS = {
   'passkeys.begin': post('/me/passkeys/begin', 'passkey.create', 'Begins to register another passkey.'),
   'passkeys.finish': post('/me/passkeys/finish', 'passkey.create', 'Registers another passkey.'),
   'passkeys.remove': remove('/me/passkeys/{passkeyId}', 'passkey.end', 'Removes a passkey of the user.'),
+
+  'local-members.list': get(
+    '/me/local-members',
+    'session.read',
+    'Lists the members that a session of a local system can become.',
+  ),
+  'local-members.switch': post(
+    '/me/local-members/switch',
+    'session.read',
+    'Signs in as another member of a local system.',
+  ),
 
   'organizations.list': get('/organizations', 'organizations.read', 'Lists the organizations.'),
   'organizations.create': post('/organizations', 'installation.organizations', 'Creates an organization.'),

@@ -48,7 +48,13 @@ import {
   usageEventQuery,
   usageQuery,
 } from '../records.ts'
-import { passkeyRegistration, setupCompletion, setupToken, signInCompletion } from '../sign-in.ts'
+import {
+  localMember,
+  passkeyRegistration,
+  setupCompletion,
+  setupToken,
+  signInCompletion,
+} from '../sign-in.ts'
 import { toolSettings } from '../tool-settings.ts'
 import { vaultRotation } from '../vault.ts'
 import type { EndpointRequest } from './endpoint-request.ts'
@@ -64,6 +70,8 @@ const REQUESTS = {
   'setup.finish': { body: setupCompletion, noStore: true },
   'sign-in.begin': { noStore: true },
   'sign-in.finish': { body: signInCompletion, noStore: true },
+  'sign-in.local': { body: setupToken, noStore: true },
+  'local-members.switch': { body: localMember, noStore: true },
   'passkeys.begin': { noStore: true },
   'passkeys.finish': { body: passkeyRegistration, status: 201, errors: ['unprocessable'] },
   'users.setup-link': { status: 201, errors: ['unprocessable'], noStore: true },

@@ -18,6 +18,7 @@ import { groupHandlers } from './groups.ts'
 import { integrationGrantHandlers } from './integration-grants.ts'
 import { integrationHandlers, integrationToolHandlers } from './integrations.ts'
 import { keyHandlers } from './keys.ts'
+import { localMemberHandlers } from './local-members.ts'
 import { meHandlers } from './me.ts'
 import { modelHandlers } from './models.ts'
 import { type Handlers, mountEndpoints, mountOpenEndpoints } from './mount-endpoints.ts'
@@ -36,6 +37,7 @@ const limitLength = limitBody(MAXIMUM_BODY_BYTES)
 const handlers: Handlers = {
   ...signInHandlers,
   ...meHandlers,
+  ...localMemberHandlers,
   ...organizationHandlers,
   ...userHandlers,
   ...groupHandlers,

@@ -17,7 +17,7 @@ import { isIdle } from '../../../identity/session.ts'
 import { codedRefusal, notFound } from '../../../lib/api-error.ts'
 import { permissionsOf } from '../../../wire/endpoints/permissions.ts'
 import type { AppContext } from '../../context.ts'
-import { ownOrigin } from '../../own-origin.ts'
+import { ownOrigin, pageOrigin } from '../../own-origin.ts'
 import {
   ceremonyCookie,
   clearCeremonyCookie,
@@ -66,7 +66,7 @@ const presentSession = (current: string) => (row: SessionRow) => ({
   expires_at: row.expiresAt,
 })
 
-const partyOf = (context: AppContext) => ({ origin: ownOrigin(context) })
+const partyOf = (context: AppContext) => ({ origin: pageOrigin(context) })
 
 /** What a signed-in user sees and does of itself. */
 export const meHandlers: HandlersOf<'me' | 'sessions' | 'passkeys'> = {

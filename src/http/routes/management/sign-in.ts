@@ -1,4 +1,5 @@
 import { sealCeremony } from '../../../admin/sign-in/ceremony.ts'
+import { type LocalSignIn, signInLocally } from '../../../admin/sign-in/local-sign-in.ts'
 import type { SignInMember } from '../../../admin/sign-in/sign-in.store.ts'
 import {
   beginSetup,
@@ -10,8 +11,9 @@ import {
   type Visit,
 } from '../../../admin/sign-in/sign-in.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
+import { ApiError, codedRefusal } from '../../../lib/api-error.ts'
 import type { AppContext } from '../../context.ts'
-import { ownOrigin } from '../../own-origin.ts'
+import { isLocal, pageOrigin } from '../../own-origin.ts'
 import {
   ceremonyCookie,
   clearCeremonyCookie,
@@ -20,9 +22,9 @@ import {
 } from '../../session-cookies.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
 
-const visitOf = (context: AppContext, scope: ChangeScope): Visit => ({
+export const visitOf = (context: AppContext, scope: Omit<ChangeScope, 'organizationId'>): Visit => ({
   scope,
-  party: { origin: ownOrigin(context) },
+  party: { origin: pageOrigin(context) },
   ceremony: ceremonyCookie(context),
   userAgent: context.req.header('user-agent') ?? '',
 })
@@ -39,10 +41,18 @@ export const presentOwner = (member: SignInMember) => ({
 })
 
 /** Sets the cookie of a session; the ceremony has ended. */
-function signedIn(context: AppContext, { member, sessionId, token, expiresAt }: SignedIn) {
+export function signedIn(context: AppContext, { member, sessionId, token, expiresAt }: SignedIn) {
   setSessionCookie(context, token, expiresAt)
   clearCeremonyCookie(context)
   return { ...presentOwner(member), session: { id: sessionId, expires_at: new Date(expiresAt) } }
+}
+
+/** @throws ApiError `not_found` for a gateway that is no local system; `forbidden` for a request by another name than loopback. */
+export function localSignIn(context: AppContext): LocalSignIn {
+  const { LOCAL_SIGN_IN: local } = context.var.deps.configuration
+  if (local === undefined) throw new ApiError('not_found', 'Not found.', { code: 'not_found' })
+  if (isLocal(context)) return local
+  throw codedRefusal('forbidden', 'not_local', 'This is for requests to localhost, at the port of BASE_URL.')
 }
 
 /** Setup links and passkeys, for callers that nobody knows yet. */
@@ -62,6 +72,10 @@ export const signInHandlers: HandlersOf<'setup' | 'sign-in'> = {
     const { options, ceremony } = await beginSignIn(visitOf(context, scope))
     setCeremonyCookie(context, sealCeremony(scope.vaultRing, ceremony))
     return { options: { ...options } }
+  },
+  'sign-in.local': async ({ context, scope, body }) => {
+    const local = localSignIn(context)
+    return signedIn(context, await signInLocally(visitOf(context, scope), local, body.token))
   },
   'sign-in.finish': async ({ context, scope, body }) =>
     signedIn(context, await finishSignIn(visitOf(context, scope), body.credential)),

@@ -43,6 +43,11 @@ export const signInAnswers = {
   'setup.finish': signedIn,
   'sign-in.begin': ceremony,
   'sign-in.finish': signedIn,
+  'sign-in.local': signedIn,
+  'local-members.list': list(
+    z.strictObject({ user, organization, role, is_current: z.boolean() }).meta({ id: 'LocalMember' }),
+  ),
+  'local-members.switch': signedIn,
   'me.show': z.strictObject({
     user,
     organization,
