@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm'
 import {
   bigint,
   index,
@@ -209,7 +210,9 @@ export const sessions = pgTable(
     endedAt: instant('ended_at'),
   },
   (table) => [
-    index('sessions_member').on(table.organizationId, table.userId, table.signedInAt),
+    index('sessions_open')
+      .on(table.organizationId, table.userId, table.expiresAt)
+      .where(sql`ended_at IS NULL`),
     index('sessions_expiry').on(table.expiresAt),
   ],
 )

@@ -27,7 +27,11 @@ export async function createSetupLink(
   const expiresAt = new Date(scope.clock() + SETUP_LINK_MS)
   const detail = { user_id: userId, expires_at: expiresAt }
   await audited(scope, { action: 'setup_link.created', resource: `setup_links/${id}`, detail }, () =>
-    replaceSetupLink(scope, { id, userId, expiresAt, ...digestToken(scope.pepperRing, token) }),
+    replaceSetupLink(
+      scope,
+      { id, userId, expiresAt, ...digestToken(scope.pepperRing, token) },
+      new Date(scope.clock()),
+    ),
   )
   return { token, expiresAt }
 }

@@ -107,15 +107,13 @@ export async function selectHasSignedIn(
 export async function replaceSetupLink(
   { database, organizationId }: OrganizationScope,
   link: Pick<SetupLinkRow, 'id' | 'userId' | 'digest' | 'pepperId' | 'expiresAt'>,
+  now: Date,
 ): Promise<void> {
   const member = { organizationId, userId: link.userId }
   await database.batch([
     database.delete(setupLinks).where(and(isOf(setupLinks, member), isNull(setupLinks.usedAt))),
     database.delete(passkeys).where(isOf(passkeys, member)),
-    database
-      .update(sessions)
-      .set({ endedAt: sql`now()` })
-      .where(and(isOf(sessions, member), isNull(sessions.endedAt))),
+    database.update(sessions).set({ endedAt: sql`now()` }).where(isOpen(member, now)),
     database.insert(setupLinks).values({ ...link, organizationId }),
   ])
 }
@@ -236,10 +234,12 @@ export const selectOpenSessions = (
   database
     .select()
     .from(sessions)
-    .where(
-      and(isOf(sessions, { organizationId, userId }), isNull(sessions.endedAt), gt(sessions.expiresAt, now)),
-    )
+    .where(isOpen({ organizationId, userId }, now))
     .orderBy(desc(sessions.signedInAt))
+
+/** Sessions of a member that were not ended and have not expired. */
+const isOpen = (member: MembershipId, now: Date) =>
+  and(isOf(sessions, member), isNull(sessions.endedAt), gt(sessions.expiresAt, now))
 
 /** Ends a session of a user. @returns whether there was an open one. */
 export async function updateSessionEnded(
@@ -251,7 +251,13 @@ export async function updateSessionEnded(
     .update(sessions)
     .set({ endedAt: sql`now()` })
     .where(
-      and(isOf(sessions, { organizationId, userId }), eq(sessions.id, sessionId), isNull(sessions.endedAt)),
+      and(
+        eq(sessions.id, sessionId),
+        // A plain comparison could be read by the index of a member, which has more sessions than this one.
+        sql`${sessions.organizationId} IS NOT DISTINCT FROM ${organizationId}::uuid`,
+        sql`${sessions.userId} IS NOT DISTINCT FROM ${userId}::uuid`,
+        isNull(sessions.endedAt),
+      ),
     )
     .returning({ id: sessions.id })
   return rows.length > 0

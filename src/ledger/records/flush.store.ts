@@ -87,7 +87,7 @@ function insertText<Table extends PgTable>(table: Table, texts: ColumnTexts<Tabl
 
 /**
  * Sets when keys were last used, at most once a minute for each: a key that is in use would else be written with every batch. The
- * array has Postgres look the keys up one by one, whatever it estimates.
+ * array has Postgres look the keys up one by one: a plain comparison of the organization could be read by the index of that column.
  */
 const KEY_USE = `
   call_of_key AS MATERIALIZED (
@@ -96,7 +96,7 @@ const KEY_USE = `
   used_keys AS (
     UPDATE api_keys SET last_used_at = (SELECT used_at FROM call_of_key WHERE key_id = api_keys.id)
     WHERE id = ANY(ARRAY(SELECT key_id FROM call_of_key))
-      AND organization_id = (SELECT (record->>'organizationId')::uuid FROM link LIMIT 1)
+      AND organization_id IS NOT DISTINCT FROM (SELECT (record->>'organizationId')::uuid FROM link LIMIT 1)
       AND (last_used_at IS NULL
         OR last_used_at < (SELECT used_at FROM call_of_key WHERE key_id = api_keys.id) - interval '1 minute'))`
 
