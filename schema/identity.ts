@@ -137,7 +137,9 @@ export const apiKeys = pgTable(
       .default('headgate'),
     expiresAt: instant('expires_at'),
     revokedAt: instant('revoked_at'),
-    /** Time of a call with the key, behind by a minute at most; null before the first one. */
+    /** The key that was made in its place; null while there is none. */
+    replacedBy: text('replaced_by'),
+    /** Beginning of a call with the key, at most a minute before that of its latest record; null before the first one. */
     lastUsedAt: instant('last_used_at'),
     createdAt: createdAt(),
   },

@@ -21,6 +21,7 @@ const keyColumns = {
   compatibility: apiKeys.compatibility,
   expiresAt: apiKeys.expiresAt,
   revokedAt: apiKeys.revokedAt,
+  replacedBy: apiKeys.replacedBy,
   lastUsedAt: apiKeys.lastUsedAt,
   createdAt: apiKeys.createdAt,
 }
@@ -78,8 +79,8 @@ interface Replacement {
 
 /**
  * Adds a key with the user, label, scopes and compatibility of an active one, which then ends. One statement: a key that is revoked
- * meanwhile is not replaced.
- * @returns whether the key was active.
+ * or replaced meanwhile is not replaced.
+ * @returns whether the key was active and had not been replaced.
  */
 export async function replaceKey(
   scope: OrganizationScope,
@@ -92,8 +93,9 @@ export async function replaceKey(
     scope,
     database.execute(sql`
       WITH replaced AS (
-        UPDATE api_keys SET expires_at = least(expires_at, ${endsAt.toISOString()}::timestamptz)
-        WHERE organization_id = ${organizationId}::uuid AND id = ${keyId} AND revoked_at IS NULL
+        UPDATE api_keys SET replaced_by = ${id},
+          expires_at = least(expires_at, ${endsAt.toISOString()}::timestamptz)
+        WHERE organization_id = ${organizationId}::uuid AND id = ${keyId} AND revoked_at IS NULL AND replaced_by IS NULL
           AND (expires_at IS NULL OR expires_at > ${now.toISOString()}::timestamptz)
         RETURNING user_id, label, scopes, compatibility)
       INSERT INTO api_keys (id, organization_id, user_id, label, digest, pepper_id, scopes, compatibility, expires_at)

@@ -70,8 +70,8 @@ export async function changeKey(
  * Makes a key in the place of another one, with the same user, label, scopes and compatibility.
  * @param endsInSeconds time for which the other key still works. @param expiresAt of the new key; undefined for as long a life as
  * the other one was given.
- * @returns as `createKey`. @throws ApiError `not_found`; `unprocessable` for a key that is revoked or expired, for a disabled user,
- * and for an expiry as `createKey`.
+ * @returns as `createKey`. @throws ApiError `not_found`; `unprocessable` for a key that is revoked, expired or was replaced before, for
+ * a disabled user, and for an expiry as `createKey`.
  */
 export async function rotateKey(
   scope: ChangeScope,
@@ -87,15 +87,12 @@ export async function rotateKey(
   checkExpiry(scope, nextExpiry)
   const { id, key } = createApiKey()
   const detail = { user_id: userId, label, replaces: keyId, ends_at: endsAt, expires_at: nextExpiry }
-  const isReplaced = await changeRights(
-    scope,
-    { action: 'api_key.rotated', resource: `keys/${id}`, detail },
-    () => {
-      const values = { id, ...digestToken(scope.pepperRing, key), expiresAt: nextExpiry }
-      return replaceKey(scope, keyId, values, { now, endsAt })
-    },
-  )
-  if (!isReplaced) throw conflict(`Key ${keyId} is revoked or expired. Create a new one.`)
+  await changeRights(scope, { action: 'api_key.rotated', resource: `keys/${id}`, detail }, async () => {
+    const values = { id, ...digestToken(scope.pepperRing, key), expiresAt: nextExpiry }
+    const replaced = await replaceKey(scope, keyId, values, { now, endsAt })
+    if (!replaced.result) throw conflict(`Key ${keyId} is revoked, expired or replaced. Create a new one.`)
+    return replaced
+  })
   return { row: await readKey(scope, id), key }
 }
 

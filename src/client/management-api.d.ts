@@ -1980,6 +1980,7 @@ export interface components {
       compatibility: 'headgate' | 'open_responses'
       expires_at: string | null
       revoked_at: string | null
+      replaced_by: string | null
       last_used_at: string | null
       /** Format: date-time */
       created_at: string
@@ -3859,6 +3860,7 @@ export interface operations {
             compatibility: 'headgate' | 'open_responses'
             expires_at: string | null
             revoked_at: string | null
+            replaced_by: string | null
             last_used_at: string | null
             /** Format: date-time */
             created_at: string
@@ -4015,6 +4017,7 @@ export interface operations {
             compatibility: 'headgate' | 'open_responses'
             expires_at: string | null
             revoked_at: string | null
+            replaced_by: string | null
             last_used_at: string | null
             /** Format: date-time */
             created_at: string

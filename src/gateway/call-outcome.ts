@@ -39,7 +39,7 @@ async function settledOutcome(
     request: requestCounts,
     response: end.counts ?? responseCounts,
     dlp: policy.record(),
-    timing: timingOf(opening, startedAt, end.arrivals),
+    ...(attempts.length > 0 && { timing: timingOf(opening, startedAt, end.arrivals) }),
   })
 }
 

@@ -49,8 +49,8 @@ export interface KeyRights extends UserRights {
 
 /**
  * Finds a key by its possible digests, with the rights of its user. It is one statement, so that rights and epoch are of the
- * same snapshot: a cached record is stale exactly when its epoch is. No other query of this file lacks an organization id;
- * this one finds the organization.
+ * same snapshot: a cached record is stale exactly when its epoch is. It has no organization id: it
+ * finds the organization.
  * @param digests hex digests of one key, one for each pepper.
  * @returns null when no key has any of them.
  */

@@ -6,9 +6,14 @@ import { text, uuid } from './management-fields.ts'
 /** Characters of an answer of an authenticator, as JSON. An attestation is below 2,000. */
 const LONGEST_CREDENTIAL = 16_000
 
+const BASE64URL = /^[A-Za-z0-9_-]+$/
+
 /** What `PublicKeyCredential.toJSON` makes. The verification of WebAuthn reads it; members that it does not know are left alone. */
 const credential = z
-  .looseObject({ id: z.string().min(1).max(2_000), response: z.looseObject({}) })
+  .looseObject({
+    id: z.string().max(2_000).regex(BASE64URL, 'must be base64url'),
+    response: z.looseObject({}),
+  })
   .refine(
     (value) => JSON.stringify(value).length <= LONGEST_CREDENTIAL,
     `must have at most ${LONGEST_CREDENTIAL} characters`,

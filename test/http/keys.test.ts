@@ -63,9 +63,8 @@ describe('a key that is rotated', () => {
     const expiry = new Date(Date.now() + 90 * DAY).toISOString()
     const old = await addKey(gateway(), tenant.base, tenant.userId, { expires_at: expiry })
     expect(apart((await rotate(old.id)).expires_at, Date.now() + 90 * DAY)).toBeLessThan(60_000)
-    expect((await rotate(old.id, { expires_at: null })).expires_at).toBeNull()
-    // Two rotations leave it its first end, which is the earlier one.
-    expect(apart((await show(old.id)).expires_at, Date.now() + DAY)).toBeLessThan(60_000)
+    const another = await addKey(gateway(), tenant.base, tenant.userId, { expires_at: expiry })
+    expect((await rotate(another.id, { expires_at: null })).expires_at).toBeNull()
   })
 
   it('does not live longer than it would have', async () => {
@@ -73,6 +72,16 @@ describe('a key that is rotated', () => {
     const old = await addKey(gateway(), tenant.base, tenant.userId, { expires_at: expiry })
     await rotate(old.id)
     expect((await show(old.id)).expires_at).toBe(expiry)
+  })
+
+  it('is replaced once, also by two at once', async () => {
+    const old = await addKey(gateway(), tenant.base, tenant.userId)
+    const answers = await Promise.all([1, 2, 3].map(() => api().call('POST', `${pathOf(old.id)}/rotate`, {})))
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 422, 422])
+    const next = jsonOf(answers.find(({ status }) => status === 201) ?? expect.fail('none'))
+    expect(await show(old.id)).toMatchObject({ replaced_by: next.id })
+    const entries = await auditEntries(gateway(), tenant)
+    expect(entries.filter(({ action }) => action === 'change.failed').length).toBeGreaterThanOrEqual(2)
   })
 
   it('must be active, and of the organization', async () => {
@@ -137,9 +146,13 @@ describe('the last use of a key', () => {
     const { last_used_at: first } = await show(used.id)
     expect(apart(first, Date.now())).toBeLessThan(60_000)
     expect((await show(unused.id)).last_used_at).toBeNull()
+    const revoked = await addKey(gateway(), tenant.base, tenant.userId)
+    await api().ask('DELETE', pathOf(revoked.id))
+    expect(await statusOf(revoked.key)).toBe(401)
     // A second call within the minute writes nothing.
     expect(await statusOf(used.key)).toBe(200)
     await flush(gateway(), tenant)
     expect((await show(used.id)).last_used_at).toBe(first)
+    expect((await show(revoked.id)).last_used_at).toBeNull()
   })
 })

@@ -46,7 +46,7 @@ export async function registrationOptions(
   })
 }
 
-/** @throws ApiError `invalid_request` for an answer that does not verify. */
+/** @throws ApiError `unauthorized` for an answer that does not verify. */
 export async function verifyRegistration(
   party: RelyingParty,
   challenge: string,
@@ -63,13 +63,22 @@ export async function verifyRegistration(
     }),
   )
   if (!registrationInfo) throw refused()
-  const { id, publicKey, counter, transports = [] } = registrationInfo.credential
+  const { id, publicKey, counter, transports } = registrationInfo.credential
   return {
     credentialId: id,
     publicKey: Buffer.from(publicKey).toString('base64url'),
     counter,
-    transports: transports.slice(0, 8).map((name) => name.slice(0, 20)),
+    transports: knownTransports(transports),
   }
+}
+
+const TRANSPORT = /^[a-z-]{1,20}$/
+const MOST_TRANSPORTS = 8
+
+/** Names of transports. The browser says them beside what it signs, so that they can be anything. */
+function knownTransports(said: unknown): string[] {
+  if (!Array.isArray(said)) return []
+  return said.filter((name) => typeof name === 'string' && TRANSPORT.test(name)).slice(0, MOST_TRANSPORTS)
 }
 
 /** Options of `navigator.credentials.get`, for any passkey of this gateway. */

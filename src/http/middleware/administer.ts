@@ -87,6 +87,7 @@ export async function countOrRefuse(
 ): Promise<void> {
   const { allowed, retryAfterSeconds } = await countShared(context.get('deps'), limit, identifier)
   if (allowed) return
-  const message = `Too many requests to the management API from this address. Try again in ${counted(retryAfterSeconds, 'second')}.`
+  const origin = limit === SESSION ? 'with this session' : 'from this address'
+  const message = `Too many requests to the management API ${origin}. Try again in ${counted(retryAfterSeconds, 'second')}.`
   throw new ApiError('rate_limited', message, { retryAfterSeconds })
 }

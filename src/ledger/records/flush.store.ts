@@ -86,13 +86,13 @@ function insertText<Table extends PgTable>(table: Table, texts: ColumnTexts<Tabl
 }
 
 /**
- * Sets when keys were last used, at most once a minute for each: a key that is in use would else be written with every batch. The
+ * Sets when keys were last used, which a refusal of a revoked or expired key is not, at most once a minute for each: a key that is in use would else be written with every batch. The
  * array has Postgres look the keys up one by one: a plain comparison of the organization could be read by the index of that column.
  */
 const KEY_USE = `
   call_of_key AS MATERIALIZED (
     SELECT record->'actor'->>'keyId' AS key_id, ${AT_MOST} AS used_at FROM link
-    WHERE ${IS_CALL} AND record->'actor'->>'keyId' IS NOT NULL GROUP BY 1),
+    WHERE ${IS_CALL} AND record->'actor'->>'keyId' IS NOT NULL AND record->>'status' <> '401' GROUP BY 1),
   used_keys AS (
     UPDATE api_keys SET last_used_at = (SELECT used_at FROM call_of_key WHERE key_id = api_keys.id)
     WHERE id = ANY(ARRAY(SELECT key_id FROM call_of_key))

@@ -103,6 +103,10 @@ export async function driveSignIn({ surfaces, unique, tenant: { base, userId } }
   if (other) await browser.ask('DELETE', `/me/sessions/${other.id}`)
   await browser.ask('POST', '/me/sign-out')
   await browser.signIn(first)
+  // Only the local system signs in without a passkey: here these are refused before any statement of their own.
+  await browser.call('POST', '/sign-in/local', { token: 'x' })
+  await browser.call('GET', '/me/local-members')
+  await browser.call('POST', '/me/local-members/switch', {})
   const invited = await manage<Created>('POST', `${base}/users`, {
     email: `${unique('person')}@example.com`,
     name: 'Grace',

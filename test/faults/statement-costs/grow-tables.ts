@@ -16,6 +16,9 @@ const CONFIGURATION = [
   'entitlements',
   'api_keys',
   'passkeys',
+  // Deleted within a week of their beginning.
+  'sessions',
+  'setup_links',
   'providers',
   'models',
   'model_routes',

@@ -19,6 +19,7 @@ const present = (row: KeyRow) => ({
   compatibility: row.compatibility,
   expires_at: row.expiresAt,
   revoked_at: row.revokedAt,
+  replaced_by: row.replacedBy,
   last_used_at: row.lastUsedAt,
   created_at: row.createdAt,
 })

@@ -20,17 +20,17 @@ export function requirePermission(permission: Permission | null): MiddlewareHand
     if (permission !== null && caller.kind !== 'admin_token') {
       if (caller.kind === 'visitor' || reachOf(permission, caller.principal) === null)
         throw missing(permission)
-      const age = context.get('deps').clock() - caller.signedInAt
-      if (needsRecentSignIn(permission) && age > RECENT_SIGN_IN_MS) {
-        throw codedRefusal(
-          'unauthorized',
-          'sign_in_again',
-          'This needs a sign-in within the last ten minutes.',
-        )
-      }
+      if (needsRecentSignIn(permission)) requireRecentSignIn(context)
     }
     await next()
   }
+}
+
+/** @throws ApiError `unauthorized` for a session whose sign-in is too old for what it asks. */
+export function requireRecentSignIn(context: AppContext): void {
+  const session = sessionOf(context)
+  if (session === null || context.get('deps').clock() - session.signedInAt <= RECENT_SIGN_IN_MS) return
+  throw codedRefusal('unauthorized', 'sign_in_again', 'This needs a sign-in within the last ten minutes.')
 }
 
 /** The refusal of a caller without a permission, or of what its permission does not include. */

@@ -10,7 +10,7 @@ import type { AppContext } from '../../context.ts'
 import { pageRequest } from './change-scope.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
 import { presentMember } from './present-member.ts'
-import { authorOf } from './require-permission.ts'
+import { authorOf, requireRecentSignIn } from './require-permission.ts'
 
 async function changed(context: AppContext, scope: ChangeScope, userId: string, values: MemberValues) {
   const author = authorOf(context)
@@ -49,6 +49,7 @@ export const userHandlers: HandlersOf<'users'> = {
     return presentMember(await readMember(scope, path.userId))
   },
   'users.change': ({ context, scope, path, body }) => {
+    if (body.role !== undefined) requireRecentSignIn(context)
     const { rate_limit_per_minute: rateLimitPerMinute, ...values } = body
     return changed(context, scope, path.userId, { ...values, rateLimitPerMinute })
   },

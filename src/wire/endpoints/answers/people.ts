@@ -47,7 +47,8 @@ const key = z
     compatibility,
     expires_at: time.nullable(),
     revoked_at: time.nullable(),
-    /** Behind by a minute at most. */
+    /** The key that was made in its place. */
+    replaced_by: z.string().nullable(),
     last_used_at: time.nullable(),
     created_at: time,
   })
