@@ -1,5 +1,6 @@
-import { and, eq, notExists, sql } from 'drizzle-orm'
+import { and, eq, isNotNull, ne, notExists, sql } from 'drizzle-orm'
 import { groupMemberships, groups } from '../../schema/identity.ts'
+import { connectionShares, connections } from '../../schema/integrations.ts'
 import { grants } from '../../schema/models.ts'
 import {
   type OrganizationScope,
@@ -96,3 +97,25 @@ export const deleteGroupMember = (scope: OrganizationScope, groupId: string, use
         ),
       ),
   )
+
+/** Whether a connection of another person than this user is shared with a group. */
+export async function selectSharesOthers(
+  { database, organizationId }: OrganizationScope,
+  groupId: string,
+  userId: string,
+): Promise<boolean> {
+  const rows = await database
+    .select({ id: connections.id })
+    .from(connectionShares)
+    .innerJoin(connections, eq(connections.id, connectionShares.connectionId))
+    .where(
+      and(
+        eq(connectionShares.organizationId, organizationId),
+        eq(connectionShares.groupId, groupId),
+        isNotNull(connections.ownerUserId),
+        ne(connections.ownerUserId, userId),
+      ),
+    )
+    .limit(1)
+  return rows.length > 0
+}

@@ -9,7 +9,9 @@ import {
   insertGroup,
   insertGroupMember,
   selectGroup,
+  selectSharesOthers,
 } from './groups.store.ts'
+import { type Author, checkGroupMember } from './member-rules.ts'
 import { type MemberRow, selectMembers } from './members.store.ts'
 import { readMember } from './members.ts'
 
@@ -68,15 +70,24 @@ export async function listGroupMembers(
   return selectMembers(scope, { groupId }, page)
 }
 
-/** Adds a member or takes one out. Repeating either changes nothing. @throws ApiError `not_found`. */
+/**
+ * Adds a member or takes one out. Repeating either changes nothing.
+ * @param author the member that does it; null for the administration token.
+ * @throws ApiError `not_found`; `forbidden` where the author may not.
+ */
 export async function setGroupMember(
   scope: ChangeScope,
   groupId: string,
   userId: string,
   belongs: boolean,
+  author: Author | null,
 ): Promise<MemberRow> {
   await readGroup(scope, groupId)
   await readMember(scope, userId)
+  if (author !== null) {
+    const sharesOthers = belongs && (await selectSharesOthers(scope, groupId, userId))
+    checkGroupMember(author, userId, sharesOthers)
+  }
   const store = belongs ? insertGroupMember : deleteGroupMember
   const action = belongs ? 'group_member.added' : 'group_member.removed'
   await changeRights(scope, { action, resource: `groups/${groupId}`, detail: { user_id: userId } }, () =>

@@ -48,15 +48,34 @@ export function checkEntitlement(author: Author, userId: string): void {
   if (author.userId === userId) throw refused('Nobody changes their own entitlements.')
 }
 
-/** @throws ApiError `forbidden` for a link that would let the author take over somebody who has signed in. */
-export function checkSetupLink(author: Author, member: MemberRow, hasSignedIn: boolean): void {
-  checkSubject(author, member)
-  if (author.role !== 'owner' && hasSignedIn)
-    throw refused('Only an owner makes a setup link for a user that has signed in before.')
+/**
+ * Groups give access to shared connections, and policies name them.
+ * @param sharesOthers whether a connection of another person is shared with the group.
+ * @throws ApiError `forbidden` for an author that is no owner: for itself, and for a group that would give access to the account of
+ * another person.
+ */
+export function checkGroupMember(author: Author, userId: string, sharesOthers: boolean): void {
+  if (author.role === 'owner') return
+  if (author.userId === userId) throw refused('Only an owner changes their own groups.')
+  if (sharesOthers)
+    throw refused('A connection of another person is shared with this group: only an owner adds members.')
 }
 
-/** @throws ApiError `forbidden` for another person: acting for it would be impersonation. */
+/**
+ * @param isInUse whether the member has signed in, or has keys, connections, agents or entitlements.
+ * @throws ApiError `forbidden` for a link that would let the author take over what the member has.
+ */
+export function checkSetupLink(author: Author, member: MemberRow, isInUse: boolean): void {
+  checkSubject(author, member)
+  if (author.role !== 'owner' && isInUse)
+    throw refused(
+      'Only an owner makes a setup link for a user that has signed in, or has keys, connections, agents or entitlements.',
+    )
+}
+
+/** @throws ApiError `forbidden` for another person, since acting for it would be impersonation, and for an owner. */
 export function checkActsFor(author: Author, member: MemberRow): void {
+  if (author.userId !== member.userId) checkSubject(author, member)
   if (isOtherPerson(author, member))
     throw refused('This can be made for yourself and for service accounts, not for another person.')
 }

@@ -199,16 +199,19 @@ export function updateMember(
     })
     .where(and(isMember(organizationId, userId), guard))
     .returning({ userId: memberships.userId })
-  return disabled
-    ? raisingEpoch(
-        scope,
-        revokePrivateConnections(scope, userId, guard),
-        endSessions(scope, userId, guard),
-        endSetupLinks(scope, userId, guard),
-        renaming,
-        membership,
-      )
-    : raisingEpoch(scope, renaming, membership)
+  if (disabled) {
+    return raisingEpoch(
+      scope,
+      revokePrivateConnections(scope, userId, guard),
+      endSessions(scope, userId, guard),
+      endSetupLinks(scope, userId, guard),
+      renaming,
+      membership,
+    )
+  }
+  if (role === undefined) return raisingEpoch(scope, renaming, membership)
+  // A link that was made for a member must not open what an owner or an administrator may do.
+  return raisingEpoch(scope, endSetupLinks(scope, userId, guard), renaming, membership)
 }
 
 const endSessions = (

@@ -1,6 +1,6 @@
-import { and, eq, getTableColumns, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import type { Database } from '../../schema/database.ts'
-import { organizations } from '../../schema/identity.ts'
+import { organizations, sessions, setupLinks } from '../../schema/identity.ts'
 import {
   disabledSince,
   equal,
@@ -65,7 +65,7 @@ export async function updateOrganization(
   values: OrganizationValues,
 ): Promise<OrganizationRow | null> {
   const { disabled, ...columns } = values
-  const [row] = await database
+  const change = database
     .update(organizations)
     .set({
       ...columns,
@@ -74,5 +74,17 @@ export async function updateOrganization(
     })
     .where(eq(organizations.id, organizationId))
     .returning()
-  return row ?? null
+  if (!disabled) return (await change)[0] ?? null
+  // Else they would be valid again when the organization is enabled.
+  const [rows] = await database.batch([
+    change,
+    database
+      .update(sessions)
+      .set({ endedAt: sql`now()` })
+      .where(and(eq(sessions.organizationId, organizationId), isNull(sessions.endedAt))),
+    database
+      .delete(setupLinks)
+      .where(and(eq(setupLinks.organizationId, organizationId), isNull(setupLinks.usedAt))),
+  ])
+  return rows[0] ?? null
 }

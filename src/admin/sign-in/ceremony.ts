@@ -3,8 +3,9 @@ import { newId } from '../../lib/ids.ts'
 
 /**
  * A ceremony of WebAuthn in progress: the challenge that a browser has to answer. It is sealed in a cookie, so that only the
- * browser that began it can end it, and nothing is stored for a visitor who never does. That it is used once is kept by its
- * effect: the session that it makes carries its id, which is unique.
+ * browser that began it can end it, and nothing is stored for a visitor who never does. That it signs in once is
+ * kept by its effect: the session that it makes carries its id, which is unique. A passkey that is added makes no session: its challenge
+ * can be answered again, with another credential, within the same session.
  */
 export interface Ceremony {
   id: string

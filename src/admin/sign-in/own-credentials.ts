@@ -1,5 +1,5 @@
 import { audited, type ChangeScope } from '../../ledger/changes/audited-change.ts'
-import { codedRefusal, notFound } from '../../lib/api-error.ts'
+import { codedRefusal, notFound, unprocessable } from '../../lib/api-error.ts'
 import { type Ceremony, newCeremony, openCeremony } from './ceremony.ts'
 import {
   type BrowserCredential,
@@ -11,12 +11,16 @@ import {
   deletePasskey,
   insertPasskey,
   type PasskeyRow,
+  selectOpenSessions,
   selectPasskeys,
   selectSignInMember,
   updateSessionEnded,
 } from './sign-in.store.ts'
 
 /** What a signed-in user does with its own sessions and passkeys. */
+
+/** Lists of them have no pages. */
+const MOST_PASSKEYS = 20
 
 /** The user of a session. */
 interface SessionUser {
@@ -26,10 +30,10 @@ interface SessionUser {
 
 /** Ends a session of the user: its next request is refused. @throws ApiError `not_found`. */
 export async function endSession(scope: ChangeScope, userId: string, sessionId: string): Promise<void> {
+  const open = await selectOpenSessions(scope, userId, new Date(scope.clock()))
+  if (!open.some(({ id }) => id === sessionId)) throw notFound('Session', sessionId)
   const intent = { action: 'session.ended', resource: `sessions/${sessionId}`, detail: { user_id: userId } }
-  await audited(scope, intent, async () => {
-    if (!(await updateSessionEnded(scope, userId, sessionId))) throw notFound('Session', sessionId)
-  })
+  await audited(scope, intent, () => updateSessionEnded(scope, userId, sessionId))
 }
 
 /** Begins to register another passkey of the user. */
@@ -61,17 +65,22 @@ export async function finishPasskey(
       'Registering the passkey took too long. Begin again.',
     )
   }
+  if ((await selectPasskeys(scope, userId)).length >= MOST_PASSKEYS)
+    throw unprocessable(`A user has at most ${MOST_PASSKEYS} passkeys. Remove one first.`)
   const verified = await verifyRegistration(party, ceremony.challenge, request.credential)
   const detail = { user_id: userId, name: request.name }
-  return audited(scope, { action: 'passkey.registered', resource: `users/${userId}`, detail }, () =>
-    insertPasskey(scope, { userId, name: request.name, ...verified }),
-  )
+  return audited(scope, { action: 'passkey.registered', resource: `users/${userId}`, detail }, async () => {
+    const row = await insertPasskey(scope, sessionId, { userId, name: request.name, ...verified })
+    if (row === null)
+      throw codedRefusal('unauthorized', 'session_ended', 'The session has ended. Sign in again.')
+    return row
+  })
 }
 
 /** Removes a passkey. Sessions that it has made go on. @throws ApiError `not_found`. */
 export async function removePasskey(scope: ChangeScope, userId: string, passkeyId: string): Promise<void> {
+  const known = await selectPasskeys(scope, userId)
+  if (!known.some(({ id }) => id === passkeyId)) throw notFound('Passkey', passkeyId)
   const intent = { action: 'passkey.removed', resource: `passkeys/${passkeyId}`, detail: { user_id: userId } }
-  await audited(scope, intent, async () => {
-    if (!(await deletePasskey(scope, userId, passkeyId))) throw notFound('Passkey', passkeyId)
-  })
+  await audited(scope, intent, () => deletePasskey(scope, userId, passkeyId))
 }

@@ -2,7 +2,7 @@ import { createToken, digestToken } from '../../identity/secret-token.ts'
 import { audited, type ChangeScope, conflict } from '../../ledger/changes/audited-change.ts'
 import { type Author, checkSetupLink } from '../member-rules.ts'
 import { readMember } from '../members.ts'
-import { replaceSetupLink, selectHasSignedIn } from './sign-in.store.ts'
+import { replaceSetupLink, selectIsInUse } from './sign-in.store.ts'
 
 /** Time in which a setup link can be used, in milliseconds. */
 const SETUP_LINK_MS = 24 * 3_600_000
@@ -20,18 +20,17 @@ export async function createSetupLink(
   author: Author | null,
 ): Promise<{ token: string; expiresAt: Date }> {
   const member = await readMember(scope, userId)
-  if (author !== null) checkSetupLink(author, member, await selectHasSignedIn(scope, userId))
+  if (author !== null) checkSetupLink(author, member, await selectIsInUse(scope, userId))
   if (member.disabledAt !== null) throw conflict(`User ${userId} is disabled.`)
   if (member.kind === 'service') throw conflict(`User ${userId} is a service account, which cannot sign in.`)
   const { id, token } = createToken('hgl')
   const expiresAt = new Date(scope.clock() + SETUP_LINK_MS)
   const detail = { user_id: userId, expires_at: expiresAt }
-  await audited(scope, { action: 'setup_link.created', resource: `setup_links/${id}`, detail }, () =>
-    replaceSetupLink(
-      scope,
-      { id, userId, expiresAt, ...digestToken(scope.pepperRing, token) },
-      new Date(scope.clock()),
-    ),
-  )
+  await audited(scope, { action: 'setup_link.created', resource: `setup_links/${id}`, detail }, async () => {
+    const link = { id, userId, expiresAt, ...digestToken(scope.pepperRing, token) }
+    const isForNewMember = author !== null && author.role !== 'owner'
+    const isMade = await replaceSetupLink(scope, link, { now: new Date(scope.clock()), isForNewMember })
+    if (!isMade) throw conflict(`User ${userId} has signed in or become an owner meanwhile.`)
+  })
   return { token, expiresAt }
 }

@@ -91,31 +91,59 @@ export async function selectSignInMember(
   return row ?? null
 }
 
-/** Whether a member has ever signed in. */
-export async function selectHasSignedIn(
+/** Whether a member has ever signed in, or has an API key, a connection, an agent or an entitlement. */
+export async function selectIsInUse(
   { database, organizationId }: OrganizationScope,
   userId: string,
 ): Promise<boolean> {
-  const [row] = await database
-    .select({ lastSignedInAt: memberships.lastSignedInAt })
-    .from(memberships)
-    .where(isOf(memberships, { organizationId, userId }))
-  return (row?.lastSignedInAt ?? null) !== null
+  const has = (table: string, column: string, more = '') =>
+    sql`EXISTS (SELECT 1 FROM ${sql.raw(table)} WHERE organization_id = ${organizationId}::uuid
+      AND ${sql.raw(column)} = ${userId}::uuid ${sql.raw(more)})`
+  const { rows } = await database.execute(sql`
+    SELECT 1 FROM ${memberships}
+    WHERE organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid AND (
+      last_signed_in_at IS NOT NULL
+      OR ${has('api_keys', 'user_id', 'AND revoked_at IS NULL')}
+      OR ${has('connections', 'owner_user_id')}
+      OR ${has('agents', 'created_by')}
+      OR ${has('entitlements', 'user_id')})`)
+  return rows.length > 0
 }
 
-/** Stores a setup link in place of earlier ones, and takes the member's passkeys and sessions away. */
+/**
+ * Stores a setup link in place of earlier ones, and removes the passkeys and ends the sessions of the member.
+ * @param isForNewMember only for a member that has never signed in and is no owner at that moment.
+ * @returns whether it was stored; nothing is changed otherwise.
+ */
 export async function replaceSetupLink(
   { database, organizationId }: OrganizationScope,
   link: Pick<SetupLinkRow, 'id' | 'userId' | 'digest' | 'pepperId' | 'expiresAt'>,
-  now: Date,
-): Promise<void> {
+  { now, isForNewMember }: { now: Date; isForNewMember: boolean },
+): Promise<boolean> {
   const member = { organizationId, userId: link.userId }
-  await database.batch([
-    database.delete(setupLinks).where(and(isOf(setupLinks, member), isNull(setupLinks.usedAt))),
-    database.delete(passkeys).where(isOf(passkeys, member)),
-    database.update(sessions).set({ endedAt: sql`now()` }).where(isOpen(member, now)),
-    database.insert(setupLinks).values({ ...link, organizationId }),
+  const isAllowed = sql`EXISTS (SELECT 1 FROM ${memberships} WHERE organization_id = ${organizationId}::uuid
+    AND user_id = ${link.userId}::uuid
+    AND (${!isForNewMember}::boolean OR (role <> 'owner' AND last_signed_in_at IS NULL)))`
+  const [, , , , inserted] = await database.batch([
+    // Sign-ins and changes of the role write this row: they are over, or wait.
+    database
+      .select({ userId: memberships.userId })
+      .from(memberships)
+      .where(isOf(memberships, member))
+      .for('update'),
+    database.delete(setupLinks).where(and(isOf(setupLinks, member), isNull(setupLinks.usedAt), isAllowed)),
+    database.delete(passkeys).where(and(isOf(passkeys, member), isAllowed)),
+    database
+      .update(sessions)
+      .set({ endedAt: sql`now()` })
+      .where(and(isOpen(member, now), isAllowed)),
+    database.execute(sql`
+      INSERT INTO ${setupLinks} (id, organization_id, user_id, digest, pepper_id, expires_at)
+      SELECT ${link.id}, ${organizationId}::uuid, ${link.userId}::uuid, ${link.digest}, ${link.pepperId},
+        ${link.expiresAt.toISOString()}::timestamptz
+      WHERE ${isAllowed} RETURNING id`),
   ])
+  return inserted.rows.length > 0
 }
 
 /**
@@ -157,32 +185,39 @@ const textArray = (texts: readonly string[]) =>
   sql`ARRAY(SELECT jsonb_array_elements_text(${JSON.stringify(texts)}::jsonb))`
 
 /**
- * Stores a session of a passkey, and the authenticator's count of signatures.
+ * Stores a session of a passkey, and the authenticator's count of signatures. The member is locked first, as by whatever removes its
+ * passkeys or disables it.
+ * @returns whether the passkey is still there, and its member may sign in.
  * @throws the database's unique violation when the ceremony has made a session already.
  */
 export async function insertPasskeySession(
   { database, organizationId }: OrganizationScope,
   passkey: Pick<PasskeyRow, 'id' | 'userId'> & { counter: number },
   session: NewSession,
-): Promise<void> {
-  const { signedInAt } = session
-  await database.batch([
-    database.insert(sessions).values({
-      ...session,
-      organizationId,
-      userId: passkey.userId,
-      method: 'passkey',
-      lastSeenAt: signedInAt,
-    }),
-    database
-      .update(passkeys)
-      .set({ counter: passkey.counter, lastUsedAt: signedInAt })
-      .where(and(eq(passkeys.organizationId, organizationId), eq(passkeys.id, passkey.id))),
-    database
-      .update(memberships)
-      .set({ lastSignedInAt: signedInAt })
-      .where(isOf(memberships, { organizationId, userId: passkey.userId })),
-  ])
+): Promise<boolean> {
+  const signedInAt = sql`${session.signedInAt.toISOString()}::timestamptz`
+  const { rows } = await database.execute(sql`
+    WITH member AS MATERIALIZED (
+      SELECT organization_id, user_id FROM ${memberships}
+      WHERE organization_id = ${organizationId}::uuid AND user_id = ${passkey.userId}::uuid AND disabled_at IS NULL
+      FOR UPDATE
+    ), passkey AS (
+      UPDATE ${passkeys} SET counter = ${passkey.counter}::bigint, last_used_at = ${signedInAt} FROM member
+      WHERE ${passkeys.id} = ${passkey.id}::uuid AND ${passkeys.organizationId} = member.organization_id
+        AND ${passkeys.userId} = member.user_id
+      RETURNING member.organization_id, member.user_id
+    ), seen AS (
+      UPDATE ${memberships} SET last_signed_in_at = ${signedInAt} FROM passkey
+      WHERE ${memberships.organizationId} = passkey.organization_id AND ${memberships.userId} = passkey.user_id
+    )
+    INSERT INTO ${sessions} (id, organization_id, user_id, digest, pepper_id, method, ceremony_id, user_agent,
+      signed_in_at, last_seen_at, expires_at)
+    SELECT ${session.id}, organization_id, user_id, ${session.digest}, ${session.pepperId}, 'passkey',
+      ${session.ceremonyId}, ${session.userAgent}, ${signedInAt}, ${signedInAt},
+      ${session.expiresAt.toISOString()}::timestamptz
+    FROM passkey
+    RETURNING id`)
+  return rows.length > 0
 }
 
 /**
@@ -273,17 +308,30 @@ export const selectPasskeys = (
     .where(isOf(passkeys, { organizationId, userId }))
     .orderBy(desc(passkeys.createdAt))
 
-/** @throws the database's unique violation for a credential that is registered. */
+/**
+ * Stores a passkey that a session registers.
+ * @returns null when the session has ended. @throws the database's unique violation for a credential that is registered.
+ */
 export async function insertPasskey(
   { database, organizationId }: OrganizationScope,
+  sessionId: string,
   passkey: Pick<PasskeyRow, 'userId' | 'name' | 'credentialId' | 'publicKey' | 'counter' | 'transports'>,
-): Promise<PasskeyRow> {
+): Promise<PasskeyRow | null> {
+  const { rows } = await database.execute<{ id: string }>(sql`
+    INSERT INTO ${passkeys} (organization_id, user_id, name, credential_id, public_key, counter, transports)
+    SELECT organization_id, user_id, ${passkey.name}, ${passkey.credentialId}, ${passkey.publicKey},
+      ${passkey.counter}::bigint, ${textArray(passkey.transports)}
+    FROM (SELECT organization_id, user_id FROM ${sessions} WHERE id = ${sessionId}
+      AND organization_id IS NOT DISTINCT FROM ${organizationId}::uuid
+      AND user_id IS NOT DISTINCT FROM ${passkey.userId}::uuid AND ended_at IS NULL FOR UPDATE) AS open
+    RETURNING id`)
+  const [inserted] = rows
+  if (inserted === undefined) return null
   const [row] = await database
-    .insert(passkeys)
-    .values({ ...passkey, organizationId })
-    .returning()
-  if (row === undefined) throw new Error('the passkey was not inserted')
-  return row
+    .select()
+    .from(passkeys)
+    .where(and(isOf(passkeys, { organizationId, userId: passkey.userId }), eq(passkeys.id, inserted.id)))
+  return row ?? null
 }
 
 /** @returns whether the user had it. */

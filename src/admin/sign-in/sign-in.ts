@@ -22,6 +22,7 @@ import {
   selectSetupLink,
   selectSignInMember,
   spendSetupLink,
+  updateSessionEnded,
 } from './sign-in.store.ts'
 
 /** Signing in: with the passkey of a membership, or with a setup link that registers the first one. */
@@ -35,6 +36,8 @@ export interface Visit {
   party: RelyingParty
   /** The sealed ceremony of the request's cookie. */
   ceremony: string | undefined
+  /** The session of the request's cookie, which ends if it is of the same membership. */
+  session: string | undefined
   userAgent: string
 }
 
@@ -77,7 +80,7 @@ const unusableLink = () =>
   )
 
 /** Begins to register the passkey of a setup link. @throws ApiError as `readSetupLink`. */
-export async function beginSetup(visit: Omit<Visit, 'ceremony' | 'userAgent'>, token: string) {
+export async function beginSetup(visit: Omit<Visit, 'ceremony' | 'session' | 'userAgent'>, token: string) {
   const { linkId, member } = await readSetupLink(visit, token)
   const options = await registrationOptions(visit.party, member, [])
   const values = { purpose: 'setup', challenge: options.challenge, holder: linkId } as const
@@ -129,9 +132,9 @@ export async function finishSignIn(visit: Visit, credential: BrowserCredential):
   if (!passkey || !member) throw refusedPasskey()
   const counter = await verifyAuthentication(visit.party, ceremony.challenge, credential, passkey)
   const detail = { method: 'passkey', passkey_id: passkey.id }
-  return startSession(visit, member, ceremony, detail, (scope, session) =>
-    insertPasskeySession(scope, { ...passkey, counter }, session),
-  )
+  return startSession(visit, member, ceremony, detail, async (scope, session) => {
+    if (!(await insertPasskeySession(scope, { ...passkey, counter }, session))) throw refusedPasskey()
+  })
 }
 
 const refusedPasskey = () =>
@@ -159,7 +162,7 @@ const lateCeremony = () =>
 
 /** Records the sign-in, then stores its session. */
 export async function startSession(
-  { scope, userAgent }: Visit,
+  { scope, userAgent, session: earlier }: Visit,
   member: SignInMember,
   ceremony: Pick<Ceremony, 'id'>,
   detail: Record<string, unknown>,
@@ -182,12 +185,17 @@ export async function startSession(
     organizationId,
     actor: { ...scope.actor, userId, session: id },
   }
+  const replaced = earlier === undefined ? null : (parseToken('hgs', earlier)?.id ?? null)
   const intent = {
     action: 'session.started',
     resource: `sessions/${id}`,
-    detail: { user_id: userId, ...detail },
+    detail: { user_id: userId, ...detail, ...(replaced !== null && { replaces: replaced }) },
   }
-  await audited(ofMember, intent, () => store(ofMember, session).catch(refuseRepeated))
+  await audited(ofMember, intent, async () => {
+    await store(ofMember, session).catch(refuseRepeated)
+    // The browser loses its cookie of the earlier session: nobody could end it any more by signing out.
+    if (replaced !== null) await updateSessionEnded(ofMember, userId, replaced)
+  })
   return { member, sessionId: id, token, expiresAt }
 }
 

@@ -10,6 +10,7 @@ import { listBody } from '../../../wire/page-cursor.ts'
 import { pageRequest } from './change-scope.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
 import { presentMember } from './present-member.ts'
+import { authorOf } from './require-permission.ts'
 
 const present = (row: GroupRow) => ({
   id: row.id,
@@ -28,8 +29,8 @@ export const groupHandlers: HandlersOf<'groups'> = {
   },
   'groups.members': async ({ scope, path, query }) =>
     listBody(await listGroupMembers(scope, path.groupId, pageRequest(query)), presentMember),
-  'groups.add': async ({ scope, path }) =>
-    presentMember(await setGroupMember(scope, path.groupId, path.userId, true)),
-  'groups.withdraw': async ({ scope, path }) =>
-    presentMember(await setGroupMember(scope, path.groupId, path.userId, false)),
+  'groups.add': async ({ context, scope, path }) =>
+    presentMember(await setGroupMember(scope, path.groupId, path.userId, true, authorOf(context))),
+  'groups.withdraw': async ({ context, scope, path }) =>
+    presentMember(await setGroupMember(scope, path.groupId, path.userId, false, authorOf(context))),
 }

@@ -17,6 +17,7 @@ import { isLocal, pageOrigin } from '../../own-origin.ts'
 import {
   ceremonyCookie,
   clearCeremonyCookie,
+  sessionCookie,
   setCeremonyCookie,
   setSessionCookie,
 } from '../../session-cookies.ts'
@@ -26,6 +27,7 @@ export const visitOf = (context: AppContext, scope: Omit<ChangeScope, 'organizat
   scope,
   party: { origin: pageOrigin(context) },
   ceremony: ceremonyCookie(context),
+  session: sessionCookie(context),
   userAgent: context.req.header('user-agent') ?? '',
 })
 
