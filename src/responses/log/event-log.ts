@@ -26,7 +26,7 @@ export const FLUSH_EVENTS = 16
  */
 export const FLUSH_BYTES = 32 * 1024
 
-/** Events up to the first delta of a message are stored without any delay. */
+/** Events up to the first delta of a message are stored without any delay while there is a reader. */
 const FIRST_EVENTS = 5
 /** Longest time that events of a shared object wait which nobody reads. */
 const UNREAD_FLUSH_MILLISECONDS = 1_000

@@ -259,6 +259,8 @@ export class PooledResponses {
     for (const response of this.#opened) {
       const { instance, uses } = response
       if (!instance || uses > 0 || response.isLive || instance.readers > 0) continue
+      // One that has ended, and whose calls the ledger has not confirmed: another instance would read an older state.
+      if (this.#commits.isNeededBy(response.number)) continue
       response.instance = null
       this.#opened.delete(response)
       if (!response.isStored && this.#responses.get(response.id) === response) {

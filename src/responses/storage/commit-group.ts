@@ -22,7 +22,7 @@ export interface CommitMember {
 
 /**
  * The live responses of an object, which store together what they have at one time: the first that has to store something
- * takes the others along. A row is most of what a response costs, whatever is in it.
+ * includes what is pending of the others. A row is most of what a response costs, whatever is in it.
  */
 export class CommitGroup {
   readonly #rows: CommitRows
@@ -63,7 +63,7 @@ export class CommitGroup {
     this.#timer.within(milliseconds, now)
   }
 
-  /** Stores what all members have. Never throws: each member learns whether it succeeded. */
+  /** Stores what all members have. Never throws: each member is notified of success or failure. */
   commit(): void {
     this.#timer.cancel()
     const taken: Array<[CommitMember, CommitPart]> = []
@@ -88,11 +88,9 @@ export class CommitGroup {
     const rows = this.#rows.countOf(number)
     if (rows === 0) return
     // Whichever writes less: each row with a part of it, or what the others need of all rows.
-    if (rows <= 2 * this.#rows.needing) this.#rows.eraseFrom(number)
-    else {
-      for (const member of this.#members) member.spill()
-      this.#rows.drop()
-    }
+    const isLess = rows <= 2 * this.#rows.needing
+    if (!isLess && [...this.#members].every(trySpill)) this.#rows.drop()
+    else this.#rows.eraseFrom(number)
   }
 
   get #kept(): number {
@@ -114,9 +112,12 @@ export class CommitGroup {
   }
 }
 
-/** The frames stay where they are if it fails, and the next commit tries again. */
-function trySpill(member: CommitMember): void {
+/** What the member has stays where it is if it fails. @returns whether it has rows of its own now. */
+function trySpill(member: CommitMember): boolean {
   try {
     member.spill()
-  } catch {}
+    return true
+  } catch {
+    return false
+  }
 }

@@ -111,6 +111,11 @@ export class CommitRows {
     return this.#heads.has(number)
   }
 
+  /** Whether these rows have the only copy of anything of a response. */
+  isNeededBy(number: number): boolean {
+    return this.#heads.has(number) || (this.#frames.get(number)?.length ?? 0) > 0
+  }
+
   /** Number of rows with anything of a response. */
   countOf(number: number): number {
     return this.#slotsOf(number).length

@@ -103,8 +103,9 @@ export class LiveParts implements CommitMember {
   take(): CommitPart | null {
     this.#taken = null
     try {
-      const frames = this.frames?.take() ?? null
+      // A long state is stored here, which can fail: the frames are then still pending.
       const head = this.head?.take() ?? null
+      const frames = this.frames?.take() ?? null
       if (frames || head !== null) this.#taken = { number: this.number, frames, head }
     } catch (error) {
       this.#fail(error)
