@@ -73,7 +73,9 @@ async function rowsPerResponse(
   // The first makes the tables.
   const first = await run()
   const before = { count: rowsWritten.count, byTable: new Map(rowsWritten.byTable) }
+  const begun = Date.now()
   await Promise.all(Array.from({ length: together }, run))
+  const elapsed = Date.now() - begun
   // The ledger confirms the calls after the answers.
   await until(async () => expect(await openIn(first)).toBe(0))
   const rows = (rowsWritten.count - before.count) / together
@@ -86,8 +88,11 @@ async function rowsPerResponse(
   await first.runAlarm()
   const afterWindow = (rowsWritten.count - ended) / together
   expect(await first.snapshot()).toBeNull()
-  return { rows, afterWindow, byTable: Object.fromEntries(byTable.filter(([, count]) => count > 0)) }
+  return { rows, afterWindow, elapsed, byTable: Object.fromEntries(byTable.filter(([, count]) => count > 0)) }
 }
+
+/** Time of 32 beginnings and ends beside the deltas. */
+const SLACK_MS = 1_500
 
 it.each([
   ['that is not stored', 32, 1, 0, { store: false }, 8],
@@ -100,12 +105,14 @@ it.each([
 ])(
   'a response %s writes so many rows among %i at a time',
   async (name, together, deltas, pause, members, most) => {
-    const { rows, afterWindow, byTable } = await rowsPerResponse(together, deltas, pause, members)
+    const { rows, afterWindow, byTable, elapsed } = await rowsPerResponse(together, deltas, pause, members)
+    // Commits follow the clock: a busy machine that takes longer than the deltas writes more of them.
+    const slowness = pause === 0 ? 1 : Math.max(1, elapsed / (deltas * pause + SLACK_MS))
     const tables = JSON.stringify(byTable)
     console.log(
       `rows of a response ${name}, of ${together}: ${rows}, after its window ${afterWindow}; ${tables}`,
     )
-    expect(rows).toBeLessThanOrEqual(most)
+    expect(rows).toBeLessThanOrEqual(most * slowness)
     expect(rows).toBeGreaterThan(2)
     // The end of a window writes nothing but the alarm, which all share.
     expect(afterWindow).toBeLessThanOrEqual(3 / together)
