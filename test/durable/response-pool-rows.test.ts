@@ -39,6 +39,8 @@ interface Counted {
   /** Rows after the window of each is over. */
   afterWindow: number
   byTable: Record<string, number>
+  /** Milliseconds of all responses together. */
+  elapsed: number
 }
 
 /**
