@@ -50,10 +50,16 @@ export class BodySampler {
     return null
   }
 
-  #object({ properties = {}, required = [], oneOf = [] }: Schema): Record<string, unknown> {
+  #object({
+    properties = {},
+    required = [],
+    oneOf = [],
+    minProperties = 0,
+  }: Schema): Record<string, unknown> {
     const [first] = oneOf as Array<{ required?: string[] }>
-    const names = [...(required as string[]), ...(first?.required ?? [])]
     const members = properties as Record<string, Schema>
+    const needed = [...(required as string[]), ...(first?.required ?? [])]
+    const names = needed.length < Number(minProperties) ? Object.keys(members) : needed
     return Object.fromEntries(names.map((name) => [name, this.sample(members[name] ?? {}, name)]))
   }
 
