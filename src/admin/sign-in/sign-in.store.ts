@@ -330,7 +330,7 @@ export async function insertPasskey(
 ): Promise<PasskeyRow | null> {
   const { database, organizationId } = scope
   const member = { organizationId, userId: passkey.userId }
-  const inserting = database.execute<{ id: string }>(sql`
+  const inserting = database.execute(sql`
     INSERT INTO ${passkeys} (organization_id, user_id, name, credential_id, public_key, counter, transports)
     SELECT organization_id, user_id, ${passkey.name}, ${passkey.credentialId}, ${passkey.publicKey},
       ${passkey.counter}::bigint, ${textArray(passkey.transports)}
@@ -339,14 +339,17 @@ export async function insertPasskey(
       AND user_id IS NOT DISTINCT FROM ${passkey.userId}::uuid AND ended_at IS NULL FOR UPDATE) AS open
     WHERE (SELECT count(*) FROM ${passkeys} WHERE ${isOf(passkeys, member)}) < ${most}::int
     RETURNING id`)
-  const [, { rows }] = await database.batch([lockMembership(scope, passkey.userId), inserting])
-  const [inserted] = rows
-  if (inserted === undefined) return null
-  const [row] = await database
+  const reading = database
     .select()
     .from(passkeys)
-    .where(and(isOf(passkeys, member), eq(passkeys.id, inserted.id)))
-  return row ?? null
+    .where(and(isOf(passkeys, member), eq(passkeys.credentialId, passkey.credentialId)))
+  // Read in the same transaction: once it is over, a setup link may remove the passkey.
+  const [, { rows }, [row]] = await database.batch([
+    lockMembership(scope, passkey.userId),
+    inserting,
+    reading,
+  ])
+  return rows.length > 0 ? (row ?? null) : null
 }
 
 /** @returns whether the user had it. */
