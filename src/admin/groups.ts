@@ -85,7 +85,7 @@ export async function setGroupMember(
   await readGroup(scope, groupId)
   await readMember(scope, userId)
   if (author !== null) {
-    const sharesOthers = belongs && (await selectSharesOthers(scope, groupId, userId))
+    const sharesOthers = belongs && (await selectSharesOthers(scope, groupId, author.userId))
     checkGroupMember(author, userId, sharesOthers)
   }
   const store = belongs ? insertGroupMember : deleteGroupMember

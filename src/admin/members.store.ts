@@ -18,6 +18,7 @@ import {
   selectPage,
 } from '../ledger/changes/scoped-statements.store.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
+import { lockMembership } from './lock-members.store.ts'
 
 /** A user in its place in one organization. */
 export interface MemberRow {
@@ -199,9 +200,12 @@ export function updateMember(
     })
     .where(and(isMember(organizationId, userId), guard))
     .returning({ userId: memberships.userId })
+  // Else a sign-in or a setup link could come between the statements, and be neither ended nor refused.
+  const lock = lockMembership(scope, userId)
   if (disabled) {
     return raisingEpoch(
       scope,
+      lock,
       revokePrivateConnections(scope, userId, guard),
       endSessions(scope, userId, guard),
       endSetupLinks(scope, userId, guard),
@@ -209,9 +213,9 @@ export function updateMember(
       membership,
     )
   }
-  if (role === undefined) return raisingEpoch(scope, renaming, membership)
+  if (role === undefined) return raisingEpoch(scope, lock, renaming, membership)
   // A link that was made for a member must not open what an owner or an administrator may do.
-  return raisingEpoch(scope, endSetupLinks(scope, userId, guard), renaming, membership)
+  return raisingEpoch(scope, lock, endSetupLinks(scope, userId, guard), renaming, membership)
 }
 
 const endSessions = (

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { createConnection, createUnreadIntegration } from '../harness/connections.ts'
 import { type ConsoleBrowser, signedInBrowser } from '../harness/console-browser.ts'
 import { gateway, query } from '../harness/gateway.ts'
-import { send } from '../harness/send.ts'
+import { jsonOf, send } from '../harness/send.ts'
 import { addKey, addMember, administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { createAgent, definitionOf } from './support/agents.ts'
 
@@ -90,6 +90,16 @@ describe('a key', () => {
     expect((await administrator(gateway()).call('POST', `${tenant.base}/keys`, { label: 'x' })).status).toBe(
       422,
     )
+  })
+
+  it('of a service account that is an owner is made and replaced by owners only', async () => {
+    const [admin, owner] = await Promise.all([person('admin'), person('owner')])
+    const service = await addMember(gateway(), tenant.base, { kind: 'service', role: 'owner' })
+    const { id } = await addKey(gateway(), tenant.base, service)
+    const makes = (by: Person) => statusOf(by, 'POST', '/keys', { label: 'x', user_id: service })
+    const rotates = (by: Person) => statusOf(by, 'POST', `/keys/${id}/rotate`, { ends_in_seconds: 0 })
+    expect([await makes(admin), await rotates(admin)]).toEqual([403, 403])
+    expect([await makes(owner), await rotates(owner)]).toEqual([201, 201])
   })
 
   it('is no way around: an agent acts for its maker or a service account', async () => {
@@ -194,6 +204,58 @@ describe('a connection', () => {
     const give = (userId: string) => statusOf(admin, 'PUT', `/connections/${id}`, { user_id: userId })
     expect(await give(member.userId)).toBe(403)
     expect(await give(admin.userId)).toBe(200)
+  })
+})
+
+describe('a group', () => {
+  const newGroup = async () => {
+    const name = crypto.randomUUID()
+    const made = await administrator(gateway()).ask<{ id: string }>('POST', `${tenant.base}/groups`, { name })
+    return made.id
+  }
+  const set = (by: Person, method: string, groupId: string, userId: string) =>
+    by.browser.call(method, `${tenant.base}/groups/${groupId}/members/${userId}`)
+
+  it('is neither entered nor left by an administrator itself', async () => {
+    const [admin, owner] = await Promise.all([person('admin'), person('owner')])
+    const groupId = await newGroup()
+    const entering = await set(admin, 'PUT', groupId, admin.userId)
+    expect([entering.status, jsonOf(entering)]).toEqual([
+      403,
+      expect.objectContaining({ details: expect.objectContaining({ code: 'permission_missing' }) }),
+    ])
+    const path = `${tenant.base}/groups/${groupId}/members/${admin.userId}`
+    await administrator(gateway()).ask('PUT', path)
+    expect((await set(admin, 'DELETE', groupId, admin.userId)).status).toBe(403)
+    const { data } = await admin.browser.ask<Listed<{ id: string }>>(
+      'GET',
+      `${tenant.base}/groups/${groupId}/members`,
+    )
+    expect(data.map(({ id }) => id)).toEqual([admin.userId])
+    for (const method of ['PUT', 'DELETE'])
+      expect((await set(owner, method, groupId, owner.userId)).status).toBe(200)
+  })
+
+  it('gives an administrator no way to the connection of another person', async () => {
+    const [admin, ada, grace, owner] = await Promise.all(
+      ['admin', 'member', 'member', 'owner'].map((role) => person(role)),
+    )
+    if (!admin || !ada || !grace || !owner) throw new Error('a person is missing')
+    const integration = await createUnreadIntegration(gateway(), tenant)
+    const sharedBy = async ({ userId }: Person) => {
+      const [groupId, { id }] = await Promise.all([
+        newGroup(),
+        createConnection(gateway(), tenant, integration, { user_id: userId }),
+      ])
+      await administrator(gateway()).ask('PUT', `${tenant.base}/connections/${id}/shares/${groupId}`, {})
+      return groupId
+    }
+    const [ofAda, ofAdmin, unshared] = await Promise.all([sharedBy(ada), sharedBy(admin), newGroup()])
+    for (const { userId } of [grace, ada]) expect((await set(admin, 'PUT', ofAda, userId)).status).toBe(403)
+    for (const groupId of [ofAdmin, unshared])
+      expect((await set(admin, 'PUT', groupId, grace.userId)).status).toBe(200)
+    expect((await set(owner, 'PUT', ofAda, grace.userId)).status).toBe(200)
+    expect((await set(admin, 'DELETE', ofAda, grace.userId)).status).toBe(200)
   })
 })
 

@@ -1,9 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Authenticator } from '../harness/authenticator.ts'
+import { createConnection, createUnreadIntegration } from '../harness/connections.ts'
 import { ConsoleBrowser, setupLink, signedInBrowser } from '../harness/console-browser.ts'
 import { gateway } from '../harness/gateway.ts'
 import { jsonOf } from '../harness/send.ts'
 import { addKey, addMember, administrator, createTenant, type Tenant } from '../harness/tenant.ts'
+import { createAgent, definitionOf } from './support/agents.ts'
 
 // Sign-ins, setup links and changes of a member that meet.
 
@@ -26,11 +28,16 @@ describe('a setup link of an administrator', () => {
   it('is for a member that has nothing yet', async () => {
     const [admin, owner] = await Promise.all([adminBrowser(), adminBrowser('owner')])
     const [fresh, withKey, entitled] = await Promise.all([newMember(), newMember(), newMember()])
+    const [withConnection, withAgent] = await Promise.all([newMember(), newMember()])
+    const integration = await createUnreadIntegration(gateway(), tenant)
+    await createConnection(gateway(), tenant, integration, { user_id: withConnection })
+    await createAgent(tenant, definitionOf([{ instructions: 'Say hello.', name: 's' }]), gateway(), withAgent)
     const key = await addKey(gateway(), tenant.base, withKey)
     await administrator(gateway()).ask('PUT', `${pathOf(entitled)}/entitlements/auditor`)
     expect((await linkBy(admin, fresh)).status).toBe(201)
     expect((await linkBy(admin, withKey)).status).toBe(403)
-    expect((await linkBy(admin, entitled)).status).toBe(403)
+    for (const userId of [entitled, withConnection, withAgent])
+      expect((await linkBy(admin, userId)).status).toBe(403)
     expect((await linkBy(owner, withKey)).status).toBe(201)
     await administrator(gateway()).ask('DELETE', `${tenant.base}/keys/${key.id}`)
     expect((await linkBy(admin, withKey)).status).toBe(201)
@@ -114,9 +121,16 @@ describe('a session', () => {
     expect((await browser.signIn()).status).toBe(200)
   })
 
-  it('of nobody is not recorded as ended', async () => {
-    const browser = await browserOf(await newMember())
-    expect((await browser.call('DELETE', '/me/sessions/abcdefghijkl')).status).toBe(404)
+  it('of nobody is not recorded as ended, nor a passkey as removed', async () => {
+    const userId = await newMember()
+    const browser = await browserOf(userId)
+    const unknown = ['sessions/abcdefghijkl', 'passkeys/00000000-0000-4000-8000-000000000001']
+    for (const path of unknown) expect((await browser.call('DELETE', `/me/${path}`)).status).toBe(404)
+    const { ask } = administrator(gateway())
+    await ask('POST', `${tenant.base}/ledger/flush`)
+    const records = JSON.stringify(await ask('GET', `${tenant.base}/audit?limit=200`))
+    expect(records).toContain(userId)
+    for (const path of unknown) expect(records).not.toContain(path)
   })
 })
 

@@ -65,16 +65,22 @@ export async function finishPasskey(
       'Registering the passkey took too long. Begin again.',
     )
   }
-  if ((await selectPasskeys(scope, userId)).length >= MOST_PASSKEYS)
-    throw unprocessable(`A user has at most ${MOST_PASSKEYS} passkeys. Remove one first.`)
+  await checkPasskeyCount(scope, userId)
   const verified = await verifyRegistration(party, ceremony.challenge, request.credential)
   const detail = { user_id: userId, name: request.name }
   return audited(scope, { action: 'passkey.registered', resource: `users/${userId}`, detail }, async () => {
-    const row = await insertPasskey(scope, sessionId, { userId, name: request.name, ...verified })
-    if (row === null)
-      throw codedRefusal('unauthorized', 'session_ended', 'The session has ended. Sign in again.')
-    return row
+    const limits = { sessionId, most: MOST_PASSKEYS }
+    const row = await insertPasskey(scope, limits, { userId, name: request.name, ...verified })
+    if (row !== null) return row
+    // Another request may have added one meanwhile.
+    await checkPasskeyCount(scope, userId)
+    throw codedRefusal('unauthorized', 'session_ended', 'The session has ended. Sign in again.')
   })
+}
+
+async function checkPasskeyCount(scope: ChangeScope, userId: string): Promise<void> {
+  if ((await selectPasskeys(scope, userId)).length >= MOST_PASSKEYS)
+    throw unprocessable(`A user has at most ${MOST_PASSKEYS} passkeys. Remove one first.`)
 }
 
 /** Removes a passkey. Sessions that it has made go on. @throws ApiError `not_found`. */

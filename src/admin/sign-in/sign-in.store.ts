@@ -9,6 +9,7 @@ import {
   users,
 } from '../../../schema/identity.ts'
 import type { OrganizationScope } from '../../ledger/changes/scoped-statements.store.ts'
+import { lockMembership, lockOrganization } from '../lock-members.store.ts'
 
 export type PasskeyRow = typeof passkeys.$inferSelect
 export type SessionRow = typeof sessions.$inferSelect
@@ -125,12 +126,7 @@ export async function replaceSetupLink(
     AND user_id = ${link.userId}::uuid
     AND (${!isForNewMember}::boolean OR (role <> 'owner' AND last_signed_in_at IS NULL)))`
   const [, , , , inserted] = await database.batch([
-    // Sign-ins and changes of the role write this row: they are over, or wait.
-    database
-      .select({ userId: memberships.userId })
-      .from(memberships)
-      .where(isOf(memberships, member))
-      .for('update'),
+    lockMembership({ database, organizationId }, link.userId),
     database.delete(setupLinks).where(and(isOf(setupLinks, member), isNull(setupLinks.usedAt), isAllowed)),
     database.delete(passkeys).where(and(isOf(passkeys, member), isAllowed)),
     database
@@ -146,21 +142,29 @@ export async function replaceSetupLink(
   return inserted.rows.length > 0
 }
 
+/** The condition that a member and its organization are enabled. */
+const isEnabled = ({ organizationId, userId }: MembershipId) =>
+  sql`EXISTS (SELECT 1 FROM ${memberships} m JOIN ${organizations} o ON o.id = m.organization_id
+    WHERE m.organization_id = ${organizationId}::uuid AND m.user_id = ${userId}::uuid
+      AND m.disabled_at IS NULL AND o.disabled_at IS NULL)`
+
 /**
  * Uses a setup link: in one statement, so that of two at once only one finds the link unused.
- * @returns whether it was unused and in time.
+ * @returns whether it was unused and in time, and its member may sign in.
  */
 export async function spendSetupLink(
-  { database, organizationId }: OrganizationScope,
-  linkId: string,
+  scope: OrganizationScope,
+  link: Pick<SetupLinkRow, 'id' | 'userId'>,
   passkey: Pick<PasskeyRow, 'name' | 'credentialId' | 'publicKey' | 'counter' | 'transports'>,
   session: NewSession,
 ): Promise<boolean> {
   const signedInAt = session.signedInAt.toISOString()
-  const { rows } = await database.execute(sql`
+  const { database, organizationId } = scope
+  const spending = database.execute(sql`
     WITH link AS (
       UPDATE ${setupLinks} SET used_at = now()
-      WHERE id = ${linkId} AND organization_id = ${organizationId} AND used_at IS NULL AND expires_at > ${signedInAt}
+      WHERE id = ${link.id} AND organization_id = ${organizationId} AND used_at IS NULL AND expires_at > ${signedInAt}
+        AND ${isEnabled({ organizationId, userId: link.userId })}
       RETURNING organization_id, user_id
     ), passkey AS (
       INSERT INTO ${passkeys} (organization_id, user_id, name, credential_id, public_key, counter, transports, last_used_at)
@@ -178,6 +182,11 @@ export async function spendSetupLink(
       ${session.expiresAt.toISOString()}::timestamptz
     FROM link
     RETURNING id`)
+  const [, , { rows }] = await database.batch([
+    lockOrganization(scope),
+    lockMembership(scope, link.userId),
+    spending,
+  ])
   return rows.length > 0
 }
 
@@ -185,27 +194,23 @@ const textArray = (texts: readonly string[]) =>
   sql`ARRAY(SELECT jsonb_array_elements_text(${JSON.stringify(texts)}::jsonb))`
 
 /**
- * Stores a session of a passkey, and the authenticator's count of signatures. The member is locked first, as by whatever removes its
- * passkeys or disables it.
+ * Stores a session of a passkey, and the authenticator's count of signatures.
  * @returns whether the passkey is still there, and its member may sign in.
  * @throws the database's unique violation when the ceremony has made a session already.
  */
 export async function insertPasskeySession(
-  { database, organizationId }: OrganizationScope,
+  scope: OrganizationScope,
   passkey: Pick<PasskeyRow, 'id' | 'userId'> & { counter: number },
   session: NewSession,
 ): Promise<boolean> {
   const signedInAt = sql`${session.signedInAt.toISOString()}::timestamptz`
-  const { rows } = await database.execute(sql`
-    WITH member AS MATERIALIZED (
-      SELECT organization_id, user_id FROM ${memberships}
-      WHERE organization_id = ${organizationId}::uuid AND user_id = ${passkey.userId}::uuid AND disabled_at IS NULL
-      FOR UPDATE
-    ), passkey AS (
-      UPDATE ${passkeys} SET counter = ${passkey.counter}::bigint, last_used_at = ${signedInAt} FROM member
-      WHERE ${passkeys.id} = ${passkey.id}::uuid AND ${passkeys.organizationId} = member.organization_id
-        AND ${passkeys.userId} = member.user_id
-      RETURNING member.organization_id, member.user_id
+  const { database, organizationId } = scope
+  const inserting = database.execute(sql`
+    WITH passkey AS (
+      UPDATE ${passkeys} SET counter = ${passkey.counter}::bigint, last_used_at = ${signedInAt}
+      WHERE id = ${passkey.id}::uuid AND organization_id = ${organizationId}::uuid AND user_id = ${passkey.userId}::uuid
+        AND ${isEnabled({ organizationId, userId: passkey.userId })}
+      RETURNING organization_id, user_id
     ), seen AS (
       UPDATE ${memberships} SET last_signed_in_at = ${signedInAt} FROM passkey
       WHERE ${memberships.organizationId} = passkey.organization_id AND ${memberships.userId} = passkey.user_id
@@ -217,6 +222,11 @@ export async function insertPasskeySession(
       ${session.expiresAt.toISOString()}::timestamptz
     FROM passkey
     RETURNING id`)
+  const [, , { rows }] = await database.batch([
+    lockOrganization(scope),
+    lockMembership(scope, passkey.userId),
+    inserting,
+  ])
   return rows.length > 0
 }
 
@@ -310,28 +320,36 @@ export const selectPasskeys = (
 
 /**
  * Stores a passkey that a session registers.
- * @returns null when the session has ended. @throws the database's unique violation for a credential that is registered.
+ * @param most how many the user may have.
+ * @returns null when the session has ended, or the user has as many. @throws the database's unique violation for a credential that is registered.
  */
 export async function insertPasskey(
-  { database, organizationId }: OrganizationScope,
-  sessionId: string,
+  scope: OrganizationScope,
+  { sessionId, most }: { sessionId: string; most: number },
   passkey: Pick<PasskeyRow, 'userId' | 'name' | 'credentialId' | 'publicKey' | 'counter' | 'transports'>,
 ): Promise<PasskeyRow | null> {
-  const { rows } = await database.execute<{ id: string }>(sql`
+  const { database, organizationId } = scope
+  const member = { organizationId, userId: passkey.userId }
+  const inserting = database.execute(sql`
     INSERT INTO ${passkeys} (organization_id, user_id, name, credential_id, public_key, counter, transports)
     SELECT organization_id, user_id, ${passkey.name}, ${passkey.credentialId}, ${passkey.publicKey},
       ${passkey.counter}::bigint, ${textArray(passkey.transports)}
     FROM (SELECT organization_id, user_id FROM ${sessions} WHERE id = ${sessionId}
       AND organization_id IS NOT DISTINCT FROM ${organizationId}::uuid
       AND user_id IS NOT DISTINCT FROM ${passkey.userId}::uuid AND ended_at IS NULL FOR UPDATE) AS open
+    WHERE (SELECT count(*) FROM ${passkeys} WHERE ${isOf(passkeys, member)}) < ${most}::int
     RETURNING id`)
-  const [inserted] = rows
-  if (inserted === undefined) return null
-  const [row] = await database
+  const reading = database
     .select()
     .from(passkeys)
-    .where(and(isOf(passkeys, { organizationId, userId: passkey.userId }), eq(passkeys.id, inserted.id)))
-  return row ?? null
+    .where(and(isOf(passkeys, member), eq(passkeys.credentialId, passkey.credentialId)))
+  // Read in the same transaction: once it is over, a setup link may remove the passkey.
+  const [, { rows }, [row]] = await database.batch([
+    lockMembership(scope, passkey.userId),
+    inserting,
+    reading,
+  ])
+  return rows.length > 0 ? (row ?? null) : null
 }
 
 /** @returns whether the user had it. */

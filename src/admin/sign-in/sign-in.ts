@@ -106,7 +106,8 @@ export async function finishSetup(
     { method: 'setup_link', link_id: linkId },
     async (scope, session) => {
       const passkey = { name: request.name, ...verified }
-      if (!(await spendSetupLink(scope, linkId, passkey, session))) throw unusableLink()
+      if (!(await spendSetupLink(scope, { id: linkId, userId: member.userId }, passkey, session)))
+        throw unusableLink()
     },
   )
 }
