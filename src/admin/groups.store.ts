@@ -1,5 +1,5 @@
 import { and, eq, isNotNull, ne, notExists, sql } from 'drizzle-orm'
-import { groupMemberships, groups } from '../../schema/identity.ts'
+import { groupMemberships, groups, organizations } from '../../schema/identity.ts'
 import { connectionShares, connections } from '../../schema/integrations.ts'
 import { grants } from '../../schema/models.ts'
 import {
@@ -58,7 +58,10 @@ export function selectGroups(
  */
 export function deleteGroup(scope: OrganizationScope, groupId: string) {
   const { database, organizationId } = scope
-  const isFree = notExists(policiesNamingGroup(scope, groupId))
+  const isFree = and(
+    notExists(policiesNamingGroup(scope, groupId)),
+    notExists(toolSettingsNamingGroup(scope, groupId)),
+  )
   const isGranted = and(
     eq(grants.organizationId, organizationId),
     eq(grants.subjectType, 'group'),
@@ -72,6 +75,15 @@ export function deleteGroup(scope: OrganizationScope, groupId: string) {
       .where(and(isGroup(organizationId, groupId), isFree))
       .returning({ id: groups.id }),
   )
+}
+
+/** The organization, if its tool settings name a group. */
+export function toolSettingsNamingGroup({ database, organizationId }: OrganizationScope, groupId: string) {
+  const named = JSON.stringify({ off: [{ subject_type: 'group', subject_id: groupId }] })
+  return database
+    .select({ id: organizations.id })
+    .from(organizations)
+    .where(and(eq(organizations.id, organizationId), sql`${organizations.toolSettings} @> ${named}::jsonb`))
 }
 
 /** Adding a member twice changes nothing. */

@@ -10,6 +10,7 @@ import {
   insertGroupMember,
   selectGroup,
   selectSharesOthers,
+  toolSettingsNamingGroup,
 } from './groups.store.ts'
 import { type Author, checkGroupMember } from './member-rules.ts'
 import { type MemberRow, selectMembers } from './members.store.ts'
@@ -33,8 +34,8 @@ export async function readGroup(scope: ChangeScope, groupId: string): Promise<Gr
 
 /**
  * Removes a group with its memberships and grants.
- * @throws ApiError `not_found`; `unprocessable` for a group that an enabled policy names: without the group the policy
- * would silently hold for fewer calls, or none.
+ * @throws ApiError `not_found`; `unprocessable` for a group that an enabled policy or the tool settings name: without the group
+ * they would silently hold for fewer calls, or none.
  */
 export async function removeGroup(scope: ChangeScope, groupId: string): Promise<void> {
   const { name, memberCount } = await readGroup(scope, groupId)
@@ -52,6 +53,8 @@ export async function removeGroup(scope: ChangeScope, groupId: string): Promise<
 }
 
 async function refuseIfNamed(scope: ChangeScope, groupId: string) {
+  if ((await toolSettingsNamingGroup(scope, groupId)).length > 0)
+    throw conflict('The settings of tools switch tools off for this group. Change those first.')
   const naming = await policiesNamingGroup(scope, groupId)
   if (naming.length === 0) return
   const names = naming.map(({ name }) => JSON.stringify(name)).join(', ')

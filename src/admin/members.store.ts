@@ -1,13 +1,6 @@
-import { and, eq, isNull, notExists, type SQL, sql } from 'drizzle-orm'
+import { and, eq, notExists, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../schema/database.ts'
-import {
-  entitlements,
-  groupMemberships,
-  memberships,
-  sessions,
-  setupLinks,
-  users,
-} from '../../schema/identity.ts'
+import { entitlements, groupMemberships, memberships, users } from '../../schema/identity.ts'
 import { connectionShares, connections } from '../../schema/integrations.ts'
 import type { Entitlement, Role } from '../identity/principal.ts'
 import {
@@ -19,6 +12,8 @@ import {
 } from '../ledger/changes/scoped-statements.store.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 import { lockMembership } from './lock-members.store.ts'
+import { endSessions } from './sign-in/sessions.store.ts'
+import { endSetupLinks } from './sign-in/setup-links.store.ts'
 
 /** A user in its place in one organization. */
 export interface MemberRow {
@@ -217,39 +212,6 @@ export function updateMember(
   // A link that was made for a member must not open what an owner or an administrator may do.
   return raisingEpoch(scope, lock, endSetupLinks(scope, userId, guard), renaming, membership)
 }
-
-const endSessions = (
-  { database, organizationId }: OrganizationScope,
-  userId: string,
-  guard: SQL | undefined,
-) =>
-  database
-    .update(sessions)
-    .set({ endedAt: sql`now()` })
-    .where(
-      and(
-        eq(sessions.organizationId, organizationId),
-        eq(sessions.userId, userId),
-        isNull(sessions.endedAt),
-        guard,
-      ),
-    )
-
-const endSetupLinks = (
-  { database, organizationId }: OrganizationScope,
-  userId: string,
-  guard: SQL | undefined,
-) =>
-  database
-    .delete(setupLinks)
-    .where(
-      and(
-        eq(setupLinks.organizationId, organizationId),
-        eq(setupLinks.userId, userId),
-        isNull(setupLinks.usedAt),
-        guard,
-      ),
-    )
 
 /** Erases the credentials with the revocation: their person has left the organization. */
 const revokePrivateConnections = (

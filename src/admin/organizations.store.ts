@@ -1,6 +1,6 @@
-import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, sql } from 'drizzle-orm'
 import type { Database } from '../../schema/database.ts'
-import { organizations, sessions, setupLinks } from '../../schema/identity.ts'
+import { organizations } from '../../schema/identity.ts'
 import {
   disabledSince,
   equal,
@@ -9,6 +9,8 @@ import {
   selectPage,
 } from '../ledger/changes/scoped-statements.store.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
+import { endSessions } from './sign-in/sessions.store.ts'
+import { endSetupLinks } from './sign-in/setup-links.store.ts'
 
 export type OrganizationRow = typeof organizations.$inferSelect
 
@@ -61,9 +63,10 @@ export async function selectOrganization({
 
 /** Changes an organization and raises its epoch in one statement. @returns null if there is none. */
 export async function updateOrganization(
-  { database, organizationId }: OrganizationScope,
+  scope: OrganizationScope,
   values: OrganizationValues,
 ): Promise<OrganizationRow | null> {
+  const { database, organizationId } = scope
   const { disabled, ...columns } = values
   const change = database
     .update(organizations)
@@ -76,15 +79,6 @@ export async function updateOrganization(
     .returning()
   if (!disabled) return (await change)[0] ?? null
   // Else they would be valid again when the organization is enabled.
-  const [rows] = await database.batch([
-    change,
-    database
-      .update(sessions)
-      .set({ endedAt: sql`now()` })
-      .where(and(eq(sessions.organizationId, organizationId), isNull(sessions.endedAt))),
-    database
-      .delete(setupLinks)
-      .where(and(eq(setupLinks.organizationId, organizationId), isNull(setupLinks.usedAt))),
-  ])
+  const [rows] = await database.batch([change, endSessions(scope, null), endSetupLinks(scope, null)])
   return rows[0] ?? null
 }

@@ -3667,6 +3667,7 @@ export interface operations {
       401: components['responses']['unauthorized']
       403: components['responses']['forbidden']
       404: components['responses']['not_found']
+      422: components['responses']['unprocessable']
       429: components['responses']['rate_limited']
       500: components['responses']['internal']
     }

@@ -1,7 +1,7 @@
 import type { ByteEdit } from '../lib/byte-edits.ts'
 import type { JsonPath } from '../lib/json-visitor.ts'
 import type { Slices } from '../lib/slices.ts'
-import type { FindingCount, InspectionCounts } from '../wire/records.ts'
+import type { FindingGroup, InspectionCounts } from '../wire/records.ts'
 import type { Direction } from './types.ts'
 
 /**
@@ -68,8 +68,8 @@ export interface TextEngine {
   drop?(): void
   /** Called for content that cannot be inspected. @throws ApiError `dlp_blocked` where the policy blocks it. */
   uninspectable?(kind: Direction): void
-  /** Findings by direction, detector and action, without those that are allowed. */
-  findings(): FindingCount[]
+  /** Findings by direction and action, without those that are allowed. */
+  findings(): FindingGroup[]
 }
 
 /** An engine without a policy: every text passes. */

@@ -49,8 +49,7 @@ export interface KeyRights extends UserRights {
 
 /**
  * Finds a key by its possible digests, with the rights of its user. It is one statement, so that rights and epoch are of the
- * same snapshot: a cached record is stale exactly when its epoch is. It has no organization id: it
- * finds the organization.
+ * same snapshot: a cached record is stale exactly when its epoch is. It has no organization id: it finds the organization.
  * @param digests hex digests of one key, one for each pepper.
  * @returns null when no key has any of them.
  */
@@ -67,6 +66,10 @@ export function findKeyRightsById(
   return keyRights(database, and(eq(apiKeys.organizationId, organizationId), eq(apiKeys.id, keyId)))
 }
 
+/** The membership whose rights a key or a session has. */
+const isMembershipOf = (table: typeof apiKeys | typeof sessions) =>
+  and(eq(memberships.organizationId, table.organizationId), eq(memberships.userId, table.userId))
+
 async function keyRights(database: Database, condition: SQL | undefined): Promise<KeyRights | null> {
   const [row] = await database
     .select({
@@ -79,10 +82,7 @@ async function keyRights(database: Database, condition: SQL | undefined): Promis
     })
     .from(apiKeys)
     .innerJoin(organizations, eq(organizations.id, apiKeys.organizationId))
-    .leftJoin(
-      memberships,
-      and(eq(memberships.organizationId, apiKeys.organizationId), eq(memberships.userId, apiKeys.userId)),
-    )
+    .leftJoin(memberships, isMembershipOf(apiKeys))
     .where(condition)
     .limit(1)
   // drizzle's type makes all columns nullable, also those of the key's own row.
@@ -114,10 +114,7 @@ export async function findSessionRights(
     })
     .from(sessions)
     .innerJoin(organizations, eq(organizations.id, sessions.organizationId))
-    .leftJoin(
-      memberships,
-      and(eq(memberships.organizationId, sessions.organizationId), eq(memberships.userId, sessions.userId)),
-    )
+    .leftJoin(memberships, isMembershipOf(sessions))
     .where(inArray(sessions.digest, [...digests]))
     .limit(1)
   return (row as SessionRights | undefined) ?? null

@@ -2,8 +2,8 @@ import ipaddr from 'ipaddr.js'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { countShared, hasSharedRoom, type SharedLimit, type SharedLimitDeps } from '../lib/shared-limits.ts'
 
-// An invented key of the right shape costs a query each time, because refusals are not cached. An address whose keys keep being
-// refused therefore gets only a few look-ups a second until the minute is over. Keys that this isolate has cached are not
+// An invented key, or token of a session, of the right shape costs a query each time, because refusals are not cached. An address
+// whose keys keep being refused therefore gets only a few look-ups a second until the minute is over. Keys that this isolate has cached are not
 // affected (see identify). The other keys of the address share these look-ups, because an address can be an office with many
 // valid keys and one wrong key in a loop. A valid key that this isolate does not know can be refused meanwhile: the alternative
 // is a query to Postgres for every guess.

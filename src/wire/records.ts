@@ -85,14 +85,14 @@ export interface InspectionCounts {
   withheld: number
 }
 
-/** Findings of one detector with one action, in texts of one direction. */
-export interface FindingCount {
+/** Findings with one action in texts of one direction. */
+export interface FindingGroup {
   direction: (typeof DIRECTIONS)[number]
-  detector: string
   action: (typeof ACTIONS)[number]
   /** Version of the policies that hold in this direction. */
   policy: string
-  count: number
+  /** Number of findings by detector. */
+  findings: Record<string, number>
 }
 
 /** What policies did in a call, never a value that was found. */
@@ -101,6 +101,6 @@ export interface PolicyRecord {
   policyVersion: string
   /** Number of findings by detector. */
   findings: Record<string, number>
-  /** The same findings by direction, detector, action and policy; absent without findings, and in older records. */
-  breakdown?: FindingCount[]
+  /** The same findings by direction and action; absent without findings, and in older records. */
+  breakdown?: FindingGroup[]
 }

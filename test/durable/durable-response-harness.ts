@@ -293,6 +293,12 @@ export function newResponse(
 
 export type LiveTrial = ReturnType<typeof newResponse>
 
+/** Responses that share an object, in the order in which they are created. */
+export function sharing(caller: Caller, count: number): LiveTrial[] {
+  const place = lonePlace(Date.now())
+  return Array.from({ length: count }, () => newResponse(caller, undefined, null, undefined, {}, place))
+}
+
 /** Looks again and again until a check passes. */
 export const until = (check: () => unknown) => vi.waitFor(check, { timeout: 10_000, interval: 2 })
 

@@ -25,3 +25,15 @@ export function holdLedger(): { release: () => void } {
     },
   }
 }
+
+/** Fails every call of the ledger until it is released. `failed` counts them. */
+export function failLedger(): { failed: () => number; release: () => void } {
+  let failed = 0
+  const fail = () => {
+    failed++
+    return Promise.reject(new Error('the ledger is away'))
+  }
+  const stub = new Proxy({}, { get: () => fail }) as never
+  const spy = vi.spyOn(env.LEDGER, 'getByName').mockReturnValue(stub)
+  return { failed: () => failed, release: () => spy.mockRestore() }
+}

@@ -1,19 +1,18 @@
 import { runDurableObjectAlarm } from 'cloudflare:test'
-import { env } from 'cloudflare:workers'
-import { beforeAll, expect, it, vi } from 'vitest'
-import { lonePlace } from '../../src/responses/pool/places.ts'
+import { beforeAll, expect, it } from 'vitest'
 import { useDatabaseGate } from './database-gate.ts'
 import {
   type LiveTrial,
   lastOf,
   newCaller,
-  newResponse,
   requestOf,
   seedModel,
   settledCalls,
+  sharing,
   stubOf,
   until,
 } from './durable-response-harness.ts'
+import { failLedger } from './held-ledger.ts'
 import { useScriptedModel } from './scripted-model.ts'
 
 useDatabaseGate()
@@ -21,34 +20,21 @@ const model = useScriptedModel()
 beforeAll(seedModel)
 const asked = requestOf(model)
 
-/** Every call of the ledger fails until it is back. */
-function ledgerAway(): { isBack: () => void } {
-  const spy = vi.spyOn(env.LEDGER, 'getByName').mockImplementation(() => {
-    const failing = { get: () => () => Promise.reject(new Error('the ledger is away')) }
-    return new Proxy({}, failing) as never
-  })
-  return { isBack: () => spy.mockRestore() }
-}
-
 it.each([true, false])(
   'a response whose calls the ledger has not confirmed stays ended beside later ones: store %s',
   async (store) => {
     const caller = await newCaller()
-    const place = lonePlace(Date.now())
-    const [first, second] = [1, 2].map(() => newResponse(caller, undefined, null, undefined, {}, place)) as [
-      LiveTrial,
-      LiveTrial,
-    ]
+    const [first, second] = sharing(caller, 2) as [LiveTrial, LiveTrial]
     expect(await first.start({ store, stream: false })).toMatchObject({ error: null })
     const request = await asked(1)
     const reader = first.follow()
     request.say('Hello')
     await until(() => expect(reader.text).toContain('"delta":"Hello"'))
-    const ledger = ledgerAway()
+    const ledger = failLedger()
     request.finish()
     expect(await reader.done).toBe(true)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    ledger.isBack()
+    await until(() => expect(ledger.failed()).toBeGreaterThan(0))
+    ledger.release()
     // A start drops the instances that nothing uses.
     expect(await second.start({ store: false })).toMatchObject({ error: null })
     const replayed = await first.replay()

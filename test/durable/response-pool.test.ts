@@ -21,6 +21,7 @@ import {
   requestOf,
   seedModel,
   settledCalls,
+  sharing,
   stubOf,
   until,
 } from './durable-response-harness.ts'
@@ -36,12 +37,6 @@ const asked = requestOf(model)
 
 const SLOT_MS = 600_000
 const { KEY_PEPPERS, RESPONSE_WINDOW_MS } = configurationOf(env)
-
-/** Responses that share an object, in the order in which they are created. */
-function sharing(caller: Caller, count: number) {
-  const place = lonePlace(Date.now())
-  return Array.from({ length: count }, () => newResponse(caller, undefined, null, undefined, {}, place))
-}
 
 const startAll = (responses: LiveTrial[], members: object = {}) =>
   Promise.all(responses.map((response) => response.start({ store: false, ...members })))

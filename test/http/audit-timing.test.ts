@@ -65,7 +65,7 @@ describe('the timing in a record', () => {
 })
 
 describe('the findings in a record', () => {
-  it('are counted by direction, detector, action and policy', async () => {
+  it('are counted by direction and action', async () => {
     const tenant = await governedTenant(codePolicy('redact'))
     const messages = [
       { role: 'user', content: `${someCode()} and ${someCode()}` },
@@ -83,10 +83,9 @@ describe('the findings in a record', () => {
     expect(findings).toEqual({ code: 4 })
     const of = (direction: string, count: number) => ({
       direction,
-      detector: 'code',
       action: 'redact',
       policy: policyVersion,
-      count,
+      findings: { code: count },
     })
     expect(breakdown).toEqual(
       expect.arrayContaining([of('request', 2), of('tool_arguments', 1), of('tool_result', 1)]),
@@ -98,7 +97,9 @@ describe('the findings in a record', () => {
     const tenant = await governedTenant(codePolicy('block'))
     const { answer, record } = await post(tenant, '/v1/chat/completions', chat(someCode()))
     expect(answer.status).toBe(400)
-    expect(record.dlp?.breakdown).toMatchObject([{ direction: 'request', action: 'block', count: 1 }])
+    expect(record.dlp?.breakdown).toMatchObject([
+      { direction: 'request', action: 'block', findings: { code: 1 } },
+    ])
   })
 
   it('have no breakdown where nothing was found', async () => {

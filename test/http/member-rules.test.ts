@@ -338,3 +338,17 @@ describe('an organization', () => {
     }
   })
 })
+
+describe('a group that the tool settings name', () => {
+  it('cannot be removed, so that its members keep to them', async () => {
+    const { ask, call } = administrator(gateway())
+    const { id } = await ask<{ id: string }>('POST', `${tenant.base}/groups`, { name: 'without a shell' })
+    const path = `${tenant.base}/groups/${id}`
+    const settings = { off: [{ subject_type: 'group', subject_id: id, tools: ['shell'] }] }
+    await ask('PUT', `${tenant.base}/tools`, settings)
+    const refused = await call('DELETE', path)
+    expect(refused.status, refused.text).toBe(422)
+    await ask('PUT', `${tenant.base}/tools`, { off: [] })
+    expect((await call('DELETE', path)).status).toBe(200)
+  })
+})

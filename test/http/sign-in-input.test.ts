@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { createToken } from '../../src/identity/secret-token.ts'
 import type { Authenticator } from '../harness/authenticator.ts'
-import { ConsoleBrowser, setupLink, signedInBrowser } from '../harness/console-browser.ts'
+import { ConsoleBrowser, SESSION_COOKIE, setupLink, signedInBrowser } from '../harness/console-browser.ts'
 import { gateway, query } from '../harness/gateway.ts'
 import { jsonOf } from '../harness/send.ts'
 import { addMember, createTenant, type Tenant } from '../harness/tenant.ts'
@@ -64,5 +65,31 @@ describe('a role', () => {
     expect(refused.status, refused.text).toBe(401)
     expect(jsonOf(refused).details).toMatchObject({ code: 'sign_in_again' })
     expect((await other.call('PUT', member, { name: 'Grace' })).status).toBe(200)
+  })
+})
+
+describe('invented sessions', () => {
+  it('are soon looked up a few times a second only, as are all sessions of the address then', async () => {
+    const browser = await signedInBrowser(gateway(), tenant.base, await addMember(gateway(), tenant.base))
+    const own = String(browser.cookies.get(SESSION_COOKIE))
+    const statuses = new Set<number>()
+    for (let batch = 0; batch < 8; batch++) {
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, () => {
+          browser.cookies.set(SESSION_COOKIE, createToken('hgs').token)
+          return browser.call('GET', '/me')
+        }),
+      )
+      for (const { status } of answers) statuses.add(status)
+    }
+    expect([...statuses].sort()).toEqual([401, 429])
+    browser.cookies.set(SESSION_COOKIE, own)
+    const answers = await Promise.all(Array.from({ length: 30 }, () => browser.call('GET', '/me')))
+    expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThan(10)
+    // No cookie was taken away.
+    expect(browser.cookies.get(SESSION_COOKIE)).toBe(own)
+    const elsewhere = new ConsoleBrowser(gateway())
+    elsewhere.cookies.set(SESSION_COOKIE, own)
+    expect((await elsewhere.call('GET', '/me')).status).toBe(200)
   })
 })

@@ -4,15 +4,9 @@ import { codedRefusal, notFound } from '../../lib/api-error.ts'
 import { secretsEqual, sha256Hex } from '../../lib/crypto.ts'
 import { isUniqueViolation } from '../../lib/database-error.ts'
 import { newId } from '../../lib/ids.ts'
-import {
-  insertLocalSession,
-  type MembershipId,
-  type SignInMember,
-  selectIsLocalSession,
-  selectSignInMember,
-  updateSessionEnded,
-} from './sign-in.store.ts'
+import { insertLocalSession, selectIsLocalSession, updateSessionEnded } from './sessions.store.ts'
 import { type SignedIn, startSession, type Visit } from './sign-in.ts'
+import { type MembershipId, type SignInMember, selectSignInMember } from './sign-in-members.store.ts'
 
 /** Signing in to a local system without a passkey (LOCAL_SIGN_IN): as its members, and as no others. */
 export interface LocalSignIn {
@@ -77,9 +71,10 @@ async function checkLocalSession(scope: ChangeScope, sessionId: string): Promise
 async function signInAs(visit: Visit, id: MembershipId, ceremonyId: string): Promise<SignedIn> {
   const member = await selectSignInMember(visit.scope.database, id)
   if (member === null) throw unusableStart()
-  return startSession(visit, member, { id: ceremonyId }, { method: 'local' }, (scope, session) =>
-    insertLocalSession(scope, id.userId, session).catch((error: unknown) => {
+  return startSession(visit, member, { id: ceremonyId }, { method: 'local' }, async (scope, session) => {
+    const isStarted = await insertLocalSession(scope, id.userId, session).catch((error: unknown) => {
       throw isUniqueViolation(error) ? unusableStart() : error
-    }),
-  )
+    })
+    if (!isStarted) throw unusableStart()
+  })
 }

@@ -1,21 +1,15 @@
 import { audited, type ChangeScope } from '../../ledger/changes/audited-change.ts'
 import { codedRefusal, notFound, unprocessable } from '../../lib/api-error.ts'
 import { type Ceremony, newCeremony, openCeremony } from './ceremony.ts'
+import { deletePasskey, insertPasskey, type PasskeyRow, selectPasskeys } from './passkeys.store.ts'
 import {
   type BrowserCredential,
   type RelyingParty,
   registrationOptions,
   verifyRegistration,
 } from './passkeys.ts'
-import {
-  deletePasskey,
-  insertPasskey,
-  type PasskeyRow,
-  selectOpenSessions,
-  selectPasskeys,
-  selectSignInMember,
-  updateSessionEnded,
-} from './sign-in.store.ts'
+import { selectOpenSessions, updateSessionEnded } from './sessions.store.ts'
+import { selectSignInMember } from './sign-in-members.store.ts'
 
 /** What a signed-in user does with its own sessions and passkeys. */
 

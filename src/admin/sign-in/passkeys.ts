@@ -1,5 +1,6 @@
 import { codedRefusal } from '../../lib/api-error.ts'
-import type { PasskeyRow, SignInMember } from './sign-in.store.ts'
+import type { PasskeyRow } from './passkeys.store.ts'
+import type { SignInMember } from './sign-in-members.store.ts'
 
 /**
  * The two ceremonies of WebAuthn (https://www.w3.org/TR/webauthn-3/). Credentials are discoverable and need user verification;

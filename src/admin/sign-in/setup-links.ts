@@ -2,7 +2,8 @@ import { createToken, digestToken } from '../../identity/secret-token.ts'
 import { audited, type ChangeScope, conflict } from '../../ledger/changes/audited-change.ts'
 import { type Author, checkSetupLink } from '../member-rules.ts'
 import { readMember } from '../members.ts'
-import { replaceSetupLink, selectIsInUse } from './sign-in.store.ts'
+import { replaceSetupLink } from './setup-links.store.ts'
+import { selectIsInUse } from './sign-in-members.store.ts'
 
 /** Time in which a setup link can be used, in milliseconds. */
 const SETUP_LINK_MS = 24 * 3_600_000

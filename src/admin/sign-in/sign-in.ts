@@ -4,6 +4,7 @@ import { audited, type ChangeScope } from '../../ledger/changes/audited-change.t
 import { codedRefusal } from '../../lib/api-error.ts'
 import { isUniqueViolation } from '../../lib/database-error.ts'
 import { type Ceremony, newCeremony, openCeremony } from './ceremony.ts'
+import { insertPasskeySession, selectPasskeyOfCredential } from './passkeys.store.ts'
 import {
   authenticationOptions,
   type BrowserCredential,
@@ -13,17 +14,9 @@ import {
   verifyAuthentication,
   verifyRegistration,
 } from './passkeys.ts'
-import {
-  insertPasskeySession,
-  type MembershipId,
-  type NewSession,
-  type SignInMember,
-  selectPasskeyOfCredential,
-  selectSetupLink,
-  selectSignInMember,
-  spendSetupLink,
-  updateSessionEnded,
-} from './sign-in.store.ts'
+import { type NewSession, selectSessionOfToken, updateSessionEnded } from './sessions.store.ts'
+import { selectSetupLink, spendSetupLink } from './setup-links.store.ts'
+import { type MembershipId, type SignInMember, selectSignInMember } from './sign-in-members.store.ts'
 
 /** Signing in: with the passkey of a membership, or with a setup link that registers the first one. */
 
@@ -186,7 +179,7 @@ export async function startSession(
     organizationId,
     actor: { ...scope.actor, userId, session: id },
   }
-  const replaced = earlier === undefined ? null : (parseToken('hgs', earlier)?.id ?? null)
+  const replaced = await sessionOf(ofMember, userId, earlier)
   const intent = {
     action: 'session.started',
     resource: `sessions/${id}`,
@@ -198,6 +191,17 @@ export async function startSession(
     if (replaced !== null) await updateSessionEnded(ofMember, userId, replaced)
   })
   return { member, sessionId: id, token, expiresAt }
+}
+
+/** The open session of a member that the cookie of a request is of; null for none, and for that of another member. */
+async function sessionOf(
+  scope: ChangeScope,
+  userId: string,
+  token: string | undefined,
+): Promise<string | null> {
+  if (token === undefined || parseToken('hgs', token) === null) return null
+  const digests = digestsFor(scope.pepperRing, token).map(({ digest }) => digest)
+  return selectSessionOfToken(scope, userId, digests)
 }
 
 /** An answer to a challenge makes one session. */

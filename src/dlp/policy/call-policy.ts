@@ -1,5 +1,5 @@
 import { DIRECTIONS } from '../../wire/dlp.ts'
-import type { FindingCount, PolicyRecord } from '../../wire/records.ts'
+import type { FindingGroup, PolicyRecord } from '../../wire/records.ts'
 import { Inspection, passAllEngine, type TextEngine } from '../inspection.ts'
 import type { TextDetector } from '../stream/text-stream.ts'
 import { type Action, type ByDirection, byDirection, type Direction } from '../types.ts'
@@ -75,7 +75,7 @@ export function callPolicy(profiles: Profiles, vault: TokenVault): CallPolicy {
         : sent,
       ...(restores && { signed: detectors.response }),
       policyVersion: version,
-      versions: byDirection((direction) => versionOf(restores ? [direction] : ['request', direction])),
+      versionIn: (direction) => versionOf(restores ? [direction] : ['request', direction]),
       kind,
       vault: restores ? vault.forAnswers() : vault,
       blocksUninspectable,
@@ -124,15 +124,18 @@ const forOwner = (detector: TextDetector | null): TextDetector | null =>
 
 /** Sums the findings of engines. */
 function policyRecord(policyVersion: string, engines: readonly TextEngine[]): PolicyRecord {
-  const found = engines.flatMap((engine) => engine.findings())
-  if (found.length === 0) return { policyVersion, findings: {} }
   const findings: Record<string, number> = {}
-  const breakdown = new Map<string, FindingCount>()
-  for (const each of found) {
-    const { direction, detector, action, policy, count } = each
-    findings[detector] = (findings[detector] ?? 0) + count
-    const name = `${direction} ${detector} ${action} ${policy}`
-    breakdown.set(name, { ...each, count: (breakdown.get(name)?.count ?? 0) + count })
+  const groups = new Map<string, FindingGroup>()
+  for (const { direction, action, policy, findings: found } of engines.flatMap((each) => each.findings())) {
+    const name = `${direction} ${action} ${policy}`
+    const group = groups.get(name) ?? { direction, action, policy, findings: {} }
+    groups.set(name, group)
+    addCounts(group.findings, found)
+    addCounts(findings, found)
   }
-  return { policyVersion, findings, breakdown: [...breakdown.values()] }
+  return { policyVersion, findings, ...(groups.size > 0 && { breakdown: [...groups.values()] }) }
+}
+
+function addCounts(sums: Record<string, number>, counts: Readonly<Record<string, number>>): void {
+  for (const [name, count] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + count
 }

@@ -2,7 +2,7 @@ import { joinBytes } from '../../lib/byte-edits.ts'
 import { decodeString } from '../../lib/json-string.ts'
 import { jsonContents, pieceEnd } from '../../lib/json-text.ts'
 import { drained, type Slices } from '../../lib/slices.ts'
-import type { FindingCount } from '../../wire/records.ts'
+import type { FindingGroup } from '../../wire/records.ts'
 import type { HeldText, Replacement, TextEngine, TextField } from '../inspection.ts'
 import { ScanBudget } from '../scan/scan-budget.ts'
 import { encodedReplacement } from '../source/encoded-text.ts'
@@ -17,7 +17,7 @@ import {
   type TextDetector,
   TextStream,
 } from '../stream/text-stream.ts'
-import { type Action, type ByDirection, byDirection, type Direction } from '../types.ts'
+import type { Action, ByDirection, Direction } from '../types.ts'
 import { dlpBlocked, replacementFor, type TokenVault } from './actions.ts'
 import { RESTORED } from './profile-detector.ts'
 
@@ -27,8 +27,8 @@ interface PolicyEngineOptions {
   /** The detector of signed texts, where it is not that of their direction. */
   signed?: TextDetector | null
   policyVersion: string
-  /** Versions of the policies that hold in each direction, where they differ. */
-  versions?: ByDirection<string>
+  /** The version of the policies that hold in a direction, where it is not `policyVersion`. */
+  versionIn?: (direction: Direction) => string
   /** The direction of texts whose field names none. */
   kind: Direction
   vault: TokenVault
@@ -57,9 +57,9 @@ export class PolicyEngine implements TextEngine {
   readonly #kind: Direction
   readonly #vault: TokenVault
   readonly #blocksUninspectable: (direction: Direction) => boolean
-  /** By direction, detector and action. */
-  readonly #findings = new Map<string, FindingCount>()
-  readonly #versions: ByDirection<string>
+  /** By direction and action. */
+  readonly #findings = new Map<string, FindingGroup>()
+  readonly #versionIn: (direction: Direction) => string
   readonly #budget = new ScanBudget()
   readonly #open = new Map<string, OpenText>()
 
@@ -67,7 +67,7 @@ export class PolicyEngine implements TextEngine {
     this.policyVersion = options.policyVersion
     this.#detectors = options.detectors
     this.#signed = options.signed
-    this.#versions = options.versions ?? byDirection(() => options.policyVersion)
+    this.#versionIn = options.versionIn ?? (() => options.policyVersion)
     this.#kind = options.kind
     this.#vault = options.vault
     this.#blocksUninspectable = options.blocksUninspectable ?? (() => false)
@@ -119,8 +119,8 @@ export class PolicyEngine implements TextEngine {
     if (this.#blocksUninspectable(kind)) throw dlpBlocked('content that cannot be inspected')
   }
 
-  findings(): FindingCount[] {
-    return [...this.#findings.values()].map((each) => ({ ...each }))
+  findings(): FindingGroup[] {
+    return [...this.#findings.values()]
   }
 
   *#whole(
@@ -239,11 +239,11 @@ export class PolicyEngine implements TextEngine {
   }
 
   #count(direction: Direction, detector: string, action: Action): void {
-    const name = `${direction} ${detector} ${action}`
+    const name = `${direction} ${action}`
     const known = this.#findings.get(name)
-    if (known) known.count++
-    else
-      this.#findings.set(name, { direction, detector, action, policy: this.#versions[direction], count: 1 })
+    const group = known ?? { direction, action, policy: this.#versionIn(direction), findings: {} }
+    if (known === undefined) this.#findings.set(name, group)
+    group.findings[detector] = (group.findings[detector] ?? 0) + 1
   }
 }
 

@@ -1,8 +1,10 @@
 import type { MiddlewareHandler } from 'hono'
+import { mayLookUp, noteRefusal } from '../../identity/look-up-guard.ts'
+import { parseToken } from '../../identity/secret-token.ts'
 import { identifySession } from '../../identity/session.ts'
 import { ApiError, codedRefusal } from '../../lib/api-error.ts'
 import { counted } from '../../lib/counted.ts'
-import { secretsEqual } from '../../lib/crypto.ts'
+import { secretsEqual, sha256Hex } from '../../lib/crypto.ts'
 import { countShared, type SharedLimit } from '../../lib/shared-limits.ts'
 import { callerAddress } from '../caller-address.ts'
 import type { AppContext, AppEnv } from '../context.ts'
@@ -50,15 +52,25 @@ async function admitAdministrator(context: AppContext, token: string): Promise<v
 
 async function admitSession(context: AppContext, cookie: string): Promise<void> {
   requireOwnPage(context)
-  const session = await identifySession(context.get('deps'), cookie)
+  const { deps } = context.var
+  const address = callerAddress(context)
+  // Before the query, so that neither an invented cookie nor a limited session costs one. The whole cookie is counted: others may
+  // know the id in it.
+  const [mayBeRead] = await Promise.all([
+    mayLookUp(deps, address),
+    countOrRefuse(context, SESSION, sha256Hex(cookie)),
+  ])
+  if (!mayBeRead) throw tooManyRequests('from this address', 1)
+  const session = await identifySession(deps, cookie)
   // What a session shows belongs to its user.
   context.header('cache-control', 'no-store')
   if (session === null) {
+    // A text of another shape has cost no query.
+    if (parseToken('hgs', cookie) !== null) await noteRefusal(deps, address)
     await countWrongCredential(context)
     clearSessionCookie(context)
     throw codedRefusal('unauthorized', 'session_ended', 'The session has ended. Sign in again.')
   }
-  await countOrRefuse(context, SESSION, session.sessionId)
   context.set('managementCaller', session)
 }
 
@@ -87,7 +99,10 @@ export async function countOrRefuse(
 ): Promise<void> {
   const { allowed, retryAfterSeconds } = await countShared(context.get('deps'), limit, identifier)
   if (allowed) return
-  const origin = limit === SESSION ? 'with this session' : 'from this address'
+  throw tooManyRequests(limit === SESSION ? 'with this session' : 'from this address', retryAfterSeconds)
+}
+
+function tooManyRequests(origin: string, retryAfterSeconds: number): ApiError {
   const message = `Too many requests to the management API ${origin}. Try again in ${counted(retryAfterSeconds, 'second')}.`
-  throw new ApiError('rate_limited', message, { retryAfterSeconds })
+  return new ApiError('rate_limited', message, { retryAfterSeconds })
 }

@@ -84,6 +84,7 @@ const REQUESTS = {
   'users.disable': { errors: ['unprocessable'] },
   'groups.list': { query: pageQuery },
   'groups.create': { body: groupCreation, status: 201, errors: ['unprocessable'] },
+  'groups.remove': { errors: ['unprocessable'] },
   'groups.members': { query: pageQuery },
   'keys.list': { query: keyListQuery },
   'keys.create': { body: keyCreation, status: 201, errors: ['unprocessable'], noStore: true },

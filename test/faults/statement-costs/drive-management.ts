@@ -99,8 +99,8 @@ export async function driveSignIn({ surfaces, unique, tenant: { base, userId } }
     'GET',
     '/me/sessions',
   )
-  const other = data.find(({ is_current: isCurrent }) => !isCurrent)
-  if (other) await browser.ask('DELETE', `/me/sessions/${other.id}`)
+  const earlier = data.find(({ is_current: isCurrent }) => !isCurrent)
+  if (earlier) await browser.ask('DELETE', `/me/sessions/${earlier.id}`)
   await browser.ask('POST', '/me/sign-out')
   await browser.signIn(first)
   // Only the local system signs in without a passkey: here these are refused before any statement of their own.
@@ -111,7 +111,21 @@ export async function driveSignIn({ surfaces, unique, tenant: { base, userId } }
     email: `${unique('person')}@example.com`,
     name: 'Grace',
   })
-  await manage('POST', `${base}/users/${invited.id}/setup-link`)
+  // Rules for members read more than those for the administration token.
+  const admin = await manage<Created>('POST', `${base}/users`, {
+    email: `${unique('admin')}@example.com`,
+    name: 'Alan',
+    role: 'admin',
+  })
+  const { token: link } = await manage<{ token: string }>('POST', `${base}/users/${admin.id}/setup-link`)
+  const other = new ConsoleBrowser(surfaces.address, undefined, (method, path, sent) =>
+    surfaces.request(method, path, sent),
+  )
+  await other.setUp(link)
+  await other.ask('POST', `${base}/users/${invited.id}/setup-link`)
+  const group = await other.ask<Created>('POST', `${base}/groups`, { name: unique('group') })
+  await other.ask('PUT', `${base}/groups/${group.id}/members/${invited.id}`)
+  await other.ask('DELETE', `${base}/groups/${group.id}`)
 }
 
 /** Records: lists, sums, verification and exports. */

@@ -75,8 +75,8 @@ function received(protocol: Protocol, stream: string, action: Action = 'redact')
   expect(inspected + uninspected).toBe(read)
   expect(released + withheld).toBe(read)
   const findings: Record<string, number> = {}
-  for (const { detector, count } of inspection.engine.findings()) {
-    findings[detector] = (findings[detector] ?? 0) + count
+  for (const { findings: found } of inspection.engine.findings()) {
+    for (const [name, count] of Object.entries(found)) findings[name] = (findings[name] ?? 0) + count
   }
   return { payloads, findings }
 }

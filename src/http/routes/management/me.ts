@@ -5,13 +5,9 @@ import {
   finishPasskey,
   removePasskey,
 } from '../../../admin/sign-in/own-credentials.ts'
-import {
-  type PasskeyRow,
-  type SessionRow,
-  selectOpenSessions,
-  selectPasskeys,
-  selectSignInMember,
-} from '../../../admin/sign-in/sign-in.store.ts'
+import { type PasskeyRow, selectPasskeys } from '../../../admin/sign-in/passkeys.store.ts'
+import { type SessionRow, selectOpenSessions } from '../../../admin/sign-in/sessions.store.ts'
+import { selectSignInMember } from '../../../admin/sign-in/sign-in-members.store.ts'
 import type { SessionCaller } from '../../../identity/principal.ts'
 import { isIdle } from '../../../identity/session.ts'
 import { codedRefusal, notFound } from '../../../lib/api-error.ts'

@@ -1,6 +1,5 @@
 import { sealCeremony } from '../../../admin/sign-in/ceremony.ts'
 import { type LocalSignIn, signInLocally } from '../../../admin/sign-in/local-sign-in.ts'
-import type { SignInMember } from '../../../admin/sign-in/sign-in.store.ts'
 import {
   beginSetup,
   beginSignIn,
@@ -10,6 +9,7 @@ import {
   type SignedIn,
   type Visit,
 } from '../../../admin/sign-in/sign-in.ts'
+import type { SignInMember } from '../../../admin/sign-in/sign-in-members.store.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import { ApiError, codedRefusal } from '../../../lib/api-error.ts'
 import type { AppContext } from '../../context.ts'
