@@ -139,6 +139,8 @@ export const apiKeys = pgTable(
     revokedAt: instant('revoked_at'),
     /** The key that was made in its place; null while there is none. */
     replacedBy: text('replaced_by'),
+    /** The session whose playground uses it, and with which it ends; null for any other key. */
+    sessionId: text('session_id'),
     /** Beginning of a call with the key, at most a minute before that of its latest record; null before the first one. */
     lastUsedAt: instant('last_used_at'),
     createdAt: createdAt(),
@@ -146,6 +148,8 @@ export const apiKeys = pgTable(
   (table) => [
     index('api_keys_organization').on(table.organizationId, table.createdAt),
     index('api_keys_user').on(table.userId),
+    index('api_keys_session').on(table.sessionId, table.expiresAt).where(sql`session_id IS NOT NULL`),
+    index('api_keys_playground_expiry').on(table.expiresAt).where(sql`session_id IS NOT NULL`),
   ],
 )
 

@@ -90,7 +90,7 @@ export const grants = pgTable(
   },
   (table) => [
     uniqueIndex('grants_unique').on(table.organizationId, table.subjectType, table.subjectId, table.modelId),
-    index('grants_model').on(table.modelId),
+    index('grants_model').on(table.organizationId, table.modelId),
   ],
 )
 

@@ -1,6 +1,8 @@
 import { replacementFor, TokenVault } from '../dlp/policy/actions.ts'
+import { detectorOf } from '../dlp/policy/profile-detector.ts'
 import { actionOf, profilesFor } from '../dlp/policy/profiles.ts'
 import { detect } from '../dlp/scan/detect.ts'
+import { TextStream } from '../dlp/stream/text-stream.ts'
 import type { Action, Category, Direction, Finding, Profile } from '../dlp/types.ts'
 import type { ChangeScope } from '../ledger/changes/audited-change.ts'
 import { ApiError, unprocessable } from '../lib/api-error.ts'
@@ -20,6 +22,15 @@ interface TrialResult {
   blocked: boolean
   /** The text that would pass in its place, with tokens of this trial only; null when the call would be refused. */
   text: string | null
+  /** Null where the text was not tried as a stream. */
+  held_back: HeldBack | null
+}
+
+/** The most that a stream holds back at once, in UTF-16 units. */
+interface HeldBack {
+  most: number
+  /** Units that had arrived then. */
+  at: number
 }
 
 interface FindingCount {
@@ -47,7 +58,13 @@ export async function tryPolicy(scope: ChangeScope, trial: PolicyTrial): Promise
   const profile = await triedProfile(scope, trial)
   const spans = inspect(trial.text, profile)
   const blocked = spans.some(({ action }) => action === 'block')
-  return { direction: profile.direction, spans, blocked, text: blocked ? null : applied(trial.text, spans) }
+  return {
+    direction: profile.direction,
+    spans,
+    blocked,
+    text: blocked ? null : applied(trial.text, spans),
+    held_back: trial.stream ? heldBack(trial.text, profile) : null,
+  }
 }
 
 /** Applies a policy to many texts, and returns only counts. */
@@ -109,6 +126,25 @@ function inspect(text: string, profile: Profile): TrialFinding[] {
   } catch {
     throw new ApiError('internal', 'The text could not be inspected.')
   }
+}
+
+/** Units of a piece: about those of a token of a model. */
+const PIECE_UNITS = 4
+
+/** What a stream of a text holds back. Nothing is replaced, so that a finding which blocks does not end it. */
+function heldBack(text: string, profile: Profile): HeldBack {
+  const stream = new TextStream(detectorOf(profile), () => null)
+  const most = { most: 0, at: 0 }
+  try {
+    for (let at = 0; at < text.length; at += PIECE_UNITS) {
+      const piece = text.slice(at, at + PIECE_UNITS)
+      stream.push(piece)
+      if (stream.heldUnits > most.most) Object.assign(most, { most: stream.heldUnits, at: at + piece.length })
+    }
+  } catch {
+    throw new ApiError('internal', 'The text could not be inspected.')
+  }
+  return most
 }
 
 function applied(text: string, findings: readonly TrialFinding[]): string {

@@ -38,9 +38,10 @@ export async function selectGrant(
 }
 
 /** A member, by what grants can name. */
-type GrantedMember = Pick<Principal, 'userId' | 'role' | 'groupIds'>
+export type GrantedMember = Pick<Principal, 'userId' | 'role' | 'groupIds'>
 
-function appliesTo(member: GrantedMember | undefined): SQL | undefined {
+/** The grants that apply to a member; all where none is named. */
+export function appliesTo(member: GrantedMember | undefined): SQL | undefined {
   if (member === undefined) return undefined
   const named = (type: GrantRow['subjectType'], ids: readonly string[]) =>
     and(eq(grants.subjectType, type), inArray(grants.subjectId, [...ids]))

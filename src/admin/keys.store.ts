@@ -1,4 +1,4 @@
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, isNull, sql } from 'drizzle-orm'
 import { apiKeys } from '../../schema/identity.ts'
 import {
   type EpochChange,
@@ -26,10 +26,13 @@ const keyColumns = {
   createdAt: apiKeys.createdAt,
 }
 
-export type KeyRow = Omit<typeof apiKeys.$inferSelect, 'digest' | 'pepperId'>
+export type KeyRow = Omit<typeof apiKeys.$inferSelect, 'digest' | 'pepperId' | 'sessionId'>
+
+/** Keys of playgrounds are not managed: they end with their sessions. */
+const isManaged = isNull(apiKeys.sessionId)
 
 const isKey = (organizationId: string, keyId: string) =>
-  and(eq(apiKeys.organizationId, organizationId), eq(apiKeys.id, keyId))
+  and(eq(apiKeys.organizationId, organizationId), eq(apiKeys.id, keyId), isManaged)
 
 export async function insertKey(
   { database, organizationId }: OrganizationScope,
@@ -59,7 +62,14 @@ export function selectKeys(
     database
       .select({ ...keyColumns, position })
       .from(apiKeys)
-      .where(and(eq(apiKeys.organizationId, organizationId), equal(apiKeys.userId, filter.userId), isAfter)),
+      .where(
+        and(
+          eq(apiKeys.organizationId, organizationId),
+          isManaged,
+          equal(apiKeys.userId, filter.userId),
+          isAfter,
+        ),
+      ),
   )
 }
 
@@ -95,7 +105,7 @@ export async function replaceKey(
       WITH replaced AS (
         UPDATE api_keys SET replaced_by = ${id},
           expires_at = least(expires_at, ${endsAt.toISOString()}::timestamptz)
-        WHERE organization_id = ${organizationId}::uuid AND id = ${keyId} AND revoked_at IS NULL AND replaced_by IS NULL
+        WHERE organization_id = ${organizationId}::uuid AND id = ${keyId} AND session_id IS NULL AND revoked_at IS NULL AND replaced_by IS NULL
           AND (expires_at IS NULL OR expires_at > ${now.toISOString()}::timestamptz)
         RETURNING user_id, label, scopes, compatibility)
       INSERT INTO api_keys (id, organization_id, user_id, label, digest, pepper_id, scopes, compatibility, expires_at)

@@ -506,6 +506,40 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/api/organizations/{organizationId}/playground-keys': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    get?: never
+    put?: never
+    /** Creates a key with which the page of a session calls models; it ends with the session, at most ten minutes later. */
+    post: operations['playground-keys.create']
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/organizations/{organizationId}/models': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Lists the models that an organization can call, or those that a user may use, with the rights to them. */
+    get: operations['organization-models.list']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/api/organizations/{organizationId}/grants': {
     parameters: {
       query?: never
@@ -2044,6 +2078,39 @@ export interface components {
       /** Format: date-time */
       created_at: string
     }
+    OrganizationModel: {
+      id: string
+      owned_by: string
+      context_window: number
+      max_output_tokens: number
+      prices: {
+        input: number
+        output: number
+        units?: {
+          [key: string]: number
+        }
+        classes?: {
+          [key: string]: number
+        }
+        long_context?: {
+          above: number
+          input_percent: number
+          output_percent: number
+        }
+        cache_read: number
+        cache_write_5_minutes: number
+        cache_write_1_hour: number
+      }
+      capabilities: string[]
+      granted_by: {
+        id: string
+        /** @enum {string} */
+        subject_type: 'organization' | 'group' | 'user' | 'role'
+        subject_id: string
+        model_id: string
+        name: string | null
+      }[]
+    }
     Passkey: {
       id: string
       name: string
@@ -2051,6 +2118,13 @@ export interface components {
       last_used_at: string | null
       /** Format: date-time */
       created_at: string
+    }
+    PlaygroundKey: {
+      id: string
+      key: string
+      scopes: ('models' | 'agents' | 'mcp')[]
+      /** Format: date-time */
+      expires_at: string
     }
     Policy: {
       /** @default {} */
@@ -2139,6 +2213,10 @@ export interface components {
       }[]
       blocked: boolean
       text: string | null
+      held_back: {
+        most: number
+        at: number
+      } | null
     }
     PolicyVersion: {
       name: string
@@ -4037,6 +4115,74 @@ export interface operations {
       500: components['responses']['internal']
     }
   }
+  'playground-keys.create': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      201: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['PlaygroundKey']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      422: components['responses']['unprocessable']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'organization-models.list': {
+    parameters: {
+      query?: {
+        /** @description Items of a page. */
+        limit?: number
+        /** @description `next_cursor` of the page before. */
+        cursor?: string
+        /** @description Only of this user. */
+        user_id?: string
+      }
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': {
+            data: components['schemas']['OrganizationModel'][]
+            has_more: boolean
+            next_cursor: string | null
+          }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
   'grants.list': {
     parameters: {
       query?: {
@@ -4684,6 +4830,8 @@ export interface operations {
           direction?: 'request' | 'response' | 'tool_arguments' | 'tool_result'
           /** @description The text that is inspected. */
           text: string
+          /** @default false */
+          stream?: boolean
         } & (unknown | unknown)
       }
     }

@@ -1,4 +1,4 @@
-import { and, eq, inArray, lt, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, exists, gt, inArray, isNull, lt, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../schema/database.ts'
 import {
   apiKeys,
@@ -70,6 +70,17 @@ export function findKeyRightsById(
 const isMembershipOf = (table: typeof apiKeys | typeof sessions) =>
   and(eq(memberships.organizationId, table.organizationId), eq(memberships.userId, table.userId))
 
+/** Whether the session of a playground's key is open. */
+const hasSession = (database: Database) => {
+  const open = database
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(
+      and(eq(sessions.id, apiKeys.sessionId), isNull(sessions.endedAt), gt(sessions.expiresAt, sql`now()`)),
+    )
+  return or(isNull(apiKeys.sessionId), exists(open))
+}
+
 async function keyRights(database: Database, condition: SQL | undefined): Promise<KeyRights | null> {
   const [row] = await database
     .select({
@@ -83,7 +94,7 @@ async function keyRights(database: Database, condition: SQL | undefined): Promis
     .from(apiKeys)
     .innerJoin(organizations, eq(organizations.id, apiKeys.organizationId))
     .leftJoin(memberships, isMembershipOf(apiKeys))
-    .where(condition)
+    .where(and(condition, hasSession(database)))
     .limit(1)
   // drizzle's type makes all columns nullable, also those of the key's own row.
   return (row as KeyRights | undefined) ?? null

@@ -109,6 +109,9 @@ export const keyRotation = z.strictObject({
   expires_at: instant.nullable().optional(),
 })
 
+/** The models of one user where it is named. */
+export const organizationModelsQuery = z.strictObject({ ...pageParameters, user_id: uuid.optional() })
+
 export const grantListQuery = z.strictObject({ ...pageParameters, model_id: line(200).optional() })
 
 const grantedModel = z.union([z.literal('*'), modelId], 'must be a model id or *')

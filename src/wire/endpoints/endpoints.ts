@@ -107,7 +107,17 @@ export const ENDPOINTS = {
     'Creates an API key in the place of another one, which works on for a time.',
   ),
   'keys.revoke': remove(KEY, 'keys.revoke', 'Revokes an API key: it fails from the next call on.'),
+  'playground-keys.create': post(
+    `${ORGANIZATION}/playground-keys`,
+    'playground.use',
+    'Creates a key with which the page of a session calls models; it ends with the session, at most ten minutes later.',
+  ),
 
+  'organization-models.list': get(
+    `${ORGANIZATION}/models`,
+    'models.read',
+    'Lists the models that an organization can call, or those that a user may use, with the rights to them.',
+  ),
   'grants.list': get(`${ORGANIZATION}/grants`, 'models.read', 'Lists the rights to use models.'),
   'grants.create': post(`${ORGANIZATION}/grants`, 'models.grant', 'Gives a right to use a model.'),
   'grants.remove': remove(

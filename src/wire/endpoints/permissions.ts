@@ -53,6 +53,7 @@ export const PERMISSIONS = {
   'keys.change': OWN,
   'keys.rotate': OWN_OR_ALL,
   'keys.revoke': { ...OWN_OR_ALL, entitlements: ['security'] },
+  'playground.use': OWN,
 
   'models.read': OWN_OR_ALL,
   'models.grant': ADMINISTRATORS,

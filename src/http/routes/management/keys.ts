@@ -2,12 +2,14 @@ import { type KeyRow, selectKeys } from '../../../admin/keys.store.ts'
 import { changeKey, createKey, readKey, revokeKey, rotateKey } from '../../../admin/keys.ts'
 import { checkActsFor } from '../../../admin/member-rules.ts'
 import { readMember } from '../../../admin/members.ts'
+import { createPlaygroundKey } from '../../../admin/playground-keys.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import { notFound, unprocessable } from '../../../lib/api-error.ts'
 import type { KeyScope } from '../../../wire/key-scopes.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext } from '../../context.ts'
 import { pageRequest } from './change-scope.ts'
+import { signedInUser } from './me.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
 import { authorOf, missing } from './require-permission.ts'
 
@@ -54,7 +56,7 @@ async function newKeyUser(
 const ONLY_OWN = 'Your permission keys.create is for your own keys only.'
 const NO_KEYS = { rows: [], next: null }
 
-export const keyHandlers: HandlersOf<'keys'> = {
+export const keyHandlers: HandlersOf<'keys' | 'playground-keys'> = {
   'keys.list': async ({ scope, own, query: { user_id: userId, ...paging } }) => {
     const isReached = own === null || userId === undefined || userId === own
     const filter = { userId: own ?? userId }
@@ -83,5 +85,9 @@ export const keyHandlers: HandlersOf<'keys'> = {
   'keys.revoke': async ({ scope, own, path }) => {
     await reachedKey(scope, own, path.keyId)
     return present(await revokeKey(scope, path.keyId))
+  },
+  'playground-keys.create': async ({ context, scope }) => {
+    const { id, key, scopes, expiresAt } = await createPlaygroundKey(scope, signedInUser(context))
+    return { id, key, scopes, expires_at: expiresAt }
   },
 }

@@ -25,7 +25,11 @@ import { sessionOf } from './require-permission.ts'
 import { presentOwner } from './sign-in.ts'
 
 /** @throws ApiError `not_found` for the administration token. */
-function signedInUser(context: AppContext): { session: SessionCaller; userId: string; sessionId: string } {
+export function signedInUser(context: AppContext): {
+  session: SessionCaller
+  userId: string
+  sessionId: string
+} {
   const session = sessionOf(context)
   if (session === null) {
     throw codedRefusal(

@@ -3,6 +3,7 @@ import { uuid } from '../../management-fields.ts'
 import { price, priceMembers, providerKind } from '../../model-catalogue.ts'
 import { ROTATED_TABLES } from '../../vault.ts'
 import { count, list, time } from './parts.ts'
+import { namedGrant } from './people.ts'
 
 /** Schemas of the endpoints for providers, the model catalogue and the vault. */
 
@@ -31,19 +32,28 @@ const providerWithHealth = provider
   })
   .meta({ id: 'ProviderWithHealth' })
 
+/** What callers of a model see of it. */
+const publicModel = {
+  id: z.string(),
+  owned_by: z.string(),
+  context_window: count,
+  max_output_tokens: count,
+  prices: z.strictObject({
+    ...priceMembers,
+    cache_read: price,
+    cache_write_5_minutes: price,
+    cache_write_1_hour: price,
+  }),
+  capabilities: z.array(z.string()),
+}
+
+const organizationModel = z
+  .strictObject({ ...publicModel, granted_by: z.array(namedGrant) })
+  .meta({ id: 'OrganizationModel' })
+
 const model = z
   .strictObject({
-    id: z.string(),
-    owned_by: z.string(),
-    context_window: count,
-    max_output_tokens: count,
-    prices: z.strictObject({
-      ...priceMembers,
-      cache_read: price,
-      cache_write_5_minutes: price,
-      cache_write_1_hour: price,
-    }),
-    capabilities: z.array(z.string()),
+    ...publicModel,
     /** Best first. */
     routes: z.array(z.strictObject({ provider_id: uuid, provider: z.string(), upstream_model: z.string() })),
     disabled_at: time.nullable(),
@@ -57,6 +67,7 @@ export const catalogueAnswers = {
   'providers.show': providerWithHealth,
   'providers.change': provider,
   'providers.disable': provider,
+  'organization-models.list': list(organizationModel),
   'models.list': list(model),
   'models.show': model,
   'models.replace': model,

@@ -54,15 +54,17 @@ const key = z
   })
   .meta({ id: 'Key' })
 
-const grant = z
-  .strictObject({
-    id: uuid,
-    subject_type: z.enum(['organization', 'group', 'user', 'role']),
-    subject_id: z.string(),
-    model_id: z.string(),
-    created_at: time,
-  })
-  .meta({ id: 'Grant' })
+const grantMembers = {
+  id: uuid,
+  subject_type: z.enum(['organization', 'group', 'user', 'role']),
+  subject_id: z.string(),
+  model_id: z.string(),
+}
+
+const grant = z.strictObject({ ...grantMembers, created_at: time }).meta({ id: 'Grant' })
+
+/** A right to a model with the name of its group or user; of one model, the first 20. */
+export const namedGrant = z.strictObject({ ...grantMembers, name: z.string().nullable() })
 
 export const peopleAnswers = {
   'organizations.list': list(organization),
@@ -89,6 +91,9 @@ export const peopleAnswers = {
   'keys.change': key,
   'keys.rotate': key.extend({ key: z.string(), replaces: z.string() }),
   'keys.revoke': key,
+  'playground-keys.create': z
+    .strictObject({ id: z.string(), key: z.string(), scopes: z.array(scope), expires_at: time })
+    .meta({ id: 'PlaygroundKey' }),
   'grants.list': list(grant),
   'grants.create': grant,
   'grants.remove': deleted,

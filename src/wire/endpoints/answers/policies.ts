@@ -47,6 +47,8 @@ const trialResult = z
     spans: z.array(span),
     blocked: z.boolean(),
     text: z.string().nullable(),
+    /** The most that a stream of the text holds back at once, in UTF-16 units, and where; null where it was not tried as a stream. */
+    held_back: z.strictObject({ most: count, at: count }).nullable(),
   })
   .meta({ id: 'PolicyTrial' })
 
