@@ -18,7 +18,7 @@ export const LARGEST_DICTIONARIES = 1_000_000
 const LONGEST_TRIAL_TEXT = 200_000
 const LONGEST_DRY_RUN = 1_000_000
 /** Characters of a text that is tried as a stream: it is inspected again with every piece. */
-const LONGEST_STREAM_TRIAL = 20_000
+const LONGEST_STREAM_TRIAL = 5_000
 
 /** The parts of a call: the caller's request, the answer of a model, the arguments of a tool call, and its result. */
 export const DIRECTIONS = ['request', 'response', 'tool_arguments', 'tool_result'] as const
@@ -193,7 +193,7 @@ export const policyTrial = z
     ...triedPolicy,
     direction: direction.optional(),
     text: z.string().max(LONGEST_TRIAL_TEXT, `must have at most ${LONGEST_TRIAL_TEXT} characters`),
-    /** Whether to try the text as a stream, too, of at most 20000 characters. */
+    /** Whether to try the text as a stream, too, of at most 5000 characters. */
     stream: z.boolean().default(false),
   })
   .refine(oneOfBoth, NEEDS_POLICY)

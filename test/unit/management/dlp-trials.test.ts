@@ -30,6 +30,8 @@ const onEmail = (action: string, more: Record<string, unknown> = {}) => ({
 
 const ADDRESS = 'ada.lovelace@example.com'
 const TEXT = `Write to ${ADDRESS} today.`
+/** Units of a piece of the stream. */
+const PIECE = 4
 const SPAN = { start: 9, end: 9 + ADDRESS.length, detector: 'email', category: 'contact' }
 
 describe('a test', () => {
@@ -49,10 +51,29 @@ describe('a test', () => {
       spans: [{ ...SPAN, score: expect.any(Number), action }],
       blocked: action === 'block',
       text: text instanceof RegExp ? expect.stringMatching(text) : text,
+      held_back: null,
     })
     expect(answer.json.text === null || !answer.json.text.includes(ADDRESS)).toBe(
       !['allow', 'warn'].includes(action),
     )
+  })
+
+  it.each(['redact', 'block'])('of %s says what a stream of the text holds back', async (action) => {
+    const trial = { policy: policy(onEmail(action)), text: TEXT, stream: true }
+    const answer = await test(trial)
+    expect(answer.status, answer.text).toBe(200)
+    const { most, at } = answer.json.held_back
+    // All of the address up to its end, which the full stop or the space shows.
+    expect(most).toBeGreaterThan(ADDRESS.length - PIECE)
+    expect(most).toBeLessThan(TEXT.length)
+    expect(at).toBeGreaterThan(SPAN.end - PIECE)
+    expect(at).toBeLessThanOrEqual(SPAN.end + PIECE)
+    const none = await test({ ...trial, text: 'one two three four', policy: policy(onEmail(action)) })
+    expect(none.json.held_back.most).toBeLessThanOrEqual('three'.length + PIECE)
+    const unbounded = { ...policy({ custom: 'all', action }), patterns: [{ id: 'all', pattern: 'a.*b' }] }
+    const all = await test({ ...trial, policy: unbounded })
+    expect(all.json.held_back).toEqual({ most: TEXT.length, at: TEXT.length })
+    expect(await test({ ...trial, text: 'a'.repeat(5_001) })).toMatchObject({ status: 400 })
   })
 
   it('uses a stored policy, disabled or narrowed as it may be', async () => {
