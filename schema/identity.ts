@@ -148,6 +148,9 @@ export const apiKeys = pgTable(
   (table) => [
     index('api_keys_organization').on(table.organizationId, table.createdAt),
     index('api_keys_user').on(table.userId),
+    index('api_keys_managed_expiry')
+      .on(table.organizationId, table.expiresAt)
+      .where(sql`session_id IS NULL AND revoked_at IS NULL AND replaced_by IS NULL`),
     index('api_keys_session').on(table.sessionId, table.expiresAt).where(sql`session_id IS NOT NULL`),
     index('api_keys_playground_expiry').on(table.expiresAt).where(sql`session_id IS NOT NULL`),
   ],

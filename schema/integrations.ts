@@ -107,6 +107,9 @@ export const toolDefinitions = pgTable(
   (table) => [
     primaryKey({ columns: [table.integrationId, table.name, table.hash] }),
     index('tool_definitions_organization').on(table.organizationId, table.integrationId),
+    index('tool_definitions_pending')
+      .on(table.organizationId, table.integrationId)
+      .where(sql`${table.state} = 'pending'`),
   ],
 )
 
@@ -143,6 +146,9 @@ export const connections = pgTable(
     index('connections_organization').on(table.organizationId, table.integrationId),
     index('connections_created').on(table.organizationId, table.createdAt),
     index('connections_owner').on(table.organizationId, table.ownerUserId),
+    index('connections_to_renew')
+      .on(table.organizationId, table.updatedAt)
+      .where(sql`${table.status} = 'needs_reauth'`),
   ],
 )
 

@@ -20,6 +20,13 @@ export const EXCEPTIONS: readonly ContractException[] = [
     answer: 'there is no ',
   },
   {
+    reason: 'No schema says of any JSON that its texts hold no NUL, which Postgres does not store.',
+    failure: 'RejectedPositiveData',
+    status: 400,
+    operation: '^(agents|integrations)\\.',
+    answer: 'without NUL and halves of characters',
+  },
+  {
     reason: 'A cursor is opaque: only `next_cursor` of a page is one, and a schema cannot say so.',
     failure: 'RejectedPositiveData',
     status: 400,

@@ -18,7 +18,7 @@ export interface NamedGrant extends GrantSubject {
   name: string | null
 }
 
-export type GrantedModelRow = typeof models.$inferSelect & { grants: NamedGrant[] }
+type GrantedModelRow = typeof models.$inferSelect & { grants: NamedGrant[] }
 
 /**
  * Models that calls of an organization can reach, in order of id, each with the rights to use it.

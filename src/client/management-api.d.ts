@@ -1169,6 +1169,23 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/api/organizations/{organizationId}/attention': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Lists what needs somebody: failed runs, refused connections, keys that expire, tools to approve, credits that are used up. */
+    get: operations['attention.list']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/api/organizations/{organizationId}/audit': {
     parameters: {
       query?: never
@@ -1786,6 +1803,14 @@ export interface components {
       /** Format: date-time */
       created_at: string
       ended_at: string | null
+    }
+    AttentionItem: {
+      /** @enum {string} */
+      kind: 'credits_used_up' | 'failed_runs' | 'connection_refused' | 'key_expires' | 'tools_pending'
+      id: string
+      name: string
+      count: number
+      at: string | null
     }
     Attested: {
       statement: {
@@ -7262,6 +7287,38 @@ export interface operations {
         content: {
           'application/json': {
             data: components['schemas']['UsageEvent'][]
+            has_more: boolean
+            next_cursor: string | null
+          }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'attention.list': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': {
+            data: components['schemas']['AttentionItem'][]
             has_more: boolean
             next_cursor: string | null
           }

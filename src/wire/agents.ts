@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { integrationSlug } from './integrations.ts'
 import {
+  jsonObject,
   LINE,
   modelId,
   PARAGRAPHS,
@@ -77,7 +78,7 @@ const output = z.discriminatedUnion(
         .string()
         .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -')
         .default('output'),
-      schema: z.record(z.string(), z.unknown()),
+      schema: jsonObject(),
     }),
   ],
   'must be text or json_schema',
@@ -95,7 +96,7 @@ const check = z.discriminatedUnion(
     z.strictObject({ type: z.literal('not_empty') }),
     z.strictObject({ type: z.literal('contains'), text: checkedText }),
     z.strictObject({ type: z.literal('not_contains'), text: checkedText }),
-    z.strictObject({ type: z.literal('json_schema'), schema: z.record(z.string(), z.unknown()) }),
+    z.strictObject({ type: z.literal('json_schema'), schema: jsonObject() }),
     z.strictObject({ type: z.literal('tool_called'), tool: toolName }),
     z.strictObject({ type: z.literal('tool_not_called'), tool: toolName }),
   ],
@@ -164,8 +165,7 @@ export const visibility = z.enum(['creator', 'groups', 'organization'])
 export const agentDefinition = z.strictObject({
   name: text(200),
   description: paragraphs(10_000).default(''),
-  metadata: z
-    .record(z.string().max(200), z.unknown())
+  metadata: jsonObject(200)
     .refine((value) => JSON.stringify(value).length <= 65_536, 'may have at most 65536 bytes')
     .default({}),
   visibility: visibility.default('creator'),

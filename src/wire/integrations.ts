@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { line, pageQuery, text, uuid, WEB_ADDRESS } from './management-fields.ts'
+import { jsonObject, line, pageQuery, text, uuid, WEB_ADDRESS } from './management-fields.ts'
 import { isPlainText } from './page-cursor.ts'
 
 /** Bodies and queries of the management API for integrations, their tools, and the rights to use them. */
@@ -65,7 +65,7 @@ const price = z
 export const approval = z.enum(['first', 'automatic', 'manual'])
 
 /** An OpenAPI document. Its content is checked by the conversion into tools. */
-const document = z.record(z.string(), z.unknown())
+const document = jsonObject()
 
 /** The name of a tool, as the upstream has it. */
 const upstreamToolName = text(200)

@@ -40,6 +40,34 @@ export const line = (longest: number) =>
 /** Text of several lines that Postgres can store, and the same with more than white space. */
 export const PARAGRAPHS = '^[^\\u0000]*$'
 export const PARAGRAPHS_WITH_TEXT = '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$'
+/** Levels of stored JSON. Deeper ones would end the stack of what writes them. */
+const MOST_LEVELS = 100
+
+/** Whether Postgres can store JSON as `jsonb`, level by level. */
+function isStorable(value: object): boolean {
+  let level: unknown[] = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MOST_LEVELS || level.some((member) => typeof member === 'string' && !isText(member)))
+      return false
+    level = level.flatMap((member) => {
+      if (typeof member !== 'object' || member === null) return []
+      return Array.isArray(member) ? member : Object.entries(member).flat()
+    })
+  }
+  return true
+}
+
+const isText = (value: string) => value.isWellFormed() && !value.includes('\0')
+
+/** An object of any JSON that Postgres can store. @param longestName characters of the names of its own members. */
+export const jsonObject = (longestName = Number.POSITIVE_INFINITY) =>
+  z
+    .record(Number.isFinite(longestName) ? z.string().max(longestName) : z.string(), z.unknown())
+    .refine(isStorable, {
+      message: `must have at most ${MOST_LEVELS} levels, and texts without NUL and halves of characters`,
+      abort: true,
+    })
+
 /** An address of a server. Which of them may be called is not a matter of form. */
 export const WEB_ADDRESS =
   '^[Hh][Tt][Tt][Pp][Ss]?://[^\\s\\u0000-\\u001f\\u007f/?#][^\\u0000-\\u001f\\u007f]*$'

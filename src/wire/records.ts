@@ -73,6 +73,14 @@ export const usageQuery = z.strictObject({
 
 export const usageEventQuery = z.strictObject({ ...pageParameters, ...period })
 
+export const ATTENTION_KINDS = [
+  'credits_used_up',
+  'failed_runs',
+  'connection_refused',
+  'key_expires',
+  'tools_pending',
+] as const
+
 export type AuditQuery = z.infer<typeof auditQuery>
 export type UnrecordedPosition = z.infer<typeof unrecordedCursor>
 export type UsageQuery = z.infer<typeof usageQuery>

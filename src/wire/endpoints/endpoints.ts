@@ -275,6 +275,11 @@ export const ENDPOINTS = {
     'Lists the usage of single calls, newest first.',
   ),
 
+  'attention.list': get(
+    `${ORGANIZATION}/attention`,
+    'overview.read',
+    'Lists what needs somebody: failed runs, refused connections, keys that expire, tools to approve, credits that are used up.',
+  ),
   'audit.list': get(
     `${ORGANIZATION}/audit`,
     'audit.read',

@@ -36,6 +36,12 @@ const model = (values: Record<string, unknown> = {}) => ({ ...someModel('{provid
 const organization = (values: Record<string, unknown>) => ({ name: 'New', slug: 'new', ...values })
 const key = (values: Record<string, unknown>) => ({ user_id: '{user}', label: 'x', ...values })
 
+const agent = (metadata: unknown, more: Record<string, unknown> = {}) => ({
+  created_by: '{user}',
+  definition: { name: 'x', steps: [{ instructions: 'x', model: 'acme/model', ...more }], metadata },
+})
+const NOT_STORABLE = 'must have at most 100 levels, and texts without NUL and halves of characters'
+
 const refusals: Array<[method: string, path: string, body: unknown, message: string | RegExp]> = [
   ['POST', '/organizations', {}, 'name: is required; slug: is required'],
   ['POST', '/organizations', organization({ colour: 'red' }), 'body: Unrecognized key: "colour"'],
@@ -55,6 +61,15 @@ const refusals: Array<[method: string, path: string, body: unknown, message: str
   ['POST', '/organizations', organization({ rate_limit_per_minute: '10' }), /^rate_limit_per_minute: /],
   ['POST', '/organizations', organization({ rate_limit_per_minute: 1e12 }), /must be at most 1000000/],
   ['POST', '/organizations', [], /^body: /],
+  ['POST', '{o}/agents', agent({ a: [{ 'b\u0000': 1 }] }), `definition.metadata: ${NOT_STORABLE}`],
+  ['POST', '{o}/agents', agent({ a: ['x\u0000'] }), `definition.metadata: ${NOT_STORABLE}`],
+  ['POST', '{o}/agents', agent({ a: 'x\ud800' }), `definition.metadata: ${NOT_STORABLE}`],
+  [
+    'POST',
+    '{o}/agents',
+    agent({}, { output: { format: 'json_schema', schema: { title: '\u0000' } } }),
+    `definition.steps.0.output.schema: ${NOT_STORABLE}`,
+  ],
   ['POST', '/organizations', 'null', /^body: /],
   ['PUT', '{o}', { slug: 'other' }, 'body: Unrecognized key: "slug"'],
   ['PUT', '{o}', { disabled: 'yes' }, /^disabled: /],
@@ -139,6 +154,16 @@ describe('bodies', () => {
     if (typeof message === 'string') expect(answer.json.message).toBe(message)
     else expect(answer.json.message).toMatch(message)
     expect(await dumpDatabase(harness.database)).toBe(before)
+  })
+
+  it.each([
+    [99, 201],
+    [101, 400],
+    [30_000, 400],
+  ])('JSON in %i arrays is %i', async (depth, status) => {
+    const deep = '['.repeat(depth) + ']'.repeat(depth)
+    const body = fill(JSON.stringify(agent({ a: 'DEEP' })).replace('"DEEP"', deep))
+    expect((await harness.request('POST', fill('{o}/agents'), body)).status).toBe(status)
   })
 
   it('names every member that does not fit, for people and for programs', async () => {

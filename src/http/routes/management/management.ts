@@ -7,6 +7,7 @@ import { limitBody } from '../../middleware/limit-body.ts'
 import { visit } from '../../middleware/visit.ts'
 import { staticFile } from '../../static-file.ts'
 import { agentHandlers } from './agents.ts'
+import { attentionHandlers } from './attention.ts'
 import { auditHandlers } from './audit.ts'
 import { auditExportHandlers } from './audit-export.ts'
 import { auditVerificationHandlers } from './audit-verification.ts'
@@ -51,6 +52,7 @@ const handlers: Handlers = {
   ...connectionHandlers,
   ...agentHandlers,
   ...runHandlers,
+  ...attentionHandlers,
   ...creditHandlers,
   ...usageHandlers,
   ...auditHandlers,

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { uuid } from '../../management-fields.ts'
+import { ATTENTION_KINDS } from '../../records.ts'
 import { count, credits, list, time } from './parts.ts'
 
 /** Schemas of the endpoints for credits, usage and the audit trail. Amounts are micro-credits. */
@@ -156,7 +157,21 @@ const exportedUnrecorded = list(z.strictObject({ table: tableName, name: z.strin
 
 const flushed = z.strictObject({ pending: count, since: z.string().optional() }).meta({ id: 'Flushed' })
 
+const attentionItem = z
+  .strictObject({
+    kind: z.enum(ATTENTION_KINDS),
+    /** Of the agent, connection, key, integration or organization. */
+    id: z.string(),
+    name: z.string(),
+    /** Failed runs of a day, at most 100; tools that wait; else 1. */
+    count,
+    /** When it began, or the latest failed run; for a key, when it expires. */
+    at: time.nullable(),
+  })
+  .meta({ id: 'AttentionItem' })
+
 export const recordAnswers = {
+  'attention.list': list(attentionItem),
   'credits.show': list(creditEntry).extend(balance),
   'credits.grant': z.strictObject({ id: z.string(), amount: credits, reason: z.string(), ...balance }),
   'usage.totals': list(usageTotals),

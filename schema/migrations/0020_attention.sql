@@ -1,0 +1,3 @@
+CREATE INDEX "api_keys_managed_expiry" ON "api_keys" USING btree ("organization_id","expires_at") WHERE session_id IS NULL AND revoked_at IS NULL AND replaced_by IS NULL;--> statement-breakpoint
+CREATE INDEX "connections_to_renew" ON "connections" USING btree ("organization_id","updated_at") WHERE "connections"."status" = 'needs_reauth';--> statement-breakpoint
+CREATE INDEX "tool_definitions_pending" ON "tool_definitions" USING btree ("organization_id","integration_id") WHERE "tool_definitions"."state" = 'pending';
