@@ -84,9 +84,11 @@ export async function driveSignIn({ surfaces, unique, tenant: { base, userId } }
   const { manage } = managing(surfaces)
   const linkOf = async () =>
     (await manage<{ token: string }>('POST', `${base}/users/${userId}/setup-link`)).token
-  const browser = new ConsoleBrowser(surfaces.address, undefined, (method, path, sent) =>
-    surfaces.request(method, path, sent),
-  )
+  const openBrowser = (authenticator?: Authenticator) =>
+    new ConsoleBrowser(surfaces.address, authenticator, (method, path, sent) =>
+      surfaces.request(method, path, sent),
+    )
+  const browser = openBrowser()
   const token = await linkOf()
   await browser.ask('POST', '/setup', { token })
   await browser.setUp(token)
@@ -96,6 +98,7 @@ export async function driveSignIn({ surfaces, unique, tenant: { base, userId } }
   const second = await browser.ask<Created>('POST', '/me/passkeys/finish', { name: 'Phone', credential })
   const [first] = browser.authenticator.credentials
   await browser.signIn(first)
+  await openBrowser(browser.authenticator).signIn(first)
   await browser.ask('POST', `${base}/playground-keys`)
   await browser.ask('GET', `${base}/models?limit=2`)
   await browser.ask('GET', `${base}/attention`)
@@ -124,9 +127,7 @@ export async function driveSignIn({ surfaces, unique, tenant: { base, userId } }
     role: 'admin',
   })
   const { token: link } = await manage<{ token: string }>('POST', `${base}/users/${admin.id}/setup-link`)
-  const other = new ConsoleBrowser(surfaces.address, undefined, (method, path, sent) =>
-    surfaces.request(method, path, sent),
-  )
+  const other = openBrowser()
   await other.setUp(link)
   await other.ask('POST', `${base}/users/${invited.id}/setup-link`)
   const group = await other.ask<Created>('POST', `${base}/groups`, { name: unique('group') })
