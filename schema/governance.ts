@@ -1,5 +1,15 @@
-import { sql } from 'drizzle-orm'
-import { bigint, index, integer, jsonb, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
+import { isNotNull, sql } from 'drizzle-orm'
+import {
+  type AnyPgColumn,
+  bigint,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  uuid,
+} from 'drizzle-orm/pg-core'
 import { instant } from './columns.ts'
 
 const microCredits = (name: string) => bigint(name, { mode: 'number' })
@@ -103,6 +113,67 @@ export const usageEvents = pgTable(
     cost: microCredits('cost').notNull(),
   },
   (table) => [index('usage_events_at').on(table.organizationId, table.at, table.callId)],
+)
+
+/**
+ * What lists and charts of calls read of their records: one narrow row per call, so that many are read at once. Records have more, and
+ * are what is verified; `audit verify` compares these rows with them.
+ */
+export const calls = pgTable(
+  'calls',
+  {
+    organizationId: uuid('organization_id').notNull(),
+    id: text('id').notNull(),
+    at: instant('at').notNull(),
+    requestId: text('request_id').notNull(),
+    userId: text('user_id'),
+    keyId: text('key_id'),
+    surface: text('surface').notNull(),
+    action: text('action').notNull(),
+    modelId: text('model_id'),
+    tool: text('tool'),
+    connectionId: text('connection_id'),
+    provider: text('provider'),
+    responseId: text('response_id'),
+    runId: text('run_id'),
+    status: integer('status').notNull(),
+    errorCode: text('error_code'),
+    outcome: text('outcome', { enum: ['ok', 'cancelled', 'refused', 'blocked', 'failed'] }).notNull(),
+    /** Null without any. */
+    flags: text('flags').array(),
+    /** Detectors with findings, in order of their names; null without any. */
+    detectors: text('detectors').array(),
+    durationMilliseconds: bigint('duration_milliseconds', { mode: 'number' }).notNull(),
+    firstEventMilliseconds: bigint('first_event_milliseconds', { mode: 'number' }),
+    /** Of all classes of input. */
+    inputTokens: bigint('input_tokens', { mode: 'number' }).notNull(),
+    outputTokens: bigint('output_tokens', { mode: 'number' }).notNull(),
+    cost: microCredits('cost').notNull(),
+    /** Refused calls that the row stands for. */
+    count: bigint('count', { mode: 'number' }).notNull(),
+  },
+  (table) => {
+    // A filter reads by its own index, newest first.
+    const by = (name: string, column: AnyPgColumn) =>
+      index(`calls_${name}`).on(table.organizationId, column, table.at, table.id)
+    const having = (name: string, column: AnyPgColumn) => by(name, column).where(isNotNull(column))
+    return [
+      primaryKey({ columns: [table.organizationId, table.id] }),
+      index('calls_at').on(table.organizationId, table.at, table.id),
+      by('request', table.requestId),
+      by('user', table.userId),
+      by('key', table.keyId),
+      by('model', table.modelId),
+      having('provider', table.provider),
+      having('tool', table.tool),
+      having('error', table.errorCode),
+      having('response', table.responseId),
+      having('run', table.runId),
+      by('outcome', table.outcome).where(sql`outcome <> 'ok'`),
+      index('calls_flagged').on(table.organizationId, table.at, table.id).where(isNotNull(table.flags)),
+      index('calls_found').on(table.organizationId, table.at, table.id).where(isNotNull(table.detectors)),
+    ]
+  },
 )
 
 /** Calls refused before their organization was known, counted by address and minute, so that a flood makes few rows. */

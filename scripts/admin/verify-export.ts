@@ -45,6 +45,8 @@ const LINE = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('record'),
     record: row,
+    // Exports of earlier versions have none.
+    call: row.nullish(),
     usage: row.nullable(),
     credits: z.array(row),
     stated: z.array(statedRow).default([]),

@@ -1,6 +1,7 @@
 import { createConnection, createUnreadIntegration } from '../../test/harness/connections.ts'
 import { grantIntegration, startMcpServer } from '../../test/harness/integrations.ts'
 import { entitle } from '../../test/harness/mcp.ts'
+import { callEntries } from '../../test/harness/records.ts'
 import type { GatewayAddress } from '../../test/harness/start-gateway.ts'
 import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../../test/harness/tenant.ts'
 import { workspaceCaller } from '../../test/harness/workspaces.ts'
@@ -42,6 +43,7 @@ export async function createObjects(gateway: GatewayAddress): Promise<OwnedObjec
   const hook = await ask<{ secret: string }>('POST', `${base}/agents/${agent.id}/triggers/${TRIGGER}/secret`)
   const made = await createConversation(gateway, tenant)
   const run = await call<{ runId: string }>(gateway, key, '/v1/agents/runs', { agentId: agent.id })
+  const callId = await latestCall(gateway, tenant)
   const both = { agentId: agent.id, runId: run.runId, groupId: group.id, connectionId: tools.connectionId }
   return {
     tenant,
@@ -49,6 +51,7 @@ export async function createObjects(gateway: GatewayAddress): Promise<OwnedObjec
     webhookSecret: hook.secret,
     management: {
       ...both,
+      callId,
       organizationId: tenant.organizationId,
       userId,
       createdBy: userId,
@@ -72,6 +75,13 @@ const AGENT = {
   description: 'Answers.',
   steps: [{ instructions: 'Answer.', model: MODEL, tools: { hosted: [] } }],
   triggers: [{ kind: 'webhook', name: TRIGGER }],
+}
+
+/** A call of the tenant: those of its conversation and its run have been made. */
+async function latestCall(gateway: GatewayAddress, tenant: Tenant): Promise<string> {
+  const [record] = await callEntries(gateway, tenant, 1, ({ model }) => model === MODEL)
+  if (record === undefined) throw new Error('no call was recorded')
+  return record.id
 }
 
 /** A provider and a model of it that nothing else uses. */

@@ -13,6 +13,7 @@ export const PATH_SCHEMAS: Readonly<Record<string, object>> = {
   providerId: UUID,
   agentId: UUID,
   runId: UUID,
+  callId: { type: 'string', pattern: '^[0-9A-Za-z_-]{1,100}$' },
   keyId: { type: 'string', pattern: '^[0-9A-Za-z]{1,40}$' },
   sessionId: { type: 'string', pattern: '^[0-9A-Za-z]{12}$' },
   passkeyId: UUID,

@@ -1169,6 +1169,57 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/api/organizations/{organizationId}/calls': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Lists calls, newest first. A page with few calls may be followed by others. */
+    get: operations['calls.list']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/organizations/{organizationId}/calls/histogram': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Counts calls of a period by time and outcome. */
+    get: operations['calls.histogram']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/organizations/{organizationId}/calls/{callId}': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Shows a call with its record. The view of the call of another user is recorded. */
+    get: operations['calls.show']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/api/organizations/{organizationId}/attention': {
     parameters: {
       query?: never
@@ -1839,6 +1890,52 @@ export interface components {
       hash: string
       record: unknown
     }
+    Call: {
+      id: string
+      /** Format: date-time */
+      at: string
+      request_id: string
+      user_id: string | null
+      key_id: string | null
+      surface: string
+      action: string
+      model: string | null
+      tool: string | null
+      connection_id: string | null
+      provider: string | null
+      response_id: string | null
+      run_id: string | null
+      status: number
+      error: string | null
+      /** @enum {string} */
+      outcome: 'ok' | 'cancelled' | 'refused' | 'blocked' | 'failed'
+      flags: string[]
+      found: string[]
+      duration_ms: number
+      first_event_ms: number | null
+      input_tokens: number
+      output_tokens: number
+      cost: number
+      count: number
+    }
+    CallHistogram: {
+      /** Format: date-time */
+      from: string
+      /** Format: date-time */
+      to: string
+      bucket_ms: number
+      data: {
+        /** Format: date-time */
+        at: string
+        ok: number
+        cancelled: number
+        refused: number
+        blocked: number
+        failed: number
+      }[]
+      /** Format: date-time */
+      complete_from: string
+    }
     CatalogueRefresh:
       | {
           connection_id: string | null
@@ -1942,6 +2039,9 @@ export interface components {
         record: {
           [key: string]: unknown
         }
+        call?: {
+          [key: string]: unknown
+        } | null
         usage: {
           [key: string]: unknown
         } | null
@@ -7289,6 +7389,190 @@ export interface operations {
             data: components['schemas']['UsageEvent'][]
             has_more: boolean
             next_cursor: string | null
+          }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'calls.list': {
+    parameters: {
+      query?: {
+        /** @description Items of a page. */
+        limit?: number
+        /** @description `next_cursor` of the page before. */
+        cursor?: string
+        /** @description Beginning of the period, as 2026-11-21 or an ISO 8601 time. */
+        from?: string
+        /** @description End of the period, exclusive. */
+        to?: string
+        request_id?: string
+        response_id?: string
+        run_id?: string
+        /** @description Only of this user. */
+        user_id?: string
+        /** @description Only of this key. */
+        key_id?: string
+        group_id?: string
+        /** @description Only of this model. */
+        model?: string
+        provider?: string
+        /** @description Only of this surface, such as messages or management. */
+        surface?: string
+        tool?: string
+        /** @description Only for this connection. */
+        connection_id?: string
+        outcome?: 'ok' | 'cancelled' | 'refused' | 'blocked' | 'failed'
+        /** @description Only those with this status. */
+        status?: number
+        error?: string
+        found?: string
+        flag?: string
+        cost_min?: number
+        cost_max?: number
+        duration_min?: number
+        duration_max?: number
+      }
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': {
+            data: components['schemas']['Call'][]
+            has_more: boolean
+            next_cursor: string | null
+          }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'calls.histogram': {
+    parameters: {
+      query?: {
+        /** @description Beginning of the period, as 2026-11-21 or an ISO 8601 time. */
+        from?: string
+        /** @description End of the period, exclusive. */
+        to?: string
+        request_id?: string
+        response_id?: string
+        run_id?: string
+        /** @description Only of this user. */
+        user_id?: string
+        /** @description Only of this key. */
+        key_id?: string
+        group_id?: string
+        /** @description Only of this model. */
+        model?: string
+        provider?: string
+        /** @description Only of this surface, such as messages or management. */
+        surface?: string
+        tool?: string
+        /** @description Only for this connection. */
+        connection_id?: string
+        outcome?: 'ok' | 'cancelled' | 'refused' | 'blocked' | 'failed'
+        /** @description Only those with this status. */
+        status?: number
+        error?: string
+        found?: string
+        flag?: string
+        cost_min?: number
+        cost_max?: number
+        duration_min?: number
+        duration_max?: number
+        buckets?: number
+      }
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['CallHistogram']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'calls.show': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+        callId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': {
+            id: string
+            /** Format: date-time */
+            at: string
+            request_id: string
+            user_id: string | null
+            key_id: string | null
+            surface: string
+            action: string
+            model: string | null
+            tool: string | null
+            connection_id: string | null
+            provider: string | null
+            response_id: string | null
+            run_id: string | null
+            status: number
+            error: string | null
+            /** @enum {string} */
+            outcome: 'ok' | 'cancelled' | 'refused' | 'blocked' | 'failed'
+            flags: string[]
+            found: string[]
+            duration_ms: number
+            first_event_ms: number | null
+            input_tokens: number
+            output_tokens: number
+            cost: number
+            count: number
+            record: components['schemas']['AuditRecord']
           }
         }
       }

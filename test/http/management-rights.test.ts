@@ -1,10 +1,11 @@
+import { randomInt } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ENDPOINTS, type Endpoint, type EndpointName } from '../../src/wire/endpoints/endpoints.ts'
 import { reachOf } from '../../src/wire/endpoints/permissions.ts'
 import { type ConsoleBrowser, signedInBrowser } from '../harness/console-browser.ts'
-import { gateway } from '../harness/gateway.ts'
+import { gateway, query } from '../harness/gateway.ts'
 import { type Answer, jsonOf } from '../harness/send.ts'
-import { addKey, addMember, administrator, createTenant, type Tenant } from '../harness/tenant.ts'
+import { addKey, addMember, administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 
 // The contract of rights: each endpoint, for each kind of member, on what is its own, of a colleague, and of another organization.
 
@@ -23,7 +24,7 @@ const RELATIONS = ['own', 'same organization', 'other organization'] as const
 type Relation = (typeof RELATIONS)[number]
 
 /** Whose objects differ by their user. */
-const OF_A_USER = /\{(userId|keyId|sessionId|passkeyId)\}/
+const OF_A_USER = /\{(userId|keyId|callId|sessionId|passkeyId)\}/
 
 /** Objects that need not exist: that they are looked for shows that the caller may look. */
 const MISSING: Record<string, string> = {
@@ -135,6 +136,7 @@ async function cell(name: EndpointName, endpoint: Endpoint, member: Member, rela
     userId: owner.userId,
     entitlement: 'auditor',
     ...(endpoint.path.includes('{keyId}') && { keyId: await keyOf(owner.userId, relation) }),
+    ...(endpoint.path.includes('{callId}') && { callId: await callOf(owner.userId, relation) }),
     ...(endpoint.path.includes('{sessionId}') && { sessionId: await firstOf(owner.browser, '/me/sessions') }),
     ...(endpoint.path.includes('{passkeyId}') && { passkeyId: await firstOf(owner.browser, '/me/passkeys') }),
   }
@@ -145,6 +147,24 @@ async function cell(name: EndpointName, endpoint: Endpoint, member: Member, rela
   })
   const body = endpoint.method === 'POST' || endpoint.method === 'PUT' ? (BODIES[name] ?? {}) : undefined
   return { answer: await caller.browser.call(endpoint.method, path, body), wanted }
+}
+
+/** Stores a call of a user, with its record in a chain of its own, as the ledger would. @returns its id */
+async function callOf(userId: string, relation: Relation): Promise<string> {
+  const id = uniqueName('call')
+  const { organizationId } = relation === 'other organization' ? other : tenant
+  await query(
+    gateway(),
+    `WITH made AS (
+       INSERT INTO calls (organization_id, id, at, request_id, user_id, surface, action, status, outcome,
+         duration_milliseconds, input_tokens, output_tokens, cost, count)
+       VALUES ($1, $2, now(), $2, $3, 'openai', 'POST /x', 200, 'ok', 1, 0, 0, 0, 1) RETURNING *)
+     INSERT INTO audit_records (organization_id, shard, sequence, id, kind, at, request_id, user_id, surface, action,
+       status, credits_settled, body, previous_hash, hash)
+     SELECT organization_id, 99, $4, id, 'call', at, request_id, user_id, surface, action, status, 0, '{}', '', '' FROM made`,
+    [organizationId, id, userId, randomInt(1e9)],
+  )
+  return id
 }
 
 interface Subject {

@@ -1,13 +1,19 @@
 import { getTableColumns } from 'drizzle-orm'
-import { auditRecords, creditEntries, usageEvents } from '../../../schema/governance.ts'
-import type { CreditRow, RecordWithRows, UsageRow } from './extracted-rows.ts'
+import { auditRecords, calls, creditEntries, usageEvents } from '../../../schema/governance.ts'
+import type { CallRow, CreditRow, RecordWithRows, UsageRow } from './extracted-rows.ts'
 import type { StoredRecord } from './record-body.ts'
 import type { StatedRow } from './stated-rows.ts'
 
-const TABLES = { audit_records: auditRecords, usage_events: usageEvents, credit_entries: creditEntries }
+const TABLES = {
+  audit_records: auditRecords,
+  calls,
+  usage_events: usageEvents,
+  credit_entries: creditEntries,
+}
 
 interface Rows {
   audit_records: StoredRecord
+  calls: CallRow
   usage_events: UsageRow
   credit_entries: CreditRow
 }
@@ -17,6 +23,8 @@ type ExportedRow = Record<string, unknown>
 
 interface ExportedRecord {
   record: ExportedRow
+  /** Left out by exports of earlier versions. */
+  call?: ExportedRow | null | undefined
   usage: ExportedRow | null
   credits: ExportedRow[]
   stated: StatedRow[]
@@ -27,16 +35,18 @@ export function exportedRow<Table extends keyof Rows>(table: Table, row: Rows[Ta
   return Object.fromEntries(columnsOf(table).map(([member, name]) => [name, values.get(member)]))
 }
 
-export const exportedRecord = ({ record, usage, credits, stated }: RecordWithRows): ExportedRecord => ({
+export const exportedRecord = ({ record, call, usage, credits, stated }: RecordWithRows): ExportedRecord => ({
   record: exportedRow('audit_records', record),
+  call: call && exportedRow('calls', call),
   usage: usage && exportedRow('usage_events', usage),
   credits: credits.map((row) => exportedRow('credit_entries', row)),
   stated,
 })
 
 /** The reverse of `exportedRecord`. Values are not checked: a verification compares each of them. */
-export const importedRecord = ({ record, usage, credits, stated }: ExportedRecord): RecordWithRows => ({
+export const importedRecord = ({ record, call, usage, credits, stated }: ExportedRecord): RecordWithRows => ({
   record: importedRow('audit_records', record),
+  call: call ? importedRow('calls', call) : null,
   usage: usage && importedRow('usage_events', usage),
   credits: credits.map((row) => importedRow('credit_entries', row)),
   stated,

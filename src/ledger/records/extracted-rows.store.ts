@@ -1,12 +1,13 @@
 import { and, asc, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
-import { auditRecords, creditEntries, usageEvents } from '../../../schema/governance.ts'
+import { auditRecords, calls, creditEntries, usageEvents } from '../../../schema/governance.ts'
 import { exactInstant } from './exact-instant.store.ts'
 import { type CreditRow, creditRowOf, type RecordWithRows, type UsageRow } from './extracted-rows.ts'
 import { parseBody, type StoredRecord } from './record-body.ts'
 import { readStatedRows } from './stated-rows.store.ts'
 import { statedRowsOf } from './stated-rows.ts'
 
+const CALLS = { ...getTableColumns(calls), at: exactInstant(calls.at) }
 const USAGE = { ...getTableColumns(usageEvents), at: exactInstant(usageEvents.at) }
 const CREDITS = { ...getTableColumns(creditEntries), at: exactInstant(creditEntries.at) }
 
@@ -24,7 +25,11 @@ export async function withExtractedRows(
   const ids = records.map(({ id }) => id)
   const creditIds = new Set([...ids, ...moved.flatMap((name) => name?.id ?? [])])
   const { organizationId, kind, id } = creditEntries
-  const [usage, credits] = await database.batch([
+  const [called, usage, credits] = await database.batch([
+    database
+      .select(CALLS)
+      .from(calls)
+      .where(and(eq(calls.organizationId, first.organizationId), inArray(calls.id, ids))),
     database.select(USAGE).from(usageEvents).where(inArray(usageEvents.callId, ids)),
     database
       .select(CREDITS)
@@ -43,6 +48,7 @@ export async function withExtractedRows(
   })
   const found = await readStatedRows(database, named.flat())
   const statedByName = new Map(found.map((row) => [`${row.table} ${row.name}`, row]))
+  const callsById = new Map(called.map((row) => [row.id, row]))
   const usageById = new Map(usage.map((row) => [row.callId, row]))
   const creditsByName = new Map(credits.map((row) => [textOf(row), row]))
   return records.map((record, index) => {
@@ -50,6 +56,7 @@ export async function withExtractedRows(
     const creditNames = new Set([`settlement:${record.id}`, ...(name ? [textOf(name)] : [])])
     return {
       record,
+      call: callsById.get(record.id) ?? null,
       usage: usageById.get(record.id) ?? null,
       credits: [...creditNames].flatMap((each) => creditsByName.get(each) ?? []),
       stated: (named[index] ?? []).flatMap(({ table, name }) => statedByName.get(`${table} ${name}`) ?? []),

@@ -1,17 +1,54 @@
-import type { creditEntries, usageEvents } from '../../../schema/governance.ts'
+import type { calls, creditEntries, usageEvents } from '../../../schema/governance.ts'
+import { outcomeOf } from '../../wire/calls.ts'
 import type { RecordBody, StoredRecord } from './record-body.ts'
 import type { StatedRow } from './stated-rows.ts'
 
 export type UsageRow = typeof usageEvents.$inferSelect
+export type CallRow = typeof calls.$inferSelect
 export type CreditRow = typeof creditEntries.$inferSelect
 
 /** A record with the rows that Postgres holds of it. */
 export interface RecordWithRows {
   record: StoredRecord
+  call: CallRow | null
   usage: UsageRow | null
   credits: CreditRow[]
   /** The rows that the record states, as Postgres has them. */
   stated: StatedRow[]
+}
+
+/** The row of `calls` that belongs to a record; null for a change. `flush.store.ts` has the same rule in SQL. */
+export function callRowOf(body: RecordBody): CallRow | null {
+  if (body.kind !== 'call') return null
+  const { usage, actor, flags } = body
+  const detectors = Object.keys(body.dlp?.findings ?? {}).sort()
+  return {
+    organizationId: body.organizationId,
+    id: body.id,
+    at: new Date(body.at),
+    requestId: body.requestId,
+    userId: actor.userId,
+    keyId: actor.keyId,
+    surface: body.surface,
+    action: body.action,
+    modelId: body.modelId,
+    tool: body.tool ?? null,
+    connectionId: body.connectionId,
+    provider: body.provider,
+    responseId: body.responseId ?? null,
+    runId: body.runId ?? null,
+    status: body.status,
+    errorCode: body.errorCode,
+    outcome: outcomeOf(body),
+    flags: flags.length === 0 ? null : flags,
+    detectors: detectors.length === 0 ? null : detectors,
+    durationMilliseconds: body.durationMilliseconds,
+    firstEventMilliseconds: body.timing?.firstEvent ?? null,
+    inputTokens: usage ? usage.input + usage.cacheRead + usage.cacheWrite5Minutes + usage.cacheWrite1Hour : 0,
+    outputTokens: usage?.output ?? 0,
+    cost: body.cost,
+    count: body.count ?? 1,
+  }
 }
 
 /**

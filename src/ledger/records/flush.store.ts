@@ -1,7 +1,7 @@
 import { getTableColumns, getTableName, type SQL, sql } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Database } from '../../../schema/database.ts'
-import { auditRecords, creditEntries, usageEvents } from '../../../schema/governance.ts'
+import { auditRecords, calls, creditEntries, usageEvents } from '../../../schema/governance.ts'
 import { type EpochColumns, epochColumns, epochsOf } from '../epochs/epochs.store.ts'
 import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 import type { ChainIdentity, ChainLink } from './chain.ts'
@@ -36,6 +36,41 @@ const RECORD: ColumnTexts<typeof auditRecords> = {
   body: 'body',
   previousHash: 'previous_hash',
   hash: 'hash',
+}
+
+const TOKENS_OF_INPUT = ['input', 'cacheRead', 'cacheWrite5Minutes', 'cacheWrite1Hour']
+  .map(tokens)
+  .join(' + ')
+
+const CALL: ColumnTexts<typeof calls> = {
+  organizationId: `(record->>'organizationId')::uuid`,
+  id: `record->>'id'`,
+  at: AT,
+  requestId: `record->>'requestId'`,
+  userId: `record->'actor'->>'userId'`,
+  keyId: `record->'actor'->>'keyId'`,
+  surface: `record->>'surface'`,
+  action: `record->>'action'`,
+  modelId: `record->>'modelId'`,
+  tool: `record->>'tool'`,
+  connectionId: `record->>'connectionId'`,
+  provider: `record->>'provider'`,
+  responseId: `record->>'responseId'`,
+  runId: `record->>'runId'`,
+  status: `(record->>'status')::integer`,
+  errorCode: `record->>'errorCode'`,
+  // The same as `outcomeOf` in `wire/calls`.
+  outcome: `CASE WHEN record->>'errorCode' LIKE 'dlp\\_%' THEN 'blocked' WHEN record->>'status' = '499' THEN 'cancelled'
+    WHEN (record->>'status')::integer BETWEEN 400 AND 499 THEN 'refused'
+    WHEN (record->>'status')::integer BETWEEN 1 AND 399 AND record->>'errorCode' IS NULL THEN 'ok' ELSE 'failed' END`,
+  flags: `(SELECT array_agg(name ORDER BY place) FROM jsonb_array_elements_text(record->'flags') WITH ORDINALITY AS flag(name, place))`,
+  detectors: `(SELECT array_agg(name ORDER BY name COLLATE "C") FROM jsonb_object_keys(record->'dlp'->'findings') AS name)`,
+  durationMilliseconds: `(record->>'durationMilliseconds')::bigint`,
+  firstEventMilliseconds: `(record->'timing'->>'firstEvent')::bigint`,
+  inputTokens: TOKENS_OF_INPUT,
+  outputTokens: tokens('output'),
+  cost: COST,
+  count: `coalesce((record->>'count')::bigint, 1)`,
 }
 
 /** Columns of model calls that used something (HAS_USAGE). */
@@ -103,6 +138,7 @@ const KEY_USE = `
 /** The constant part of the statement. */
 const INSERTS: SQL = sql.raw(`
   stored AS (${insertText(auditRecords, RECORD, 'true')} RETURNING 1),
+  called AS (${insertText(calls, CALL, IS_CALL)}),
   used AS (${insertText(usageEvents, USAGE, HAS_USAGE)}),
   settled AS (${insertText(creditEntries, SETTLEMENT, `${IS_CALL} AND ${COST} <> 0`)}),
   moved AS (${insertText(creditEntries, GRANT_OR_TRANSFER, `record->'credit'->>'id' IS NOT NULL`)}),

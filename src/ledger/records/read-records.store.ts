@@ -1,18 +1,16 @@
-import { and, asc, desc, eq, getTableColumns, gt, ne, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, gt, ne, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import { auditRecords, creditEntries, usageEvents } from '../../../schema/governance.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import type { AuditQuery, UsageQuery } from '../../wire/records.ts'
 import {
-  beyond,
   equal,
-  microseconds,
-  newestFirst,
   type OrganizationScope,
   selectPage,
   toPage,
   within,
 } from '../changes/scoped-statements.store.ts'
+import { searchNewest } from './search-newest.store.ts'
 
 export type AuditRecordRow = typeof auditRecords.$inferSelect
 export type CreditEntryRow = typeof creditEntries.$inferSelect
@@ -24,86 +22,29 @@ type UsageDimension = UsageQuery['group_by']
 /** Records that one page of a search examines. An index for each filter would be written with every call. */
 const MOST_EXAMINED = 1_000
 /**
- * Forces reading by the index, for one transaction. Without statistics Postgres estimates an organization at a two-hundredth of
- * the table. If that is fewer rows than are examined, it would read and sort all rows of the organization, instead of the newest
- * by the index.
- */
-const READ_IN_ORDER = sql`SELECT set_config('enable_sort', 'off', true)`
-
-/**
  * Audit records of an organization, newest first. With filters other than the period, a page may have fewer rows than its limit,
  * or none, although another page follows.
  */
-export async function selectAuditRecords(
+export function selectAuditRecords(
   { database, organizationId }: OrganizationScope,
   filter: AuditFilter,
   page: PageRequest,
 ): Promise<Page<AuditRecordRow>> {
-  const { at, id } = auditRecords
-  const isWanted = and(
+  const wanted = and(
     equal(auditRecords.userId, filter.user_id),
     equal(auditRecords.keyId, filter.key_id),
     equal(auditRecords.modelId, filter.model),
     equal(auditRecords.status, filter.status),
     equal(auditRecords.surface, filter.surface),
   )
-  const ofPeriod = and(eq(auditRecords.organizationId, organizationId), within(at, filter))
-  const columns = getTableColumns(auditRecords)
-  if (isWanted === undefined) {
-    return selectPage(page, { at, id }, (position, isAfter) =>
-      database
-        .select({ ...columns, position })
-        .from(auditRecords)
-        .where(and(ofPeriod, isAfter)),
-    )
-  }
-  // The limit bounds what is read only as long as nothing between it and the table, such as a window, needs all rows.
-  const examined = database
-    .select({
-      ...columns,
-      isWanted: sql<boolean>`coalesce(${isWanted}, false)`.as('is_wanted'),
-      positionAt: microseconds(at).as('position_at'),
-    })
-    .from(auditRecords)
-    .where(and(ofPeriod, beyond(at, id, page.after)))
-    .orderBy(...newestFirst(at, id))
-    .limit(MOST_EXAMINED)
-    .as('examined')
-  const numbered = database
-    .select({
-      ...examined._.selectedFields,
-      place: sql<number>`row_number() OVER (ORDER BY ${desc(examined.at)}, ${desc(examined.id)})`
-        .mapWith(Number)
-        .as('place'),
-    })
-    .from(examined)
-    .as('numbered')
-  const wanted = database
-    .select()
-    .from(numbered)
-    .where(sql`${numbered.isWanted} OR ${numbered.place} = ${MOST_EXAMINED}`)
-    .orderBy(asc(numbered.place))
-    .limit(page.limit + 1)
-  const [, rows] = await database.batch([database.execute(READ_IN_ORDER), wanted])
-  return searchedPage(rows as ExaminedRow[], page)
-}
-
-type ExaminedRow = AuditRecordRow & { isWanted: boolean; positionAt: number; place: number }
-
-/** The wanted rows. The last row that was examined is with them, to go on after it. */
-function searchedPage(rows: ExaminedRow[], page: PageRequest): Page<AuditRecordRow> {
-  const positionOf = ({ positionAt, id }: ExaminedRow) => ({ at: positionAt, id })
-  const found = toPage(
-    rows.filter((row) => row.isWanted),
+  const bounds = and(eq(auditRecords.organizationId, organizationId), within(auditRecords.at, filter))
+  return searchNewest<AuditRecordRow>(database, {
+    table: auditRecords,
+    bounds,
+    wanted,
+    most: MOST_EXAMINED,
     page,
-    positionOf,
-  )
-  const last = rows.find(({ place }) => place === MOST_EXAMINED)
-  const next = found.next ?? (last ? positionOf(last) : null)
-  return {
-    rows: found.rows.map(({ isWanted: _, positionAt: __, place: ___, ...row }) => row),
-    next,
-  }
+  })
 }
 
 /** Grants and settlements as Postgres has them; the ledger may hold newer ones for a second. */

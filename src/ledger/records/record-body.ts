@@ -2,8 +2,9 @@ import type { auditRecords } from '../../../schema/governance.ts'
 import { membersText } from '../../lib/canonical-json.ts'
 import type { Actor, AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts'
 
-/** The body of a call's record. */
-type CallContent = Omit<CallOpening, 'callId'> & CallOutcome & { kind: 'call'; reserved: number }
+/** The body of a call's record. @see RECORD_FORM, which older records do not have. */
+type CallContent = Omit<CallOpening, 'callId'> &
+  CallOutcome & { kind: 'call'; reserved: number; form?: number }
 
 /** The body of a change's record; `credit` when it moved the balance. */
 type ChangeContent = Omit<AuditedChange, 'id'> & { kind: 'change'; credit: CreditMovement | null }
@@ -25,6 +26,9 @@ export type StoredRecord = typeof auditRecords.$inferSelect
 /** The columns of a row that are copies of its body. */
 type CopiedColumns = Omit<StoredRecord, 'body' | 'previousHash' | 'hash'>
 
+/** Records of this form have a row in `calls`, which may be missing of older ones. */
+export const RECORD_FORM = 2
+
 /** Longest text that a caller chooses, such as a model's name: these are copied into indexed columns. */
 const TEXT_LIMIT = 500
 
@@ -41,7 +45,7 @@ export function openingText(opening: CallOpening): string {
     surface,
     action: cut(action),
     modelId: modelId === null ? null : cut(modelId),
-    tool,
+    tool: tool === undefined ? tool : cut(tool),
     responseId,
     runId,
   })
@@ -51,8 +55,19 @@ export function openingText(opening: CallOpening): string {
 export function outcomeText(outcome: CallOutcome): string {
   const { status, errorCode, provider, attempts, usage, provenance, cost, durationMilliseconds } = outcome
   const { request, response, dlp, connectionId, flags, timing, count } = outcome
-  const ended = { status, errorCode, provider, attempts, usage, provenance, cost, durationMilliseconds }
-  return membersText({ ...ended, request, response, dlp, connectionId, flags, timing, count })
+  const code = errorCode && cut(errorCode)
+  const ended = { status, errorCode: code, provider, attempts, usage, provenance, cost, durationMilliseconds }
+  return membersText({
+    ...ended,
+    request,
+    response,
+    dlp,
+    connectionId,
+    flags,
+    timing,
+    count,
+    form: RECORD_FORM,
+  })
 }
 
 /** Adds a flag to an outcome. */

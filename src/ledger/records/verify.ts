@@ -1,12 +1,14 @@
 import { type ChainHead, linkHash } from './chain.ts'
 import {
+  type CallRow,
   type CreditRow,
+  callRowOf,
   creditRowOf,
   type RecordWithRows,
   type UsageRow,
   usageRowOf,
 } from './extracted-rows.ts'
-import { copiedColumns, parseBody, type RecordBody, type StoredRecord } from './record-body.ts'
+import { copiedColumns, parseBody, RECORD_FORM, type RecordBody, type StoredRecord } from './record-body.ts'
 import { isSameRow, type StatedRow, statedRowsOf } from './stated-rows.ts'
 
 type Verification = { intact: true; head: ChainHead } | ({ intact: false } & BrokenRecord)
@@ -26,7 +28,7 @@ type BrokenLink = 'missing' | 'unlinked' | 'altered' | 'columns_differ'
 /**
  * The difference between a row of usage or credits and the record that it was taken from. `added`: the record has no such row.
  */
-type BrokenRow = `${'usage' | 'credit'}_${'missing' | 'added' | 'differs'}`
+type BrokenRow = `${'call' | 'usage' | 'credit'}_${'missing' | 'added' | 'differs'}`
 
 /** The difference between a row that a record states and the statement. */
 type BrokenStatement = `${'checkpoint' | 'rejected_calls'}_${'missing' | 'differs'}`
@@ -60,7 +62,7 @@ export function verifyLinks(rows: readonly StoredRecord[], previous: ChainHead):
  * @param head of the record before, or `GENESIS`.
  */
 export function verifyRecord(
-  { record, usage, credits, stated }: RecordWithRows,
+  { record, call, usage, credits, stated }: RecordWithRows,
   head: ChainHead,
 ): RecordFault[] {
   const broken = findBreak(record, head)
@@ -75,10 +77,11 @@ export function verifyRecord(
   const body = itself?.reason === 'altered' ? null : parseBody(record.body)
   if (body === null) return faults
   const { sequence } = record
-  const of = (kind: 'usage' | 'credit', id: string, stored: Row | null, expected: Row | null) => {
+  const of = (kind: keyof typeof TABLES, id: string, stored: Row | null, expected: Row | null) => {
     const fault = compareRows(kind, id, stored, expected)
     if (fault) faults.push({ sequence, ...fault })
   }
+  if (call !== null || hasCallRow(body)) of('call', record.id, call, callRowOf(body))
   of('usage', record.id, usage, usageRowOf(body))
   const expected = creditRowOf(body)
   const own = (row: CreditRow) => row.kind === expected?.kind && row.id === expected.id
@@ -98,10 +101,15 @@ function verifyStated(body: RecordBody, stored: readonly StatedRow[]): Array<Omi
   })
 }
 
-type Row = StoredRecord | UsageRow | CreditRow
+/** Records of earlier versions may have no row of theirs. */
+const hasCallRow = (body: RecordBody) => body.kind === 'call' && body.form === RECORD_FORM
 
-function compareRows(kind: 'usage' | 'credit', id: string, stored: Row | null, expected: Row | null) {
-  const table = kind === 'usage' ? 'usage_events' : 'credit_entries'
+type Row = StoredRecord | CallRow | UsageRow | CreditRow
+
+const TABLES = { call: 'calls', usage: 'usage_events', credit: 'credit_entries' } as const
+
+function compareRows(kind: keyof typeof TABLES, id: string, stored: Row | null, expected: Row | null) {
+  const table = TABLES[kind]
   if (stored === null || expected === null) {
     if (stored === expected) return null
     return expected === null
@@ -141,4 +149,7 @@ function differingColumns(row: object, expected: object): string[] {
   )
 }
 
-const plain = (value: unknown) => (value instanceof Date ? value.getTime() : (value ?? null))
+function plain(value: unknown): unknown {
+  if (value instanceof Date) return value.getTime()
+  return Array.isArray(value) ? JSON.stringify(value) : (value ?? null)
+}

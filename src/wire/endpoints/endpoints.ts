@@ -275,6 +275,21 @@ export const ENDPOINTS = {
     'Lists the usage of single calls, newest first.',
   ),
 
+  'calls.list': get(
+    `${ORGANIZATION}/calls`,
+    'calls.read',
+    'Lists calls, newest first. A page with few calls may be followed by others.',
+  ),
+  'calls.histogram': get(
+    `${ORGANIZATION}/calls/histogram`,
+    'calls.read',
+    'Counts calls of a period by time and outcome.',
+  ),
+  'calls.show': get(
+    `${ORGANIZATION}/calls/{callId}`,
+    'calls.read',
+    'Shows a call with its record. The view of the call of another user is recorded.',
+  ),
   'attention.list': get(
     `${ORGANIZATION}/attention`,
     'overview.read',

@@ -85,6 +85,7 @@ export const PERMISSIONS = {
   'credits.read': { ...ADMINISTRATORS, entitlements: ['billing'] },
   'credits.grant': INSTALLATION,
   'overview.read': OWN_OR_ALL,
+  'calls.read': { ...OWN_OR_ALL, entitlements: ['auditor'] },
   'usage.read': { ...OWN_OR_ALL, entitlements: ['billing'] },
   'audit.read': { ...OWNERS, entitlements: ['auditor'] },
   'audit.verify': { ...OWNERS, entitlements: ['auditor'] },

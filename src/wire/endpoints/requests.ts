@@ -1,4 +1,5 @@
 import { agentCreation, agentListQuery, agentUpdate, runListQuery } from '../agents.ts'
+import { callHistogramQuery, callListQuery } from '../calls.ts'
 import {
   connectionCreation,
   connectionListQuery,
@@ -136,6 +137,8 @@ const REQUESTS = {
   'credits.grant': { body: creditGrant, status: 201, errors: ['unprocessable'] },
   'usage.totals': { query: usageQuery },
   'usage.events': { query: usageEventQuery },
+  'calls.list': { query: callListQuery },
+  'calls.histogram': { query: callHistogramQuery },
   'audit.list': { query: auditQuery },
   'audit-verification.chain': { query: auditVerificationQuery },
   'audit-export.checkpoints': { query: checkpointPageQuery },

@@ -16,7 +16,13 @@ const BLOCKS_OF_ROW = 25
 const BYTES_OF_BLOCK = 16
 
 /** Statements whose cost may grow with the tables, in blocks for each row of one user. No other cost may grow. */
-const GROWING: ReadonlyArray<{ why: string; starts: string; blocksOfRow: number }> = [
+const GROWING: ReadonlyArray<{
+  why: string
+  starts: string
+  blocksOfRow: number
+  /** Blocks from which on the cost grows no more. */
+  most?: number
+}> = [
   {
     why: 'sums up what a period has',
     starts: 'select "group_name", count(*), sum("input_tokens")',
@@ -33,6 +39,18 @@ const GROWING: ReadonlyArray<{ why: string; starts: string; blocksOfRow: number 
     starts: "DELETE FROM tool_catalogues t WHERE t.connection_id <> ''",
     blocksOfRow: 0.1,
   },
+  {
+    why: 'searches the newest 20,000 calls, which the copies of this campaign have in as many blocks',
+    starts: 'select "organization_id", "id", "at", "request_id", "user_id", "key_id", "surface"',
+    blocksOfRow: 1,
+    most: 25_000,
+  },
+  {
+    why: 'counts the newest 100,000 calls of a period',
+    starts: 'WITH examined AS MATERIALIZED (SELECT "calls"."at"',
+    blocksOfRow: 1,
+    most: 120_000,
+  },
 ]
 
 /**
@@ -47,9 +65,10 @@ export function compareCosts(rounds: readonly Round[]): { dearer: string[]; repo
   for (const { size, statistics, executions } of rounds) {
     for (const [text, worst] of costsOf([{ size, statistics, executions }])) {
       const before = Math.min(first.get(text)?.blocks ?? 0, 1_000)
-      const growth = GROWING.find(({ starts }) => text.startsWith(starts))?.blocksOfRow ?? 0
+      const growing = GROWING.find(({ starts }) => text.startsWith(starts))
+      const growth = growing ? Math.min(growing.blocksOfRow * size, growing.most ?? Infinity) : 0
       const returned = BLOCKS_OF_ROW * worst.rows + worst.bytes / BYTES_OF_BLOCK
-      const allowed = FACTOR * before + BLOCKS + returned + growth * size
+      const allowed = FACTOR * before + BLOCKS + returned + growth
       report += `${worst.blocks} blocks of ${Math.round(allowed)}, ${worst.rows} rows, ${worst.bytes} bytes at ${size} ${statistics ? 'with' : 'without'} statistics: ${text}\n`
       if (worst.blocks <= allowed) continue
       const line = `${worst.blocks} blocks for ${worst.rows} rows at ${size}, ${before} at ${smallest}, ${statistics ? 'with' : 'without'} statistics: ${text}`

@@ -156,6 +156,14 @@ export async function driveRecords({ surfaces, tenant }: World): Promise<void> {
   ]
   for (const filter of filters) await manage('GET', `${base}/audit?limit=2&${filter}`)
   await twoPages(manage, `${base}/audit`)
+  const { data } = await manage<{ data: Created[] }>('GET', `${base}/calls?limit=1`)
+  await manage('GET', `${base}/calls/${data[0]?.id}`)
+  await twoPages(manage, `${base}/calls`)
+  for (const filter of [...CALL_FILTERS, `user_id=${userId}`, `key_id=${keyId}`]) {
+    await manage('GET', `${base}/calls?limit=2&${filter}`)
+  }
+  await manage('GET', `${base}/calls/histogram`)
+  await manage('GET', `${base}/calls/histogram?from=2001-01-01T00:00:00Z&to=2001-01-02T00:00:00Z`)
   await twoPages(manage, '/audit')
   await manage('GET', `${base}/audit/chains`)
   await manage('GET', '/audit/chains')
@@ -177,6 +185,29 @@ async function unrecorded(manage: Manage, path: string): Promise<void> {
   await manage('GET', path)
   await manage('GET', `${path}&cursor=${cursorOf({ table: 'credit_entries', after: null })}`)
 }
+
+/** A filter by each index, and by others. */
+const CALL_FILTERS = [
+  'request_id=none',
+  'response_id=none',
+  'run_id=none',
+  'user_id=nobody',
+  'key_id=none',
+  'group_id=none',
+  'model=none',
+  'provider=none',
+  'tool=none',
+  'error=none',
+  'outcome=ok',
+  'outcome=failed',
+  'found=any',
+  'found=none',
+  'flag=any',
+  'status=418',
+  'surface=none',
+  'cost_min=1&cost_max=2',
+  'duration_min=100000000',
+]
 
 /** Providers, models, policies, and the rotation of keys. */
 export async function driveDeployment({ surfaces, tenant, unique }: World): Promise<void> {

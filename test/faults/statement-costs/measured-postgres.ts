@@ -40,13 +40,19 @@ const SETTINGS = [
 const REQUEST_LIMIT = 64 * 1024 * 1024
 const POOL_SIZE = 20
 
-/** A front of a real PostgreSQL that speaks Neon's SQL over HTTP, and measures each statement. @param url of the server. */
-export async function startMeasuredPostgres(url: string): Promise<MeasuredPostgres> {
+/**
+ * A front of a real PostgreSQL that speaks Neon's SQL over HTTP, and measures each statement.
+ * @param url of the server. @param settings of its sessions; without any, nothing is measured.
+ */
+export async function startMeasuredPostgres(
+  url: string,
+  settings: readonly string[] = SETTINGS,
+): Promise<MeasuredPostgres> {
   let executions: Execution[] = []
   const pool = new pg.Pool({
     connectionString: url,
     max: POOL_SIZE,
-    options: SETTINGS.map((setting) => `-c ${setting}`).join(' '),
+    options: settings.map((setting) => `-c ${setting}`).join(' '),
     types: { getTypeParser: () => (value: string) => value } as never,
   })
   pool.on('error', () => {})

@@ -9,7 +9,9 @@ import {
   nextLink,
 } from '../../../src/ledger/records/chain.ts'
 import {
+  type CallRow,
   type CreditRow,
+  callRowOf,
   creditRowOf,
   type RecordWithRows,
   type UsageRow,
@@ -192,7 +194,13 @@ describe('verifyRecord', () => {
     const body = JSON.parse(link.body)
     const credit = creditRowOf(body)
     const record = { ...copiedColumns(body), ...link }
-    return { record, usage: usageRowOf(body), credits: credit ? [credit] : [], stated: [] }
+    return {
+      record,
+      call: callRowOf(body),
+      usage: usageRowOf(body),
+      credits: credit ? [credit] : [],
+      stated: [],
+    }
   }
 
   it('finds the rows of every kind of record intact', () => {
@@ -205,9 +213,15 @@ describe('verifyRecord', () => {
   const another = (value: unknown) =>
     value instanceof Date ? new Date(Number.NaN) : typeof value === 'number' ? value + 1 : 'another'
 
-  it('finds every changed column of usage and of credits', () => {
+  it('finds every changed column of a call, of usage and of credits', () => {
     const entry = entryOf(ofCall(used))
-    const { usage, credits } = entry
+    const { call, usage, credits } = entry
+    for (const [name, value] of Object.entries(call ?? {})) {
+      if (name === 'id') continue
+      const changed = { ...entry, call: { ...call, [name]: another(value) } as CallRow }
+      const detail = expect.stringContaining(`${name} of call_1 in calls`)
+      expect(verifyRecord(changed, GENESIS)).toEqual([{ sequence: 1, reason: 'call_differs', detail }])
+    }
     for (const [name, value] of Object.entries(usage ?? {})) {
       if (name === 'callId') continue
       const changed = { ...entry, usage: { ...usage, [name]: another(value) } as UsageRow }
@@ -225,6 +239,12 @@ describe('verifyRecord', () => {
   it('finds rows that are missing, and rows that its record does not have', () => {
     const reasons = (entry: RecordWithRows) => verifyRecord(entry, GENESIS).map(({ reason }) => reason)
     const entry = entryOf(ofCall(used))
+    expect(reasons({ ...entry, call: null })).toEqual(['call_missing'])
+    const change = entryOf(ofChange(null))
+    expect(reasons({ ...change, call: entry.call })).toEqual(['call_added'])
+    const content = callText(openingText(opening('call_1')), outcomeText(used), 9)
+    const older = nextLink(identity, GENESIS, 'call_1', content.replace(',"form":2', ''))
+    expect(reasons({ ...entryOf(older), call: null })).toEqual([])
     expect(reasons({ ...entry, usage: null, credits: [] })).toEqual(['usage_missing', 'credit_missing'])
     const unused = entryOf(ofCall({ ...used, usage: null, cost: 0 }))
     expect(reasons({ ...unused, usage: entry.usage, credits: entry.credits })).toEqual([

@@ -3,10 +3,12 @@ import { type SQL, sql } from 'drizzle-orm'
 import { Hono } from 'hono'
 import { runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
+import { auditRecords, calls } from '../../../schema/governance.ts'
 import type { Deps } from '../../../src/deps.ts'
 import type { AppEnv } from '../../../src/http/context.ts'
 import { renderError } from '../../../src/http/errors.ts'
 import { managementRoutes } from '../../../src/http/routes/management/management.ts'
+import { newId } from '../../../src/lib/ids.ts'
 import { configuration, databaseAt } from '../calls/fixtures.ts'
 import { emptyPostgres, emptyRedis, type Forwarder, startForwarder } from '../calls/stand-ins.ts'
 import { createMemoryLedgers, type MemoryLedgers } from './memory-ledger.ts'
@@ -214,7 +216,30 @@ export async function seedTenant(harness: Harness) {
   })
   const agent = await create(harness, `${base}/agents`, someAgent(user.id))
   const run = await seedRun(harness.database, organization.id, user.id, agent.id)
-  return { ...seeded, integration, integrationGrant, connection, agent, run }
+  const call = await seedCall(harness.database, organization.id, user.id)
+  return { ...seeded, integration, integrationGrant, connection, agent, run, call }
+}
+
+/** A call with its record, in a chain of its own. */
+async function seedCall(database: Database, organizationId: string, userId: string): Promise<{ id: string }> {
+  const id = newId('call')
+  const at = new Date()
+  const columns = {
+    organizationId,
+    id,
+    at,
+    requestId: `req_${id}`,
+    userId,
+    surface: 'openai',
+    action: 'POST /x',
+  }
+  const place = { shard: 9, sequence: 1, previousHash: '', hash: '', body: '{}' }
+  await database
+    .insert(auditRecords)
+    .values({ ...columns, ...place, kind: 'call', status: 200, creditsSettled: 0 })
+  const counts = { durationMilliseconds: 1, inputTokens: 0, outputTokens: 0, cost: 0, count: 1 }
+  await database.insert(calls).values({ ...columns, ...counts, status: 200, outcome: 'ok' })
+  return { id }
 }
 
 /** A run that has failed at its first step. */

@@ -37,6 +37,7 @@ const identifiers: Record<string, (tenant: Tenant) => string> = {
   policyId: (tenant) => tenant.policy.id,
   agentId: (tenant) => tenant.agent.id,
   runId: (tenant) => tenant.run.id,
+  callId: (tenant) => tenant.call.id,
   trigger: () => 'hook',
   version: () => '1',
   entitlement: () => 'personal_api_key_access',

@@ -91,6 +91,7 @@ it('a key is told once, and is found nowhere afterwards; neither is a credential
     connectionId: tenant.connection.id,
     agentId: tenant.agent.id,
     runId: tenant.run.id,
+    callId: tenant.call.id,
     version: '1',
     providerId: provider.id,
     modelId,

@@ -7,7 +7,8 @@ import type { AuditQuery } from '../../../wire/records.ts'
 import { pageRequest } from './change-scope.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
 
-const present = (row: AuditRecordRow) => ({
+/** A record as the API shows it. */
+export const presentRecord = (row: AuditRecordRow) => ({
   id: row.id,
   shard: row.shard,
   sequence: row.sequence,
@@ -50,7 +51,7 @@ export const auditHandlers: HandlersOf<'audit' | 'ledger' | 'installation-audit'
 }
 
 async function auditPage(scope: ChangeScope, { limit, cursor, ...filter }: AuditQuery) {
-  return listBody(await viewAudit(scope, filter, pageRequest({ limit, cursor })), present)
+  return listBody(await viewAudit(scope, filter, pageRequest({ limit, cursor })), presentRecord)
 }
 
 const flush = ({ ledgerOf, organizationId }: ChangeScope) => ledgerOf(organizationId, HOME_SHARD).flush()

@@ -11,6 +11,7 @@ import { attentionHandlers } from './attention.ts'
 import { auditHandlers } from './audit.ts'
 import { auditExportHandlers } from './audit-export.ts'
 import { auditVerificationHandlers } from './audit-verification.ts'
+import { callHandlers } from './calls.ts'
 import { organizationScope } from './change-scope.ts'
 import { connectionHandlers } from './connections.ts'
 import { creditHandlers } from './credits.ts'
@@ -53,6 +54,7 @@ const handlers: Handlers = {
   ...agentHandlers,
   ...runHandlers,
   ...attentionHandlers,
+  ...callHandlers,
   ...creditHandlers,
   ...usageHandlers,
   ...auditHandlers,

@@ -29,6 +29,7 @@ const PARAMETERS = {
   integrationId: uuidOf('Integration'),
   agentId: uuidOf('Agent'),
   runId: uuidOf('Run'),
+  callId: { entity: 'Call', parse: matching((text) => /^[0-9A-Za-z_-]{1,100}$/.test(text)) },
   keyId: { entity: 'Key', parse: matching((text) => /^[0-9A-Za-z]{1,40}$/.test(text)) },
   passkeyId: uuidOf('Passkey'),
   sessionId: { entity: 'Session', parse: matching((text) => /^[0-9A-Za-z]{12}$/.test(text)) },

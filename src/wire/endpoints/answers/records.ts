@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { OUTCOMES, type Outcome } from '../../calls.ts'
 import { uuid } from '../../management-fields.ts'
 import { ATTENTION_KINDS } from '../../records.ts'
 import { count, credits, list, time } from './parts.ts'
@@ -144,6 +145,8 @@ const exportedRecords = z
     data: z.array(
       z.strictObject({
         record: exportedRow,
+        /** The row of lists of calls. */
+        call: exportedRow.nullish(),
         usage: exportedRow.nullable(),
         credits: z.array(exportedRow),
         stated: z.array(z.strictObject({ table: z.string(), name: z.string(), value: z.string() })),
@@ -156,6 +159,55 @@ const exportedRecords = z
 const exportedUnrecorded = list(z.strictObject({ table: tableName, name: z.string(), row: exportedRow }))
 
 const flushed = z.strictObject({ pending: count, since: z.string().optional() }).meta({ id: 'Flushed' })
+
+const call = z
+  .strictObject({
+    id: z.string(),
+    at: time,
+    request_id: z.string(),
+    user_id: z.string().nullable(),
+    key_id: z.string().nullable(),
+    surface: z.string(),
+    action: z.string(),
+    model: z.string().nullable(),
+    tool: z.string().nullable(),
+    connection_id: z.string().nullable(),
+    provider: z.string().nullable(),
+    response_id: z.string().nullable(),
+    run_id: z.string().nullable(),
+    /** 0 where the answer is unknown. */
+    status: z.int(),
+    error: z.string().nullable(),
+    outcome: z.enum(OUTCOMES),
+    flags: z.array(z.string()),
+    /** Detectors with findings. */
+    found: z.array(z.string()),
+    duration_ms: z.int(),
+    /** From the beginning of the call to the first event of a stream. */
+    first_event_ms: z.int().nullable(),
+    input_tokens: count,
+    output_tokens: count,
+    cost: credits,
+    /** Refused calls that the row stands for. */
+    count,
+  })
+  .meta({ id: 'Call' })
+
+const histogramBucket = z.strictObject({
+  at: time,
+  ...(Object.fromEntries(OUTCOMES.map((outcome) => [outcome, count])) as Record<Outcome, typeof count>),
+})
+
+const histogram = z
+  .strictObject({
+    from: time,
+    to: time,
+    bucket_ms: count,
+    data: z.array(histogramBucket),
+    /** Time from which on the counts are whole: later than `from` where the newest 100,000 calls were counted. */
+    complete_from: time,
+  })
+  .meta({ id: 'CallHistogram' })
 
 const attentionItem = z
   .strictObject({
@@ -172,6 +224,9 @@ const attentionItem = z
 
 export const recordAnswers = {
   'attention.list': list(attentionItem),
+  'calls.list': list(call),
+  'calls.histogram': histogram,
+  'calls.show': call.extend({ record: auditRecord }),
   'credits.show': list(creditEntry).extend(balance),
   'credits.grant': z.strictObject({ id: z.string(), amount: credits, reason: z.string(), ...balance }),
   'usage.totals': list(usageTotals),

@@ -1,0 +1,57 @@
+import * as z from 'zod'
+import { line, pageParameters, period } from './management-fields.ts'
+
+/** Calls, as lists and charts of the management API have them. */
+
+/** How a call ended: `blocked` by a policy, `cancelled` by its caller. */
+export const OUTCOMES = ['ok', 'cancelled', 'refused', 'blocked', 'failed'] as const
+export type Outcome = (typeof OUTCOMES)[number]
+
+/** @param status of the answer; 0 where it is unknown. @param errorCode also of a stream that failed after its status. */
+export function outcomeOf({ status, errorCode }: { status: number; errorCode: string | null }): Outcome {
+  if (errorCode?.startsWith('dlp_')) return 'blocked'
+  if (status === 499) return 'cancelled'
+  if (status >= 400 && status < 500) return 'refused'
+  return status > 0 && status < 400 && errorCode === null ? 'ok' : 'failed'
+}
+
+const amount = z.coerce.number('must be a number').int().min(0).max(Number.MAX_SAFE_INTEGER)
+
+/** Filters of calls. All that are given have to fit. */
+const filters = {
+  request_id: line(500).optional(),
+  response_id: line(200).optional(),
+  run_id: line(200).optional(),
+  user_id: line(100).optional(),
+  key_id: line(100).optional(),
+  /** Users that are in the group now. */
+  group_id: line(100).optional(),
+  model: line(500).optional(),
+  provider: line(200).optional(),
+  surface: line(50).optional(),
+  tool: line(500).optional(),
+  connection_id: line(200).optional(),
+  outcome: z.enum(OUTCOMES).optional(),
+  status: z.coerce.number('must be a number').int().min(0).max(999).optional(),
+  error: line(500).optional(),
+  /** A detector, or `any`. */
+  found: line(100).optional(),
+  /** A flag, or `any`. */
+  flag: line(100).optional(),
+  cost_min: amount.optional(),
+  cost_max: amount.optional(),
+  duration_min: amount.optional(),
+  duration_max: amount.optional(),
+}
+
+export const callListQuery = z.strictObject({ ...pageParameters, ...period, ...filters })
+
+const MOST_BUCKETS = 120
+
+export const callHistogramQuery = z.strictObject({
+  ...period,
+  ...filters,
+  buckets: z.coerce.number('must be a number').int().min(1).max(MOST_BUCKETS).default(60),
+})
+
+export type CallFilter = Omit<z.infer<typeof callListQuery>, 'limit' | 'cursor'>
