@@ -10,6 +10,7 @@ import type { LedgerObject } from '../src/ledger/ledger-object.ts'
 import { escrowOf, homeOf } from '../src/ledger/ledger-shard.ts'
 import { OrganizationLedger } from '../src/ledger/organization-ledger.ts'
 import { RejectedCallsLedger } from '../src/ledger/rejected-calls/rejected-calls-ledger.ts'
+import type { TailRequest } from '../src/ledger/tail/tail.ts'
 import { earliest, systemClock } from '../src/lib/clock.ts'
 import { logFailuresOf } from '../src/lib/logged-methods.ts'
 
@@ -71,6 +72,10 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
 
   async balance() {
     return this.#organization.use(({ account, others }) => others?.balance() ?? account.balance())
+  }
+
+  async tail(request: TailRequest) {
+    return (await this.#organization.shard()).tail(request)
   }
 
   async learnEpochs(learned: LearnedEpochs) {

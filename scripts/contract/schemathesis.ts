@@ -126,6 +126,8 @@ expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429"]
 
 ${more}
 [parameters]
+# A stream of live calls ends at once.
+"query.seconds" = 0
 ${names.map((name) => `"path.${name}" = { dictionary = "${name}", probability = ${share(name)} }`).join('\n')}
 ${bodies.map(([member, name]) => `"body.${member}" = { dictionary = "${name}", probability = ${share(member)} }`).join('\n')}
 

@@ -64,7 +64,8 @@ export function managementDocument(): object {
 function operationOf(components: SchemaComponents, name: EndpointName, endpoint: Endpoint): object {
   const request = requestOf(name)
   const links = linksOf(name, endpoint)
-  const content = jsonContent(components.schemaOf(ANSWERS[name], 'output'))
+  const schema = components.schemaOf(ANSWERS[name], 'output')
+  const content = request.stream ? { 'text/event-stream': { schema } } : jsonContent(schema)
   const answer = { content, ...(links && { links }) }
   const success = request.mayCreate
     ? { 200: { description: 'Replaced.', ...answer }, 201: { description: 'Created.', ...answer } }

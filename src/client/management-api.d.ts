@@ -1203,6 +1203,23 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/api/organizations/{organizationId}/calls/tail': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Streams calls as they are admitted and end, for ten minutes. */
+    get: operations['calls.tail']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/api/organizations/{organizationId}/calls/{callId}': {
     parameters: {
       query?: never
@@ -7418,7 +7435,6 @@ export interface operations {
         user_id?: string
         /** @description Only of this key. */
         key_id?: string
-        group_id?: string
         /** @description Only of this model. */
         model?: string
         provider?: string
@@ -7437,6 +7453,7 @@ export interface operations {
         cost_max?: number
         duration_min?: number
         duration_max?: number
+        group_id?: string
       }
       header?: never
       path: {
@@ -7481,7 +7498,6 @@ export interface operations {
         user_id?: string
         /** @description Only of this key. */
         key_id?: string
-        group_id?: string
         /** @description Only of this model. */
         model?: string
         provider?: string
@@ -7500,6 +7516,7 @@ export interface operations {
         cost_max?: number
         duration_min?: number
         duration_max?: number
+        group_id?: string
         buckets?: number
       }
       header?: never
@@ -7517,6 +7534,62 @@ export interface operations {
         }
         content: {
           'application/json': components['schemas']['CallHistogram']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'calls.tail': {
+    parameters: {
+      query?: {
+        request_id?: string
+        response_id?: string
+        run_id?: string
+        /** @description Only of this user. */
+        user_id?: string
+        /** @description Only of this key. */
+        key_id?: string
+        /** @description Only of this model. */
+        model?: string
+        provider?: string
+        /** @description Only of this surface, such as messages or management. */
+        surface?: string
+        tool?: string
+        /** @description Only for this connection. */
+        connection_id?: string
+        outcome?: 'ok' | 'cancelled' | 'refused' | 'blocked' | 'failed'
+        /** @description Only those with this status. */
+        status?: number
+        error?: string
+        found?: string
+        flag?: string
+        cost_min?: number
+        cost_max?: number
+        duration_min?: number
+        duration_max?: number
+        after?: string
+        seconds?: number
+      }
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'text/event-stream': string
         }
       }
       400: components['responses']['invalid_request']

@@ -105,6 +105,7 @@ export function ledgerClient(
     balance: () => callHome((ledger) => ledger.balance()),
     flush: () => callHome((ledger) => ledger.flush()),
     chains: () => callHome((ledger) => ledger.chains()),
+    tail: (request) => callShard((ledger) => ledger.tail(request)),
     learnEpoch: (organization) => callHome((ledger) => ledger.learnEpochs({ organization, catalogue: null })),
     announceCatalogue: (epoch) => callHome((ledger) => ledger.announceCatalogue(epoch)),
   }

@@ -1,6 +1,7 @@
 import type { AuditedChange, CallOpening, CallOutcome, Usage } from './audit-record.ts'
 import type { LearnedEpochs } from './epochs/known-epochs.ts'
 import type { LedgerChain } from './records/chain.ts'
+import type { TailAnswer, TailRequest } from './tail/tail.ts'
 
 /**
  * The ledger of one organization, as an isolate uses it: admission of calls (limits, epochs, credits), their settlement,
@@ -40,6 +41,8 @@ export interface LedgerClient {
   flush(): Promise<Flushed>
   /** The chains that the ledger's objects hold, by shard. Begins no account: an object that has none is left out. */
   chains(): Promise<LedgerChain[]>
+  /** The calls of a shard since a commit, in the shard of this client. @returns null where the organization has many readers. */
+  tail(request: TailRequest): Promise<TailAnswer | null>
   /** After a change of rights is stored in Postgres: no call admitted after this resolves runs under an older epoch. */
   learnEpoch(organizationEpoch: number): Promise<void>
   /** Announces a new epoch of the catalogue. The deployment's ledger sends it to every registered ledger. */

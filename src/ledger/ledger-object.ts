@@ -13,7 +13,7 @@ import { HOME_SHARD } from './shards/shards.ts'
 export interface LedgerObject
   extends Pick<
     LedgerClient,
-    'extend' | 'recordChange' | 'grantCredits' | 'balance' | 'flush' | 'chains' | 'announceCatalogue'
+    'extend' | 'recordChange' | 'grantCredits' | 'balance' | 'flush' | 'chains' | 'announceCatalogue' | 'tail'
   > {
   commit(batch: CommitBatch): Promise<CommitAnswer>
   /** @param call one call. */

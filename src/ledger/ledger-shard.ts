@@ -27,6 +27,10 @@ import { HOME_SHARD } from './shards/shards.ts'
 import { coverShortage, decideAgain } from './shards/shortage.ts'
 import { escrowState, knownShards } from './shards/transfers.ts'
 import { WindowBalance } from './shards/window-balance.ts'
+import { OpenTails, readTail, type TailAnswer, type TailRequest } from './tail/tail.ts'
+
+/** Time between two looks for calls that a reader waits for. */
+const TAIL_LOOK_MS = 250
 
 /** Time that the first call of an account waits for Postgres, which may have to wake up. */
 const BEGIN_LIMIT_MS = 5_000
@@ -55,6 +59,7 @@ export class LedgerShard {
   readonly #flusher: Flusher<readonly ChainLink[]>
   readonly #registration: CatalogueRegistration
   readonly #windowBalance: WindowBalance
+  readonly #tails = new OpenTails()
 
   /** Loads an account that was begun in this storage. */
   constructor(deps: LedgerShardDeps, identity: ChainIdentity) {
@@ -141,6 +146,25 @@ export class LedgerShard {
     const sent = others.send(shard, number, least, all)
     this.#deps.arrangeAlarm()
     return sent
+  }
+
+  /**
+   * The calls that were opened and ended since a commit; waits for them where there are none. It looks every quarter of a second, only
+   * while there is a reader: a commit knows nothing of readers.
+   * @returns null in the home shard where the organization has many readers.
+   */
+  async tail({ tailId, after, userId, waitMilliseconds }: TailRequest): Promise<TailAnswer | null> {
+    const { clock } = this.#deps
+    const { log, epochs } = this.account
+    if (this.others !== null && !this.#tails.admit(tailId, clock())) return null
+    const until = clock() + waitMilliseconds
+    let read = readTail(log, after, userId)
+    const isEmpty = () => read.opened.length + read.closed.length === 0 && !read.skipped
+    while (after !== null && isEmpty() && clock() < until) {
+      await new Promise((resolve) => setTimeout(resolve, TAIL_LOOK_MS))
+      if (log.memory.commit !== read.after) read = readTail(log, read.after, userId)
+    }
+    return { ...read, epoch: epochs.organization(clock()) }
   }
 
   /** Writes what is pending to Postgres, here and at the shards behind this one. */

@@ -18,14 +18,12 @@ export function outcomeOf({ status, errorCode }: { status: number; errorCode: st
 const amount = z.coerce.number('must be a number').int().min(0).max(Number.MAX_SAFE_INTEGER)
 
 /** Filters of calls. All that are given have to fit. */
-const filters = {
+const rowFilters = {
   request_id: line(500).optional(),
   response_id: line(200).optional(),
   run_id: line(200).optional(),
   user_id: line(100).optional(),
   key_id: line(100).optional(),
-  /** Users that are in the group now. */
-  group_id: line(100).optional(),
   model: line(500).optional(),
   provider: line(200).optional(),
   surface: line(50).optional(),
@@ -44,6 +42,12 @@ const filters = {
   duration_max: amount.optional(),
 }
 
+const filters = {
+  ...rowFilters,
+  /** Users that are in the group now. */
+  group_id: line(100).optional(),
+}
+
 export const callListQuery = z.strictObject({ ...pageParameters, ...period, ...filters })
 
 const MOST_BUCKETS = 120
@@ -54,4 +58,21 @@ export const callHistogramQuery = z.strictObject({
   buckets: z.coerce.number('must be a number').int().min(1).max(MOST_BUCKETS).default(60),
 })
 
+const LONGEST_TAIL_SECONDS = 600
+
+export const callTailQuery = z.strictObject({
+  ...rowFilters,
+  /** The id of the last event that was read; `Last-Event-ID` wins. */
+  after: line(300).optional(),
+  /** Time after which the stream ends; with 0 it has what there is now. Ten minutes where left out. */
+  seconds: z.coerce
+    .number('must be a number')
+    .int()
+    .min(0)
+    .max(LONGEST_TAIL_SECONDS)
+    .default(LONGEST_TAIL_SECONDS),
+})
+
+export type CallTailQuery = z.infer<typeof callTailQuery>
+export type CallTailFilter = Omit<CallTailQuery, 'after' | 'seconds'>
 export type CallFilter = Omit<z.infer<typeof callListQuery>, 'limit' | 'cursor'>

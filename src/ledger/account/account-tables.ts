@@ -268,6 +268,14 @@ export class AccountTables {
     for (const row of cursor) yield { number: row.number, at: row.at, links: linksOf(row) }
   }
 
+  /** Commits after a number that opened calls or appended records, the newest first. */
+  newestCommits(after: number): Iterable<{ number: number; opened: string; bodies: string }> {
+    return this.#sql.exec<{ number: number; opened: string; bodies: string }>(
+      `SELECT number, opened, bodies FROM commits WHERE number > ? AND (opened <> '' OR ids <> '') ORDER BY number DESC`,
+      after,
+    )
+  }
+
   deleteCommitsBefore(number: number): void {
     this.#sql.exec('DELETE FROM commits WHERE number < ?', number)
   }

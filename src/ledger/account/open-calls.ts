@@ -75,6 +75,10 @@ export class OpenCalls {
     this.#firstDeadline = first
   }
 
+  newestFirst(): OpenCall[] {
+    return [...this.#calls.values()].reverse()
+  }
+
   /** Calls that were opened before a commit, and whose row in `open_calls` is missing or old. */
   *unstoredBefore(number: number): Iterable<OpenCall> {
     for (const call of this.#calls.values()) {

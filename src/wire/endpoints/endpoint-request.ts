@@ -12,6 +12,8 @@ export interface EndpointRequest {
   mayCreate?: true
   /** Refusals besides those of every endpoint (`COMMON_ERRORS`, `BODY_ERRORS`). */
   errors?: readonly ErrorKind[]
+  /** Whether the answer is a stream of server-sent events. */
+  stream?: true
   /** Whether the answer holds a secret or a caller's text, which nothing may store. */
   noStore?: true
 }

@@ -285,6 +285,11 @@ export const ENDPOINTS = {
     'calls.read',
     'Counts calls of a period by time and outcome.',
   ),
+  'calls.tail': get(
+    `${ORGANIZATION}/calls/tail`,
+    'calls.read',
+    'Streams calls as they are admitted and end, for ten minutes.',
+  ),
   'calls.show': get(
     `${ORGANIZATION}/calls/{callId}`,
     'calls.read',

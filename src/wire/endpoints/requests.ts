@@ -1,5 +1,5 @@
 import { agentCreation, agentListQuery, agentUpdate, runListQuery } from '../agents.ts'
-import { callHistogramQuery, callListQuery } from '../calls.ts'
+import { callHistogramQuery, callListQuery, callTailQuery } from '../calls.ts'
 import {
   connectionCreation,
   connectionListQuery,
@@ -139,6 +139,7 @@ const REQUESTS = {
   'usage.events': { query: usageEventQuery },
   'calls.list': { query: callListQuery },
   'calls.histogram': { query: callHistogramQuery },
+  'calls.tail': { query: callTailQuery, stream: true },
   'audit.list': { query: auditQuery },
   'audit-verification.chain': { query: auditVerificationQuery },
   'audit-export.checkpoints': { query: checkpointPageQuery },

@@ -162,6 +162,9 @@ export async function driveRecords({ surfaces, tenant }: World): Promise<void> {
   for (const filter of [...CALL_FILTERS, `user_id=${userId}`, `key_id=${keyId}`]) {
     await manage('GET', `${base}/calls?limit=2&${filter}`)
   }
+  await surfaces.request('GET', `/api${base}/calls/tail?seconds=0`, {
+    headers: { authorization: `Bearer ${surfaces.address.adminToken}` },
+  })
   await manage('GET', `${base}/calls/histogram`)
   await manage('GET', `${base}/calls/histogram?from=2001-01-01T00:00:00Z&to=2001-01-02T00:00:00Z`)
   await twoPages(manage, '/audit')

@@ -16,6 +16,7 @@ import {
 } from '../../../src/ledger/records/chain.ts'
 import { writeLinks } from '../../../src/ledger/records/flush.store.ts'
 import { callText, changeText, openingText, outcomeText } from '../../../src/ledger/records/record-body.ts'
+import type { TailAnswer } from '../../../src/ledger/tail/tail.ts'
 
 /** Ledgers without Durable Objects: the real chain and the real flush, held in memory in between. */
 export interface MemoryLedgers {
@@ -102,6 +103,11 @@ class MemoryLedger implements LedgerClient {
     }
     this.#pending = this.#pending.slice(links.length)
     return { pending: this.#pending.length }
+  }
+
+  /** Nothing happens here: tests with the runtime read calls live. */
+  async tail(): Promise<TailAnswer> {
+    return { after: this.#head.sequence, opened: [], closed: [], skipped: false, epoch: null }
   }
 
   async chains(): Promise<LedgerChain[]> {

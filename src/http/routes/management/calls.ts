@@ -1,38 +1,12 @@
 import { callHistogram, viewCall } from '../../../admin/calls.ts'
-import type { CallRow } from '../../../ledger/records/extracted-rows.ts'
 import { selectCalls } from '../../../ledger/records/read-calls.store.ts'
 import type { CallFilter } from '../../../wire/calls.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import { presentRecord } from './audit.ts'
+import { tailAnswer } from './calls-tail.ts'
 import { pageRequest } from './change-scope.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
-
-const present = (row: CallRow) => ({
-  id: row.id,
-  at: row.at,
-  request_id: row.requestId,
-  user_id: row.userId,
-  key_id: row.keyId,
-  surface: row.surface,
-  action: row.action,
-  model: row.modelId,
-  tool: row.tool,
-  connection_id: row.connectionId,
-  provider: row.provider,
-  response_id: row.responseId,
-  run_id: row.runId,
-  status: row.status,
-  error: row.errorCode,
-  outcome: row.outcome,
-  flags: row.flags ?? [],
-  found: row.detectors ?? [],
-  duration_ms: row.durationMilliseconds,
-  first_event_ms: row.firstEventMilliseconds,
-  input_tokens: row.inputTokens,
-  output_tokens: row.outputTokens,
-  cost: row.cost,
-  count: row.count,
-})
+import { presentCall } from './present-call.ts'
 
 /** The filter within reach; null where it asks for another user's calls only. @param own the user whose calls are in reach; null for all. */
 const reachedFilter = (filter: CallFilter, own: string | null): CallFilter | null => {
@@ -44,7 +18,7 @@ export const callHandlers: HandlersOf<'calls'> = {
   'calls.list': async ({ scope, own, query: { limit, cursor, ...filter } }) => {
     const reached = reachedFilter(filter, own)
     const page = reached && (await selectCalls(scope, reached, pageRequest({ limit, cursor })))
-    return listBody(page ?? { rows: [], next: null }, present)
+    return listBody(page ?? { rows: [], next: null }, presentCall)
   },
   'calls.histogram': async ({ scope, own, query: { buckets, ...filter } }) => {
     // No user has this id, so that the counts are of nothing.
@@ -61,8 +35,9 @@ export const callHandlers: HandlersOf<'calls'> = {
       complete_from: completeFrom,
     }
   },
+  'calls.tail': ({ context, scope, own, query }) => tailAnswer(context, scope, own, query),
   'calls.show': async ({ scope, own, path }) => {
     const { call, record } = await viewCall(scope, path.callId, own)
-    return { ...present(call), record: presentRecord(record) }
+    return { ...presentCall(call), record: presentRecord(record) }
   },
 }

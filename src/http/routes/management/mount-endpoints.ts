@@ -40,9 +40,12 @@ export class Created<Content> {
   }
 }
 
+type MaybeCreated<Name extends EndpointName> =
+  Request<Name> extends { mayCreate: true } ? Created<Answer<Name>> : never
+
 type Handler<Name extends EndpointName> = (
   call: EndpointCall<Name>,
-) => Promise<Answer<Name> | (Request<Name> extends { mayCreate: true } ? Created<Answer<Name>> : never)>
+) => Promise<Request<Name> extends { stream: true } ? Response : Answer<Name> | MaybeCreated<Name>>
 
 /** A handler for each endpoint. */
 export type Handlers = { [Name in EndpointName]: Handler<Name> }
@@ -86,6 +89,7 @@ function mount(
         body: request.body ? context.req.valid('json' as never) : null,
       })
       if (request.noStore) context.header('cache-control', 'no-store')
+      if (answer instanceof Response) return answer
       if (answer instanceof Created) return context.json(answer.content as object, 201)
       return context.json(answer as object, request.status ?? 200)
     })

@@ -226,6 +226,8 @@ export const recordAnswers = {
   'attention.list': list(attentionItem),
   'calls.list': list(call),
   'calls.histogram': histogram,
+  /** Server-sent events. */
+  'calls.tail': z.string(),
   'calls.show': call.extend({ record: auditRecord }),
   'credits.show': list(creditEntry).extend(balance),
   'credits.grant': z.strictObject({ id: z.string(), amount: credits, reason: z.string(), ...balance }),

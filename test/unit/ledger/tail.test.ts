@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest'
+import { OpenTails, readTail } from '../../../src/ledger/tail/tail.ts'
+import { World } from './account-world.ts'
+
+const idsOf = (texts: string[]) => texts.map((text) => JSON.parse(text).id)
+
+describe('readTail', () => {
+  it('reads a bounded number of records, the newest ones', () => {
+    const world = new World(1_000_000)
+    for (let number = 0; number < 3_000; number++) world.commit([world.call(`call_${number}`, 0)])
+    const all = readTail(world.account.log, null, null)
+    expect(all.skipped).toBe(true)
+    expect(idsOf(all.opened)).toEqual(Array.from({ length: 100 }, (_, number) => `call_${2_900 + number}`))
+    // None is of this user, and not all of them are looked at.
+    const parse = JSON.parse
+    let parsed = 0
+    JSON.parse = ((text: string) => {
+      parsed += 1
+      return parse(text)
+    }) as typeof JSON.parse
+    const own = readTail(world.account.log, 0, 'somebody')
+    JSON.parse = parse
+    expect(own).toMatchObject({ opened: [], closed: [], skipped: true })
+    expect(parsed).toBe(0)
+  })
+})
+
+describe('OpenTails', () => {
+  it('admits twenty readers, and others when some have left', () => {
+    const tails = new OpenTails()
+    for (let reader = 0; reader < 20; reader++) expect(tails.admit(`${reader}`, reader)).toBe(true)
+    expect(tails.admit('20', 100)).toBe(false)
+    expect(tails.admit('3', 100)).toBe(true)
+    expect(tails.admit('20', 15_001)).toBe(true)
+    expect(tails.admit('21', 15_001)).toBe(false)
+  })
+})
