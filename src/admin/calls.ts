@@ -1,6 +1,7 @@
 import { type ChangeScope, recordView } from '../ledger/changes/audited-change.ts'
 import type { CallRow } from '../ledger/records/extracted-rows.ts'
 import {
+  type CountedCalls,
   countCalls,
   type DividedPeriod,
   selectCall,
@@ -33,9 +34,11 @@ export async function viewCall(
   return { call, record }
 }
 
-interface Histogram extends DividedPeriod {
-  /** Counts of each part, in order. */
-  parts: Array<Record<Outcome, number>>
+type Part = Record<Outcome | 'cost', number>
+
+interface Histogram extends DividedPeriod, Pick<CountedCalls, 'firstEvent'> {
+  /** Counts and micro-credits of each part, in order. */
+  parts: Part[]
   /** When the counts begin to be whole. */
   completeFrom: Date
 }
@@ -55,12 +58,14 @@ export async function callHistogram(
   if (length <= 0) throw invalidRequest('from: must be before to')
   if (length > LONGEST_PERIOD_MS) throw invalidRequest('from: must be within a year of to')
   const period = { from, to, bucketMilliseconds: Math.ceil(length / buckets) }
-  const { counts, countedFrom } = await countCalls(scope, filter, period)
-  const none = () => Object.fromEntries(OUTCOMES.map((outcome) => [outcome, 0])) as Record<Outcome, number>
+  const { counts, countedFrom, firstEvent } = await countCalls(scope, filter, period)
+  const none = () => Object.fromEntries([...OUTCOMES, 'cost'].map((name) => [name, 0])) as Part
   const parts = Array.from({ length: Math.ceil(length / period.bucketMilliseconds) }, none)
-  for (const { bucket, outcome, count } of counts) {
+  for (const { bucket, outcome, count, cost } of counts) {
     const part = parts[bucket]
-    if (part) part[outcome] += count
+    if (!part) continue
+    part[outcome] += count
+    part.cost += cost
   }
-  return { ...period, parts, completeFrom: countedFrom ?? from }
+  return { ...period, parts, firstEvent, completeFrom: countedFrom ?? from }
 }

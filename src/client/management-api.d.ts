@@ -1949,7 +1949,12 @@ export interface components {
         refused: number
         blocked: number
         failed: number
+        cost: number
       }[]
+      first_event_ms: {
+        p50: number
+        p95: number
+      } | null
       /** Format: date-time */
       complete_from: string
     }

@@ -39,6 +39,7 @@ interface Histogram {
   to: string
   bucket_ms: number
   complete_from: string
+  first_event_ms: { p50: number; p95: number } | null
   data: Array<Record<string, number> & { at: string }>
 }
 
@@ -192,7 +193,8 @@ describe('calls', () => {
   const dayAgo = () => new Date(Date.now() - 86_400_000).toISOString()
   const sumOf = ({ data }: Histogram) =>
     data.reduce(
-      (sum, { at: _, ...counts }) => sum + Object.values(counts).reduce((all, each) => all + each, 0),
+      (sum, { at: _, cost: __, ...counts }) =>
+        sum + Object.values(counts).reduce((all, each) => all + each, 0),
       0,
     )
 
@@ -208,6 +210,10 @@ describe('calls', () => {
         histogram.data.reduce((sum, part) => sum + (part[outcome] ?? 0), 0),
       ]),
     )
+    const spent = histogram.data.reduce((sum, { cost }) => sum + (cost ?? 0), 0)
+    expect(spent).toBe(Object.values(calls).reduce((sum, { cost }) => sum + cost, 0))
+    const { first_event_ms: first } = calls.stream
+    expect(histogram.first_event_ms).toEqual({ p50: first, p95: first })
     expect(totals).toEqual({ ok: 4, cancelled: 0, refused: 1, blocked: 1, failed: 1 })
     for (const [index, { at }] of histogram.data.entries()) {
       expect(Date.parse(at)).toBe(Date.parse(from) + index * histogram.bucket_ms)

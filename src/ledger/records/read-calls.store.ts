@@ -143,6 +143,8 @@ interface CallCount {
   bucket: number
   outcome: (typeof OUTCOMES)[number]
   count: number
+  /** Micro-credits. */
+  cost: number
 }
 
 /** A period that is divided into equal parts. */
@@ -152,40 +154,57 @@ export interface DividedPeriod {
   bucketMilliseconds: number
 }
 
-/**
- * Counts calls of a period by part and outcome: the newest 100,000 that the first indexed filter leaves.
- * @returns also the time of the oldest that was counted, where there are older ones; else null.
- */
+export interface CountedCalls {
+  counts: CallCount[]
+  /** Time to the first event of streams, in milliseconds: median and 95th percentile; null without any. */
+  firstEvent: { p50: number; p95: number } | null
+  /** The oldest that was counted, where there are older ones; else null. */
+  countedFrom: Date | null
+}
+
+interface CountRow extends Record<string, unknown> {
+  bucket: number | null
+  outcome: CallCount['outcome'] | null
+  count: string
+  cost: string | null
+  first_at: string | null
+  first_event: number[] | null
+}
+
+/** Counts calls of a period by part and outcome: the newest 100,000 that the first indexed filter leaves. */
 export async function countCalls(
   scope: OrganizationScope,
   filter: CallFilter,
   period: DividedPeriod,
-): Promise<{ counts: CallCount[]; countedFrom: Date | null }> {
+): Promise<CountedCalls> {
   const { database, organizationId } = scope
-  const examinedRows = sql`SELECT ${calls.at} AS at, ${calls.outcome} AS outcome,
-      coalesce(${wantedBy(organizationId, filter) ?? sql`true`}, false) AS is_wanted
+  const wanted = wantedBy(organizationId, filter) ?? sql`true`
+  const read = sql`SELECT ${calls.at} AS at, ${calls.outcome} AS outcome, ${calls.cost} AS cost,
+      ${calls.firstEventMilliseconds} AS first_event, coalesce(${wanted}, false) AS is_wanted
     FROM ${calls} WHERE ${examined(scope, { ...filter, from: period.from, to: period.to })}
     ORDER BY ${sql.join(newestFirst(calls.at, calls.id), sql`, `)} LIMIT ${MOST_COUNTED}`
-  const bucket = sql`floor(extract(epoch FROM at - ${period.from.toISOString()}::timestamptz) * 1000 / ${period.bucketMilliseconds})::int`
+  const sinceFrom = sql`extract(epoch FROM at - ${period.from.toISOString()}::timestamptz) * 1000`
   const [, { rows }] = await database.batch([
     database.execute(READ_IN_ORDER),
-    database.execute<{
-      bucket: number | null
-      outcome: CallCount['outcome'] | null
-      count: string
-      first: string
-    }>(sql`
-      WITH examined AS MATERIALIZED (${examinedRows})
-      SELECT ${bucket} AS bucket, outcome, count(*) AS count, NULL::bigint AS first FROM examined WHERE is_wanted GROUP BY 1, 2
+    database.execute<CountRow>(sql`
+      WITH examined AS MATERIALIZED (${read})
+      SELECT floor(${sinceFrom} / ${period.bucketMilliseconds})::int AS bucket, outcome, count(*) AS count,
+        sum(cost) AS cost, NULL::bigint AS first_at, NULL::float8[] AS first_event
+      FROM examined WHERE is_wanted GROUP BY 1, 2
       UNION ALL
-      SELECT NULL, NULL, count(*), (extract(epoch FROM min(at)) * 1000)::bigint FROM examined`),
+      SELECT NULL, NULL, count(*), NULL, (extract(epoch FROM min(at)) * 1000)::bigint,
+        percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY first_event) FILTER (WHERE is_wanted)
+      FROM examined`),
   ])
   const all = rows.find((row) => row.bucket === null)
-  const isCut = Number(all?.count ?? 0) >= MOST_COUNTED
+  const [p50, p95] = all?.first_event ?? []
   return {
-    counts: rows.flatMap(({ bucket: place, outcome, count }) =>
-      place === null || outcome === null ? [] : [{ bucket: place, outcome, count: Number(count) }],
+    counts: rows.flatMap(({ bucket, outcome, count, cost }) =>
+      bucket === null || outcome === null
+        ? []
+        : [{ bucket, outcome, count: Number(count), cost: Number(cost) }],
     ),
-    countedFrom: isCut ? new Date(Number(all?.first)) : null,
+    firstEvent: p50 == null || p95 == null ? null : { p50: Math.round(p50), p95: Math.round(p95) },
+    countedFrom: Number(all?.count) >= MOST_COUNTED ? new Date(Number(all?.first_at)) : null,
   }
 }

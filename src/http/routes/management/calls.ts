@@ -23,7 +23,8 @@ export const callHandlers: HandlersOf<'calls'> = {
   'calls.histogram': async ({ scope, own, query: { buckets, ...filter } }) => {
     // No user has this id, so that the counts are of nothing.
     const reached = reachedFilter(filter, own) ?? { ...filter, user_id: '' }
-    const { from, to, bucketMilliseconds, parts, completeFrom } = await callHistogram(scope, reached, buckets)
+    const histogram = await callHistogram(scope, reached, buckets)
+    const { from, to, bucketMilliseconds, parts, firstEvent, completeFrom } = histogram
     return {
       from,
       to,
@@ -32,6 +33,7 @@ export const callHandlers: HandlersOf<'calls'> = {
         at: new Date(from.getTime() + index * bucketMilliseconds),
         ...counts,
       })),
+      first_event_ms: firstEvent,
       complete_from: completeFrom,
     }
   },

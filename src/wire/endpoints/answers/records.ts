@@ -196,6 +196,7 @@ const call = z
 const histogramBucket = z.strictObject({
   at: time,
   ...(Object.fromEntries(OUTCOMES.map((outcome) => [outcome, count])) as Record<Outcome, typeof count>),
+  cost: credits,
 })
 
 const histogram = z
@@ -204,6 +205,8 @@ const histogram = z
     to: time,
     bucket_ms: count,
     data: z.array(histogramBucket),
+    /** Time to the first event of streams; null without any. */
+    first_event_ms: z.strictObject({ p50: count, p95: count }).nullable(),
     /** Time from which on the counts are whole: later than `from` where the newest 100,000 calls were counted. */
     complete_from: time,
   })
