@@ -1237,6 +1237,23 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/api/organizations/{organizationId}/find': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Finds what a text names: calls, responses and runs by their id, others also by a part of their name. */
+    get: operations['find.list']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/api/organizations/{organizationId}/attention': {
     parameters: {
       query?: never
@@ -2081,6 +2098,23 @@ export interface components {
     Flushed: {
       pending: number
       since?: string
+    }
+    Found: {
+      /** @enum {string} */
+      kind:
+        | 'call'
+        | 'response'
+        | 'run'
+        | 'key'
+        | 'user'
+        | 'group'
+        | 'model'
+        | 'policy'
+        | 'agent'
+        | 'integration'
+        | 'connection'
+      id: string
+      label: string
     }
     Grant: {
       id: string
@@ -7651,6 +7685,40 @@ export interface operations {
             cost: number
             count: number
             record: components['schemas']['AuditRecord']
+          }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'find.list': {
+    parameters: {
+      query: {
+        q: string
+      }
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': {
+            data: components['schemas']['Found'][]
+            has_more: boolean
+            next_cursor: string | null
           }
         }
       }

@@ -73,6 +73,24 @@ export const usageQuery = z.strictObject({
 
 export const usageEventQuery = z.strictObject({ ...pageParameters, ...period })
 
+export const FOUND_KINDS = [
+  'call',
+  'response',
+  'run',
+  'key',
+  'user',
+  'group',
+  'model',
+  'policy',
+  'agent',
+  'integration',
+  'connection',
+] as const
+export type FoundKind = (typeof FOUND_KINDS)[number]
+
+/** A text of at least two characters: one would be in every name. */
+export const findQuery = z.strictObject({ q: text(200).min(2, 'must have at least 2 characters') })
+
 export const ATTENTION_KINDS = [
   'credits_used_up',
   'failed_runs',

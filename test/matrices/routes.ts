@@ -162,6 +162,7 @@ const PARAMETERS: Record<string, string> = {
   runId: '00000000-0000-4000-8000-000000000009',
   trigger: 'no-such-trigger',
   version: '1',
+  callId: 'call_0000000000000000000000',
   keyId: 'nosuchkey',
   modelId: 'no-such-model',
   name: 'personal_api_key_access',

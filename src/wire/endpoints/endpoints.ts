@@ -295,6 +295,11 @@ export const ENDPOINTS = {
     'calls.read',
     'Shows a call with its record. The view of the call of another user is recorded.',
   ),
+  'find.list': get(
+    `${ORGANIZATION}/find`,
+    'overview.read',
+    'Finds what a text names: calls, responses and runs by their id, others also by a part of their name.',
+  ),
   'attention.list': get(
     `${ORGANIZATION}/attention`,
     'overview.read',

@@ -69,6 +69,7 @@ export async function drivePeople({ surfaces, tenant, unique, round }: World): P
     model_id: '*',
   })
   await manage('GET', `${base}/grants?limit=2`)
+  for (const q of ['none at all', unique('req'), group.id]) await manage('GET', `${base}/find?q=${q}`)
   await manage('GET', `${base}/attention`)
   await manage('GET', `${base}/models?limit=2`)
   await manage('GET', `${base}/models?limit=2&user_id=${user.id}`)
@@ -102,6 +103,7 @@ export async function driveSignIn({ surfaces, unique, tenant: { base, userId } }
   await browser.ask('POST', `${base}/playground-keys`)
   await browser.ask('GET', `${base}/models?limit=2`)
   await browser.ask('GET', `${base}/attention`)
+  await browser.ask('GET', `${base}/find?q=none%20at%20all`)
   await browser.ask('GET', '/me/passkeys')
   await browser.ask('DELETE', `/me/passkeys/${second.id}`)
   const { data } = await browser.ask<{ data: Array<Created & { is_current: boolean }> }>(

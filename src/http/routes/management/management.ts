@@ -15,6 +15,7 @@ import { callHandlers } from './calls.ts'
 import { organizationScope } from './change-scope.ts'
 import { connectionHandlers } from './connections.ts'
 import { creditHandlers } from './credits.ts'
+import { findHandlers } from './find.ts'
 import { grantHandlers } from './grants.ts'
 import { groupHandlers } from './groups.ts'
 import { integrationGrantHandlers } from './integration-grants.ts'
@@ -54,6 +55,7 @@ const handlers: Handlers = {
   ...agentHandlers,
   ...runHandlers,
   ...attentionHandlers,
+  ...findHandlers,
   ...callHandlers,
   ...creditHandlers,
   ...usageHandlers,

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { OUTCOMES, type Outcome } from '../../calls.ts'
 import { uuid } from '../../management-fields.ts'
-import { ATTENTION_KINDS } from '../../records.ts'
+import { ATTENTION_KINDS, FOUND_KINDS } from '../../records.ts'
 import { count, credits, list, time } from './parts.ts'
 
 /** Schemas of the endpoints for credits, usage and the audit trail. Amounts are micro-credits. */
@@ -212,6 +212,10 @@ const histogram = z
   })
   .meta({ id: 'CallHistogram' })
 
+const found = z
+  .strictObject({ kind: z.enum(FOUND_KINDS), id: z.string(), label: z.string() })
+  .meta({ id: 'Found' })
+
 const attentionItem = z
   .strictObject({
     kind: z.enum(ATTENTION_KINDS),
@@ -226,6 +230,7 @@ const attentionItem = z
   .meta({ id: 'AttentionItem' })
 
 export const recordAnswers = {
+  'find.list': list(found),
   'attention.list': list(attentionItem),
   'calls.list': list(call),
   'calls.histogram': histogram,
