@@ -45,8 +45,9 @@ describe('the console', () => {
   })
 
   it('serves its fonts with their type', async () => {
-    const style = (await loadedFiles()).find((file) => file.endsWith('.css'))
-    const [, font] = /url\(([^)]+\.woff2)\)/.exec((await get(String(style))).text) ?? []
+    const sheets = (await loadedFiles()).filter((file) => file.endsWith('.css'))
+    const styles = (await Promise.all(sheets.map((sheet) => get(sheet)))).map(({ text }) => text).join('')
+    const [, font] = /url\(["']?([^)"']+\.woff2)/.exec(styles) ?? []
     const { status, headers } = await get(String(font))
     expect([status, headers['content-type']]).toEqual([200, 'font/woff2'])
   })
@@ -57,9 +58,13 @@ describe('the console', () => {
     }
   })
 
-  it('leaves unknown paths of the API as JSON', async () => {
-    const answer = await get('/api/none')
-    expect([answer.status, typeof jsonOf(answer).message]).toEqual([404, 'string'])
+  it('leaves unknown paths elsewhere as JSON', async () => {
+    for (const path of ['/api/none', '/consoles']) {
+      const answer = await get(path)
+      expect([path, answer.headers['content-type']]).toEqual([path, 'application/json'])
+      expect(answer.status).toBeGreaterThanOrEqual(401)
+      expect(typeof jsonOf(answer)).toBe('object')
+    }
   })
 
   it('is not on the host of models', async () => {

@@ -5,7 +5,7 @@ import { call } from './client.ts'
 
 export type Me = AnswerOf<'me.show'>
 
-export const ME_QUERY = { queryKey: ['me'], queryFn: () => call('me.show', {}) }
+const ME_QUERY = { queryKey: ['me'], queryFn: () => call('me.show', {}) }
 
 /** The user of the session, its organization and its permissions. */
 export const useMe = () => useQuery(ME_QUERY)

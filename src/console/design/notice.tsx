@@ -22,7 +22,7 @@ export function Notice({ title, look, children, acts }: NoticeProps) {
 /** What failed, with the id of the request, and what can be done. Forms beside it keep their contents. */
 export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
   const signIn = (
-    <Link to="/sign-in" target={isSignedOut(error) ? '_blank' : undefined}>
+    <Link to="/sign-in" target="_blank">
       <Button look="main">{TEXT.signInAgain}</Button>
     </Link>
   )

@@ -8,7 +8,7 @@ const CONSOLE = join(import.meta.dirname, '../../../src/console')
 const COLOUR =
   /#[0-9a-f]{3,8}\b|\b(?:oklch|oklab|rgba?|hsla?|lab|lch|hwb|color-mix)\(|:\s*(?:white|black|red|gr[ae]y)\b/i
 const TYPE =
-  /font-family:(?!\s*var\()|font-size:(?!\s*var\()|font:(?!\s*(?:inherit|\d00 var\(--size-\d\)\/var\(--lead-\d\) var\(--(?:sans|mono)\)))/
+  /font-family:(?!\s*var\()|font-size:(?!\s*var\()|font:(?!\s*(?:inherit|\d00 var\(--size-\d\) ?\/ ?var\(--lead-\d\) var\(--(?:sans|mono)\)))/
 
 /** Lines of a style sheet, or a script, that do not take colours and type from the tokens. */
 function strayLines(text: string): string[] {
