@@ -33,6 +33,9 @@ export async function buildConsole(): Promise<void> {
   // Builds run side by side: each has a folder of its own, and the last one to end takes the place.
   const folder = mkdtempSync(join(SCRATCH, '.console-'))
   const files = join(folder, 'console')
+  const { NODE_ENV } = process.env
+  // React has another build for development, which is thrice the size; tests and shells set the variable.
+  process.env.NODE_ENV = 'production'
   try {
     await build({
       configFile: false,
@@ -54,6 +57,8 @@ export async function buildConsole(): Promise<void> {
   } catch (error) {
     if (presentDigest() !== digest) throw error
   } finally {
+    if (NODE_ENV === undefined) delete process.env.NODE_ENV
+    else process.env.NODE_ENV = NODE_ENV
     rmSync(folder, { recursive: true, force: true })
   }
 }
