@@ -22,5 +22,8 @@ export async function createPasskey(token: string, name: string): Promise<void> 
 
 function credentialJson(credential: Credential | null) {
   if (credential === null) throw new DOMException('No passkey was chosen.', 'NotAllowedError')
-  return (credential as PublicKeyCredential).toJSON() as unknown as { id: string; response: Record<string, unknown> }
+  return (credential as PublicKeyCredential).toJSON() as unknown as {
+    id: string
+    response: Record<string, unknown>
+  }
 }
