@@ -1,7 +1,8 @@
-// Copies what the static files take from packages, before each build of the gateway ([build] in wrangler.toml).
+// Builds the console, and copies what the static files take from packages, before each build of the gateway ([build] in wrangler.toml).
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { buildConsole } from './build-console.ts'
 
 const TARGET = join(import.meta.dirname, '../public/docs/api/redoc.js')
 /** The only address in Redoc that a page loads by itself: the picture beside its name. */
@@ -27,6 +28,7 @@ if (import.meta.main) {
     writeFileSync(half, script)
     renameSync(half, TARGET)
   }
+  await buildConsole()
 }
 
 function present(): string | null {

@@ -1,10 +1,12 @@
 // Code that `npm run dev` and `npm run services` share: the stand-ins, their settings and data, start and end.
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parseConfiguration } from '../src/env.ts'
 import { REPORT_AGENT } from './demo-agents.ts'
 import { type WantedProvider, wantedProviders } from './demo-catalogue.ts'
+import { DEMO_CALLERS, organizationId, userId } from './demo-organizations.ts'
 import { readPort, stackPlan } from './dev-plan.ts'
 import { Children, type StandInCommand, StartError } from './local/children.ts'
 import { claimPath } from './local/folder-claim.ts'
@@ -176,7 +178,9 @@ async function readSettings(folder: string, port: number) {
   const urls = stackUrls(plan, ports)
   const integrations = `http://127.0.0.1:${integrationsPort}`
   const services = { baseUrl: `http://127.0.0.1:${port}`, ...urls, integrations }
-  const variables = workerVariables(process.env, secrets, services)
+  const startToken = randomBytes(32).toString('base64url')
+  const environment = withLocalSignIn(process.env, services.baseUrl, startToken)
+  const variables = workerVariables(environment, secrets, services)
   wantedProviders(process.env, urls.modelUpstream)
   writePrivateFile(join(folder, 'worker.json'), `${JSON.stringify(variables, null, 2)}\n`)
   return {
@@ -190,6 +194,22 @@ async function readSettings(folder: string, port: number) {
     upstreams: { url: integrations, ...DEMO_SECRETS },
     commands: stackCommands(plan, ports),
   }
+}
+
+/** Lets the console be entered as the demo callers, unless BASE_URL is another one or the variable is set. */
+function withLocalSignIn(environment: NodeJS.ProcessEnv, baseUrl: string, token: string): NodeJS.ProcessEnv {
+  if (environment.LOCAL_SIGN_IN || (environment.BASE_URL && environment.BASE_URL !== baseUrl))
+    return environment
+  const members = DEMO_CALLERS.map(
+    ({ name, organization }) => `${organizationId(organization)}/${userId(name)}`,
+  )
+  return { ...environment, LOCAL_SIGN_IN: [token, ...members].join(',') }
+}
+
+/** The address of the console with the start token; browsers take passkeys at `localhost` only. */
+function consoleUrl({ port, variables }: LocalSystem): string {
+  const [token] = (variables.LOCAL_SIGN_IN ?? '').split(',')
+  return `http://localhost:${port}/console${token ? `#start=${token}` : ''}`
 }
 
 async function startAll(
@@ -251,6 +271,7 @@ const llmUrlOf = ({ port }: LocalSystem): string => `http://127.0.0.1:${port + 1
 function writeDevFile(path: string, system: LocalSystem, report: SeedReport): void {
   const content = {
     base_url: baseUrlOf(system),
+    console_url: consoleUrl(system),
     llm_url: llmUrlOf(system),
     admin_token: system.variables.ADMIN_TOKEN,
     keys: system.secrets.keys,
@@ -271,6 +292,7 @@ function announcementOf(
   const first = wantedProviders(process.env, system.urls.modelUpstream)[0]
   return `${announcement(system, seconds)}
 
+  Console   ${consoleUrl(system)} (signs in once)
   Base URL  ${baseUrl}
   LLM URL   ${llmUrlOf(system)}
   API key   ${key}

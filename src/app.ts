@@ -11,6 +11,7 @@ import { everyRequest, KEYED_REQUEST, middlewareOf } from './http/request-steps.
 import { agentRoutes } from './http/routes/agents.ts'
 import { connectPageRoutes } from './http/routes/connect-pages.ts'
 import { connectionRoutes } from './http/routes/connections.ts'
+import { consoleRoutes } from './http/routes/console.ts'
 import { conversationRoutes } from './http/routes/conversations.ts'
 import { deliveryRoutes } from './http/routes/deliveries.ts'
 import { managementRoutes } from './http/routes/management/management.ts'
@@ -47,6 +48,7 @@ app.get('/health', (context) => context.json({ status: 'ok' }))
 
 app.get('/openapi.json', (context) => staticFile(context))
 app.route('/', referencePageRoutes)
+app.route('/', consoleRoutes)
 app.route('/', wellKnownRoutes)
 app.route('/api', managementRoutes)
 app.route('/', connectPageRoutes)

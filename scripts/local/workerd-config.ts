@@ -100,7 +100,7 @@ const ASSETS = '(name = "ASSETS", service = "assets")'
  * Static files as the platform serves them, with a type and an ETag: the runtime's own service of a folder has neither, and lists
  * folders (https://developers.cloudflare.com/workers/static-assets/headers/).
  */
-const ASSETS_SOURCE = `const TYPES = { json: 'application/json', html: 'text/html; charset=utf-8', js: 'text/javascript', css: 'text/css' }
+const ASSETS_SOURCE = `const TYPES = { json: 'application/json', html: 'text/html; charset=utf-8', js: 'text/javascript', css: 'text/css', woff2: 'font/woff2' }
 export default {
   async fetch(request, { FILES }) {
     const { pathname } = new URL(request.url)

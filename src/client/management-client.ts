@@ -40,6 +40,10 @@ export class Refusal extends Error {
   readonly request: string
   /** Seconds after which the gateway takes the request again; undefined where it does not say. */
   readonly retryAfter: number | undefined
+  /** The id of the request, by which its record is found. */
+  readonly requestId: string | undefined
+  /** What the gateway says besides the message, such as `code` and `permission`. */
+  readonly details: Record<string, unknown>
 
   constructor(
     endpoint: EndpointName,
@@ -54,6 +58,8 @@ export class Refusal extends Error {
     this.request = request
     const seconds = Number(headers.get('retry-after') ?? Number.NaN)
     this.retryAfter = Number.isFinite(seconds) ? seconds : undefined
+    this.requestId = headers.get('x-request-id') ?? undefined
+    this.details = detailsOf(error)
   }
 }
 
@@ -115,4 +121,9 @@ function filledPath(path: string, parameters: Record<string, unknown>): string {
 function messageOf(error: unknown): string | undefined {
   const { message } = (typeof error === 'object' && error !== null ? error : {}) as { message?: unknown }
   return typeof message === 'string' ? message : undefined
+}
+
+function detailsOf(error: unknown): Record<string, unknown> {
+  const { details } = (typeof error === 'object' && error !== null ? error : {}) as { details?: unknown }
+  return typeof details === 'object' && details !== null ? { ...details } : {}
 }

@@ -1,0 +1,37 @@
+export const TEXT = {
+  caption: 'API keys',
+  empty: 'You have no API key. A key lets a client call models, agents and tools as you.',
+  newKey: 'New key',
+  label: 'Label',
+  labelHint: 'laptop',
+  scopes: 'Scopes',
+  create: 'Create key',
+  cancel: 'Cancel',
+  heads: {
+    label: 'Label',
+    key: 'Key',
+    scopes: 'Scopes',
+    expires: 'Expires',
+    used: 'Last used',
+    acts: 'Actions',
+  },
+  never: 'never',
+  revoked: 'revoked',
+  replaced: 'replaced',
+  shownOnce: 'This key is shown once. Copy it now: nobody can show it again.',
+  copyKey: 'the key',
+  waiting: 'Waiting for the first call with this key.',
+  arrived: 'The first call with this key has arrived.',
+  client: 'Client',
+  done: 'Done',
+  rename: 'Rename',
+  rotate: 'Rotate',
+  revoke: 'Revoke',
+  save: 'Save',
+  confirmRotate: 'Rotating makes a new key. This one works for another 24 hours.',
+  confirmRevoke: (label: string, used: string | null) =>
+    used === null
+      ? `Revoking ${label} ends it at once. Nothing has used it.`
+      : `Revoking ${label} ends it at once. It was last used at ${used}.`,
+  more: 'Show more',
+} as const

@@ -1,0 +1,74 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useRouter, useSearch } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
+import { addressToken, dropAddressToken } from '../../data/address-token.ts'
+import { call } from '../../data/client.ts'
+import { rememberLocalSession } from '../../data/local-session.ts'
+import { signInWithPasskey } from '../../data/passkeys.ts'
+import { codeOf } from '../../data/refusals.ts'
+import { Button } from '../../design/button.tsx'
+import { Mark } from '../../design/mark.tsx'
+import { Notice, RefusalNotice } from '../../design/notice.tsx'
+import styles from './entry.module.css'
+import { TEXT } from './text.ts'
+
+/** The way in: the start token of a local system by itself, else a passkey. */
+export function SignInPage() {
+  const enter = useEnter()
+  const passkey = useMutation({ mutationFn: signInWithPasskey, onSuccess: () => enter(false) })
+  const start = useMutation({
+    mutationFn: (token: string) => call('sign-in.local', { body: { token } }),
+    onSuccess: () => enter(true),
+    onSettled: dropAddressToken,
+  })
+  const isStarted = useRef(false)
+  const { mutate } = start
+  useEffect(() => {
+    const token = addressToken('start')
+    if (token === null || isStarted.current) return
+    isStarted.current = true
+    mutate(token)
+  }, [mutate])
+  return (
+    <main className={styles.entry}>
+      <Mark />
+      <h1>{TEXT.title}</h1>
+      {start.error && <StartFailure error={start.error} />}
+      {passkey.error && <PasskeyFailure error={passkey.error} />}
+      <Button look="main" onClick={() => passkey.mutate()} disabled={passkey.isPending || start.isPending}>
+        {TEXT.passkey}
+      </Button>
+      <p className={styles.soft}>{TEXT.setup}</p>
+    </main>
+  )
+}
+
+/** Goes to where the person wanted to be, with nothing left of another session. */
+export function useEnter(): (isLocal: boolean) => void {
+  const queries = useQueryClient()
+  const router = useRouter()
+  const { to } = useSearch({ strict: false })
+  return (isLocal) => {
+    rememberLocalSession(isLocal)
+    queries.clear()
+    router.history.push(to ?? '/console')
+  }
+}
+
+function StartFailure({ error }: { error: unknown }) {
+  if (codeOf(error) !== 'start_token_unusable') return <RefusalNotice error={error} />
+  return (
+    <Notice title={TEXT.usedStart} look="failed">
+      <p>{TEXT.usedStartHelp}</p>
+    </Notice>
+  )
+}
+
+/** Why a passkey was not used or registered. */
+export function PasskeyFailure({ error }: { error: unknown }) {
+  if (error instanceof TypeError || error instanceof ReferenceError) {
+    return <Notice title={TEXT.unsupported} look="failed" />
+  }
+  if (error instanceof DOMException) return <Notice title={TEXT.declined} look="warn" />
+  return <RefusalNotice error={error} />
+}
