@@ -36,6 +36,17 @@ const api = createRoute({
   path: '/settings/api',
   component: lazyRouteComponent(() => import('./pages/settings-api/settings-api.tsx'), 'SettingsApiPage'),
 })
+const calls = createRoute({
+  getParentRoute: () => organization,
+  path: '/calls',
+  validateSearch: ({ q }: { q?: unknown }): { q?: string } => (typeof q === 'string' ? { q } : {}),
+  component: lazyRouteComponent(() => import('./pages/calls/calls.tsx'), 'CallsPage'),
+})
+const oneCall = createRoute({
+  getParentRoute: () => organization,
+  path: '/calls/$callId',
+  component: lazyRouteComponent(() => import('./pages/call/call.tsx'), 'CallPage'),
+})
 const models = createRoute({
   getParentRoute: () => organization,
   path: '/models',
@@ -43,7 +54,12 @@ const models = createRoute({
 })
 
 export const router = createRouter({
-  routeTree: root.addChildren([signIn, setup, start, organization.addChildren([home, api, models])]),
+  routeTree: root.addChildren([
+    signIn,
+    setup,
+    start,
+    organization.addChildren([home, calls, oneCall, api, models]),
+  ]),
   basepath: '/console',
   defaultNotFoundComponent: () => <Navigate to="/" replace />,
 })

@@ -176,6 +176,7 @@ const PARAMETERS: Record<string, string> = {
   sessionId: 'nosuchsessio',
   passkeyId: '00000000-0000-4000-8000-000000000010',
   secret: 'no-such-link',
+  file: 'no-such-file.js',
 }
 
 const OPEN = new Map([
@@ -188,6 +189,8 @@ const OPEN = new Map([
   ['GET /docs/api/redoc.js', ['base']],
   ['GET /docs/api/reference.js', ['base']],
   ['GET /docs/api/reference.css', ['base']],
+  ['GET /console', ['base']],
+  ['GET /console/*', ['base']],
   ['GET /.well-known/oauth-protected-resource', ['base']],
   ['GET /.well-known/oauth-protected-resource/v1/mcp', ['base']],
 ] as const)
@@ -227,6 +230,9 @@ export function routeExamples(): RouteExample[] {
       const body = pattern.endsWith('/default') ? { connection_id: 'conn_0' } : {}
       return { ...example, body, letIn: [404] }
     }
+    // A file that does not exist.
+    if (pattern.startsWith('/console/assets/'))
+      return { method, pattern, path, surface: 'open', hosts: ['base'], letIn: [404] }
     // Pages of links that do not exist, or are opened by another site.
     if (pattern.startsWith('/connect/')) {
       return { method, pattern, path, surface: 'open', hosts: ['base'], letIn: [400, 403, 404] }

@@ -9,6 +9,7 @@ import { TEXT } from './text.ts'
 
 /** Pages of the rail, each with the permission that it needs and the key that follows `g`. */
 const PAGES = [
+  { to: '/$slug/calls', text: TEXT.pages.calls, permission: 'calls.read', key: 'c' },
   { to: '/$slug/models', text: TEXT.pages.models, permission: 'models.read', key: 'm' },
   { to: '/$slug/settings/api', text: TEXT.pages.api, permission: 'keys.read', key: 'a' },
 ] as const

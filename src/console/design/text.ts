@@ -21,12 +21,14 @@ export const TEXT = {
   main: 'Main',
   keys: 'Keys of the keyboard',
   keysHelp: [
+    ['g c', 'Calls'],
     ['g a', 'Settings, API'],
     ['g m', 'Models'],
     ['n', 'New key'],
+    ['t', 'Calls: live, or not'],
     ['?', 'This list'],
     ['Esc', 'Close'],
   ],
   close: 'Close',
-  pages: { api: 'API keys', models: 'Models' },
+  pages: { calls: 'Calls', api: 'API keys', models: 'Models' },
 } as const

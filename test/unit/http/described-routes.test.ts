@@ -10,6 +10,7 @@ const NOT_DESCRIBED = [
   /^GET \/(api\/)?openapi\.json$/,
   /^(GET|HEAD) \/api\/hello$/,
   /^GET \/docs\/api/,
+  /^GET \/console/,
 ]
 
 /** A path in the form of a document: `:name`, and a pattern after it, in braces. */

@@ -43,8 +43,9 @@ async function everythingReadable(ids: Record<string, string>): Promise<string> 
     const filled = path
       .replace(/:modelId\{\.\+\}/, ids.modelId ?? 'none')
       .replace(/:(\w+)/g, (_all, parameter: string) => ids[parameter] ?? 'none')
-    // A stream ends at once.
-    const answer = await harness.request('GET', filled.endsWith('/tail') ? `${filled}?seconds=0` : filled)
+    // A stream ends at once, and a search has a text.
+    const query = filled.endsWith('/tail') ? '?seconds=0' : filled.endsWith('/find') ? '?q=example' : ''
+    const answer = await harness.request('GET', filled + query)
     expect(answer.status, filled).toBe(200)
     texts.push(answer.text)
   }

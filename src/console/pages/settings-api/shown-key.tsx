@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { call } from '../../data/client.ts'
 import type { Me } from '../../data/me.ts'
@@ -44,7 +45,18 @@ export function ShownKey({ me, made, onDone }: { me: Me; made: MadeKey; onDone: 
         </select>
       </label>
       <Copyable text={snippet} label={client} />
-      <p>{used.data?.last_used_at ? TEXT.arrived : TEXT.waiting}</p>
+      <p>
+        {used.data?.last_used_at ? (
+          <>
+            {TEXT.arrived}{' '}
+            <Link to="/$slug/calls" params={{ slug: me.organization.slug }} search={{ q: `key:${made.id}` }}>
+              {TEXT.showCalls}
+            </Link>
+          </>
+        ) : (
+          TEXT.waiting
+        )}
+      </p>
     </Notice>
   )
 }

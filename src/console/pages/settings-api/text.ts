@@ -22,6 +22,7 @@ export const TEXT = {
   copyKey: 'the key',
   waiting: 'Waiting for the first call with this key.',
   arrived: 'The first call with this key has arrived.',
+  showCalls: 'Show its calls',
   client: 'Client',
   done: 'Done',
   rename: 'Rename',

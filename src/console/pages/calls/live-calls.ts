@@ -1,0 +1,51 @@
+import { useEffect, useState } from 'react'
+import type { AnswerOf } from '../../../client/management-client.ts'
+import type { Filter } from './filter.ts'
+
+export type Call = AnswerOf<'calls.list'>['data'][number]
+/** A call that has not ended: what is known at its admission. */
+export type OpenCall = Pick<
+  Call,
+  'id' | 'at' | 'user_id' | 'key_id' | 'surface' | 'action' | 'model' | 'tool' | 'request_id'
+>
+
+interface LiveCalls {
+  open: readonly OpenCall[]
+  closed: readonly Call[]
+  skipped: boolean
+}
+
+const NOTHING: LiveCalls = { open: [], closed: [], skipped: false }
+/** Rows that are kept: more are on the next page of the list. */
+const MOST_ROWS = 500
+
+/** Calls as they are admitted and end, since the page was opened, newest first. @param isOn whether to listen. */
+export function useLiveCalls(organizationId: string, filter: Filter, isOn: boolean): LiveCalls {
+  const [calls, setCalls] = useState(NOTHING)
+  const query = new URLSearchParams(filter).toString()
+  useEffect(() => {
+    setCalls(NOTHING)
+    if (!isOn) return
+    const source = new EventSource(`/api/organizations/${organizationId}/calls/tail?${query}`)
+    source.addEventListener('calls', ({ data }: MessageEvent<string>) => {
+      const told: { opened: OpenCall[]; closed: Call[]; skipped: boolean } = JSON.parse(data)
+      setCalls((before) => added(before, told))
+    })
+    return () => source.close()
+  }, [organizationId, query, isOn])
+  return calls
+}
+
+function added(
+  { open, closed, skipped }: LiveCalls,
+  told: { opened: OpenCall[]; closed: Call[]; skipped: boolean },
+): LiveCalls {
+  const ended = new Set(told.closed.map(({ id }) => id))
+  const known = new Set(open.map(({ id }) => id))
+  const opened = told.opened.filter(({ id }) => !known.has(id)).reverse()
+  return {
+    open: [...opened, ...open.filter(({ id }) => !ended.has(id))].slice(0, MOST_ROWS),
+    closed: [...told.closed.toReversed(), ...closed].slice(0, MOST_ROWS),
+    skipped: skipped || told.skipped,
+  }
+}
