@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import {
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -14,7 +15,8 @@ import { build } from 'vite'
 
 const ROOT = join(import.meta.dirname, '..')
 const TARGET = join(ROOT, 'public/console')
-const SCRATCH = join(ROOT, 'public')
+/** Apart from the static files, so that nothing of a build that is killed is deployed. */
+const SCRATCH = join(ROOT, 'dist')
 /** Digest of the sources of the built files. */
 const STAMP = 'sources.txt'
 /** What the console is made of. */
@@ -31,6 +33,7 @@ export async function buildConsole(): Promise<void> {
   const digest = digestOfSources()
   if (presentDigest() === digest) return
   // Builds run side by side: each has a folder of its own, and the last one to end takes the place.
+  mkdirSync(SCRATCH, { recursive: true })
   const folder = mkdtempSync(join(SCRATCH, '.console-'))
   const files = join(folder, 'console')
   const { NODE_ENV } = process.env

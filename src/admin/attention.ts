@@ -1,5 +1,7 @@
+import type { Principal } from '../identity/principal.ts'
 import type { ChangeScope } from '../ledger/changes/audited-change.ts'
 import { HOME_SHARD } from '../ledger/shards/shards.ts'
+import type { Permission } from '../wire/endpoints/permissions.ts'
 import type { ATTENTION_KINDS } from '../wire/records.ts'
 import {
   type Subject,
@@ -8,6 +10,7 @@ import {
   selectFailingAgents,
   selectPendingTools,
 } from './attention.store.ts'
+import { reachedUser } from './reach.ts'
 
 const HOUR = 60 * 60_000
 /** Age of failed runs that still need somebody. */
@@ -21,25 +24,26 @@ interface AttentionItem extends Omit<Subject, 'since'> {
   at: Date | null
 }
 
-/** What a caller may see of each kind: nothing, what is a user's own, or all of the organization. */
-export interface AttentionReach {
-  runs: boolean
-  connections: { ownerId: string | undefined }
-  keys: { userId: string | undefined } | null
-  tools: boolean
-  credits: boolean
-}
-
-/** What needs somebody in an organization, by kind, at most 20 of each. */
-export async function readAttention(scope: ChangeScope, reach: AttentionReach): Promise<AttentionItem[]> {
+/**
+ * What needs somebody in an organization, by kind, at most 20 of each, as far as the lists that the items are of reach.
+ * @param principal null for the administration token, which sees all.
+ */
+export async function readAttention(
+  scope: ChangeScope,
+  principal: Principal | null,
+): Promise<AttentionItem[]> {
   const now = scope.clock()
   const period = { from: new Date(now), to: new Date(now + EXPIRY_NOTICE_MS) }
+  const reached = (permission: Permission) => reachedUser(principal, permission)
+  const keysOf = reached('keys.read')
+  // Users have their own connections through the public API, too.
+  const connectionsOf = reached('connections.read') === undefined ? principal?.userId : undefined
   const [credits, ...subjects] = await Promise.all([
-    reach.credits ? usedUpCredits(scope) : [],
-    reach.runs ? selectFailingAgents(scope, new Date(now - RECENT_RUNS_MS)) : [],
-    selectConnectionsToRenew(scope, reach.connections.ownerId),
-    reach.keys ? selectExpiringKeys(scope, reach.keys.userId, period) : [],
-    reach.tools ? selectPendingTools(scope) : [],
+    reached('credits.read') === undefined ? [] : usedUpCredits(scope),
+    reached('runs.read') === undefined ? [] : selectFailingAgents(scope, new Date(now - RECENT_RUNS_MS)),
+    selectConnectionsToRenew(scope, connectionsOf),
+    keysOf === undefined ? [] : selectExpiringKeys(scope, keysOf ?? undefined, period),
+    reached('integrations.approve') === undefined ? [] : selectPendingTools(scope),
   ])
   const kinds = ['failed_runs', 'connection_refused', 'key_expires', 'tools_pending'] as const
   return [

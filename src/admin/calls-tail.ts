@@ -46,6 +46,8 @@ export type TailEnd = 'time' | 'rights'
 interface Tail {
   /** Shards of the organization's ledger. */
   shards: number
+  /** The user that reads; null for the administration token. */
+  reader: string | null
   /** The user whose calls are in reach; null for all. */
   own: string | null
   filter: CallTailFilter
@@ -71,7 +73,7 @@ export async function* tailCalls(scope: ChangeScope, tail: Tail): AsyncGenerator
   let positions = tail.positions
   let epoch: number | null = null
   let checkedAt = clock()
-  do {
+  for (;;) {
     const askedAt = clock()
     const answers = await askShards(scope, tail, tailId, positions)
     const [home] = answers
@@ -85,25 +87,26 @@ export async function* tailCalls(scope: ChangeScope, tail: Tail): AsyncGenerator
     }
     positions = new Map(answers.map(({ after }, shard) => [shard, after]))
     yield frameOf(answers, positions, tail.filter)
+    if (clock() >= until) return 'time'
     await pauseUntil(askedAt + FRAME_MS, clock)
-  } while (clock() < until)
-  return 'time'
+  }
 }
 
 async function askShards(
   { ledgerOf, organizationId }: ChangeScope,
-  { shards, own }: Tail,
+  { shards, reader, own }: Tail,
   tailId: string,
   positions: ReadonlyMap<number, number>,
 ): Promise<TailAnswer[]> {
   const waitMilliseconds = shards === 1 ? WAIT_MS : WAIT_FOR_SHARDS_MS
   const asked = Array.from({ length: shards }, (_, shard) => {
     const after = positions.get(shard) ?? null
-    return ledgerOf(organizationId, shard).tail({ tailId, after, userId: own, waitMilliseconds })
+    return ledgerOf(organizationId, shard).tail({ tailId, reader, after, userId: own, waitMilliseconds })
   })
   const answers = await Promise.all(asked)
   if (answers[HOME_SHARD] === null) {
-    const message = 'This organization has many readers of live calls. Close one, or try again in a moment.'
+    const message =
+      'This organization, or its user, has many readers of live calls. Close one, or try again in a moment.'
     throw new ApiError('rate_limited', message, { retryAfterSeconds: 15 })
   }
   return answers.filter((answer) => answer !== null)

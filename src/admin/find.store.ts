@@ -1,4 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm'
+import { and, inArray, isNull, type SQL, sql } from 'drizzle-orm'
 import { agents, runs } from '../../schema/agents.ts'
 import { dlpPolicies } from '../../schema/dlp.ts'
 import { calls } from '../../schema/governance.ts'
@@ -6,8 +6,10 @@ import { apiKeys, groups, memberships, users } from '../../schema/identity.ts'
 import { connections, integrations } from '../../schema/integrations.ts'
 import { models } from '../../schema/models.ts'
 import type { OrganizationScope } from '../ledger/changes/scoped-statements.store.ts'
+import { isConnectionId } from '../wire/connections.ts'
 import { isUuid } from '../wire/management-fields.ts'
 import type { FoundKind } from '../wire/records.ts'
+import type { ReachedUser } from './reach.ts'
 
 export interface Found {
   kind: FoundKind
@@ -15,8 +17,8 @@ export interface Found {
   label: string
 }
 
-/** Of what a caller may find something: of a user only, of all of the organization (null), or of nothing (undefined). */
-export type FindReach = Record<FoundKind, string | null | undefined>
+/** Whose things of each kind may be found. */
+export type FindReach = Record<FoundKind, ReachedUser>
 
 /** Things of one kind that are found. */
 const MOST_OF_A_KIND = 5
@@ -26,34 +28,41 @@ interface Searched {
   from: SQL
   id: SQL
   label: SQL
-  /** The user that a row belongs to. */
-  owner: SQL
+  /** Whether a row belongs to a user. */
+  isOf: (userId: string) => SQL
   organization: SQL
   /** Rows that fit, by an id or by a part of a name. */
   fits: (text: string, part: string) => SQL
 }
 
+/** The pattern of texts that hold a text. */
+const holding = (text: string) => `%${text.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
 const like = (column: SQL, part: string) => sql`${column} ILIKE ${part}`
-/** Compared as it is stored, so that Postgres reads by the primary key. */
-const isId = (id: SQL, text: string) => (isUuid(text) ? sql`${id} = ${text}::uuid` : sql`false`)
+/** An id, else a part of a name: with both beside each other Postgres would read by no index. */
+const idOrName = (id: SQL, text: string, name: SQL) => (isUuid(text) ? sql`${id} = ${text}::uuid` : name)
 
-/** The owner of rows that belong to no user. */
-const NOBODY = sql`NULL`
+/** Rows with a user. */
+const of = (column: SQL) => (userId: string) => sql`${column} = ${userId}::uuid`
+/** The same beside a condition that names few rows. A plain comparison could be read by the index of the user, who has more. */
+const ofText = (column: SQL) => (userId: string) => sql`${column} IS NOT DISTINCT FROM ${userId}`
+/** Rows that belong to no user. */
+const ofNobody = (_userId: string) => sql`false`
 
 const SEARCHED: Record<Exclude<FoundKind, 'model'>, Searched> = {
   call: {
     from: sql`${calls}`,
     id: sql`calls.id`,
     label: sql`concat_ws(' ', coalesce(calls.model_id, calls.tool, calls.action), calls.outcome)`,
-    owner: sql`calls.user_id`,
+    isOf: ofText(sql`calls.user_id`),
     organization: sql`calls.organization_id`,
-    fits: (text) => sql`(calls.id = ${text} OR calls.request_id = ${text})`,
+    // Either by an index of its own; both beside each other could be read by that of the user.
+    fits: (text) => (text.startsWith('call_') ? sql`calls.id = ${text}` : sql`calls.request_id = ${text}`),
   },
   response: {
     from: sql`(SELECT organization_id, response_id AS id, user_id FROM ${calls}) AS found`,
     id: sql`found.id`,
     label: sql`found.id`,
-    owner: sql`found.user_id`,
+    isOf: ofText(sql`found.user_id`),
     organization: sql`found.organization_id`,
     fits: (text) => sql`found.id = ${text}`,
   },
@@ -61,15 +70,15 @@ const SEARCHED: Record<Exclude<FoundKind, 'model'>, Searched> = {
     from: sql`${runs}`,
     id: sql`runs.id::text`,
     label: sql`runs.status`,
-    owner: sql`runs.user_id::text`,
+    isOf: of(sql`runs.user_id`),
     organization: sql`runs.organization_id`,
-    fits: (text) => isId(sql`runs.id`, text),
+    fits: (text) => idOrName(sql`runs.id`, text, sql`false`),
   },
   key: {
     from: sql`${apiKeys}`,
     id: sql`api_keys.id`,
     label: sql`api_keys.label`,
-    owner: sql`api_keys.user_id::text`,
+    isOf: of(sql`api_keys.user_id`),
     organization: sql`api_keys.organization_id`,
     fits: (text, part) =>
       sql`api_keys.session_id IS NULL AND (starts_with(api_keys.id, ${text}) OR ${like(sql`api_keys.label`, part)})`,
@@ -78,35 +87,36 @@ const SEARCHED: Record<Exclude<FoundKind, 'model'>, Searched> = {
     from: sql`${memberships} JOIN ${users} ON users.id = memberships.user_id`,
     id: sql`users.id::text`,
     label: sql`users.name || ' (' || users.email || ')'`,
-    owner: sql`users.id::text`,
+    isOf: of(sql`memberships.user_id`),
     organization: sql`memberships.organization_id`,
     fits: (text, part) =>
-      sql`(${isId(sql`users.id`, text)} OR ${like(sql`users.name`, part)} OR ${like(sql`users.email`, part)})`,
+      idOrName(
+        sql`memberships.user_id`,
+        text,
+        sql`(${like(sql`users.name`, part)} OR ${like(sql`users.email`, part)})`,
+      ),
   },
   group: named(sql`${groups}`, 'groups', 'name'),
-  policy: named(sql`${dlpPolicies}`, 'dlp_policies', 'name', NOBODY, sql`dlp_policies.deleted_at IS NULL`),
-  agent: named(
-    sql`${agents}`,
-    'agents',
-    'name',
-    sql`agents.created_by::text`,
-    sql`agents.deleted_at IS NULL`,
-  ),
+  policy: named(sql`${dlpPolicies}`, 'dlp_policies', 'name', ofNobody, sql`dlp_policies.deleted_at IS NULL`),
+  agent: named(sql`${agents}`, 'agents', 'name', of(sql`agents.created_by`), sql`agents.deleted_at IS NULL`),
   integration: named(sql`${integrations}`, 'integrations', 'display_name'),
-  connection: named(sql`${connections}`, 'connections', 'display_name', sql`connections.owner_user_id::text`),
+  connection: {
+    ...named(sql`${connections}`, 'connections', 'display_name', of(sql`connections.owner_user_id`)),
+    fits: (text, part) =>
+      isConnectionId(text) ? sql`connections.id = ${text}` : like(sql`connections.display_name`, part),
+  },
 }
 
-/** A table whose rows have an id and a name. @param owner of a row. @param condition of rows that can be found. */
-function named(from: SQL, table: string, name: string, owner = NOBODY, condition = sql`true`): Searched {
+/** A table whose rows have an id and a name. @param isOf whether a row belongs to a user. @param condition of rows that can be found. */
+function named(from: SQL, table: string, name: string, isOf = ofNobody, condition = sql`true`): Searched {
   const column = (of: string) => sql.raw(`${table}.${of}`)
   return {
     from,
     id: sql`${column('id')}::text`,
     label: column(name),
-    owner,
+    isOf,
     organization: column('organization_id'),
-    fits: (text, part) =>
-      sql`${condition} AND (${column('id')}::text = ${text} OR ${like(column(name), part)})`,
+    fits: (text, part) => sql`${condition} AND ${idOrName(column('id'), text, like(column(name), part))}`,
   }
 }
 
@@ -116,13 +126,14 @@ export async function selectFound(
   text: string,
   reach: FindReach,
 ): Promise<Found[]> {
-  const part = `%${text.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
+  const part = holding(text)
   const kinds = (Object.keys(SEARCHED) as Array<keyof typeof SEARCHED>).filter(
     (kind) => reach[kind] !== undefined,
   )
   const selects = kinds.map((kind) => {
-    const { from, id, label, owner, organization, fits } = SEARCHED[kind]
-    const own = reach[kind] === null ? sql`true` : sql`${owner} = ${reach[kind]}`
+    const { from, id, label, isOf, organization, fits } = SEARCHED[kind]
+    const userId = reach[kind]
+    const own = userId == null ? sql`true` : isOf(userId)
     return sql`(SELECT DISTINCT ${kind}::text AS kind, ${id} AS id, ${label} AS label FROM ${from}
       WHERE ${organization} = ${organizationId}::uuid AND ${own} AND ${fits(text, part)} ORDER BY 3, 2 LIMIT ${MOST_OF_A_KIND})`
   })
@@ -133,14 +144,18 @@ export async function selectFound(
   return rows.map(({ kind, id, label }) => ({ kind, id, label }))
 }
 
-/** Ids of models that hold a text: models belong to no organization. */
-export async function selectModelIds({ database }: OrganizationScope, text: string): Promise<string[]> {
-  const part = `%${text.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`
+/** Ids of models that hold a text: models belong to no organization. @param among the only ones that may be found; null for all. */
+export async function selectModelIds(
+  { database }: OrganizationScope,
+  text: string,
+  among: ReadonlySet<string> | null,
+): Promise<string[]> {
+  const isUsable = among === null ? undefined : inArray(models.id, [...among])
   const rows = await database
     .select({ id: models.id })
     .from(models)
-    .where(sql`${models.disabledAt} IS NULL AND ${like(sql`${models.id}`, part)}`)
+    .where(and(isNull(models.disabledAt), like(sql`${models.id}`, holding(text)), isUsable))
     .orderBy(models.id)
-    .limit(50)
+    .limit(MOST_OF_A_KIND)
   return rows.map(({ id }) => id)
 }

@@ -151,12 +151,13 @@ export class LedgerShard {
   /**
    * The calls that were opened and ended since a commit; waits for them where there are none. It looks every quarter of a second, only
    * while there is a reader: a commit knows nothing of readers.
-   * @returns null in the home shard where the organization has many readers.
+   * @returns null in the home shard where the organization or the reader has many tails.
    */
-  async tail({ tailId, after, userId, waitMilliseconds }: TailRequest): Promise<TailAnswer | null> {
+  async tail(request: TailRequest): Promise<TailAnswer | null> {
+    const { after, userId, waitMilliseconds } = request
     const { clock } = this.#deps
     const { log, epochs } = this.account
-    if (this.others !== null && !this.#tails.admit(tailId, clock())) return null
+    if (this.others !== null && !this.#tails.admit(request, clock())) return null
     const until = clock() + waitMilliseconds
     let read = readTail(log, after, userId)
     const isEmpty = () => read.opened.length + read.closed.length === 0 && !read.skipped

@@ -184,12 +184,22 @@ describe('calls', () => {
   it.each(filters)('are found by %s', async (_, filter, wanted) => {
     const expected = wanted.map((name) => calls[name].id).reverse()
     expect(idsOf(await ask(`?${filter()}`))).toEqual(expected)
+    if (!/from=|group_id=/.test(filter())) {
+      const live = await api().call('GET', `${tenant.base}/calls/tail?after=0.0&seconds=0&${filter()}`)
+      expect(closedIn(live.text)).toEqual(expected.toReversed())
+    }
     const histogram = await ask<Histogram>(
       `/histogram?${filter()}${filter().includes('from=') ? '' : `&from=${dayAgo()}`}`,
     )
     expect(sumOf(histogram)).toBe(expected.length)
   })
 
+  /** Ids of the calls that a stream of live calls told of. */
+  const closedIn = (text: string) =>
+    [...text.matchAll(/^data: (.*)$/gm)].flatMap(([, data = '']) => {
+      const { closed = [] }: { closed?: Call[] } = JSON.parse(data)
+      return closed.map(({ id }) => id)
+    })
   const dayAgo = () => new Date(Date.now() - 86_400_000).toISOString()
   const sumOf = ({ data }: Histogram) =>
     data.reduce(

@@ -1,6 +1,7 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { type Me, may } from '../data/me.ts'
+import { isShortcut } from '../data/shortcut.ts'
 import { Button } from './button.tsx'
 import { Choices } from './choices.tsx'
 import { Mark } from './mark.tsx'
@@ -75,8 +76,7 @@ function useShortcuts(
   useEffect(() => {
     let isGoing = false
     const listen = (event: KeyboardEvent) => {
-      const isTyping = event.target instanceof Element && event.target.closest('input, textarea, select')
-      if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return
+      if (!isShortcut(event)) return
       const page = isGoing ? pages.find(({ key }) => key === event.key) : undefined
       isGoing = event.key === 'g'
       if (page !== undefined) navigate({ to: page.to, params: { slug } })

@@ -9,6 +9,8 @@ const MOST_EXAMINED = 2_000
 /** What one reader of a shard's calls asks for. */
 export interface TailRequest {
   tailId: string
+  /** The user that reads; null for the administration token. */
+  reader: string | null
   /** The last commit that was read; null for the calls that are open now. */
   after: number | null
   /** Keeps the calls of one user; null for all. */
@@ -94,20 +96,27 @@ class NewestCalls {
   }
 }
 
-/** Readers of one organization at one time. */
+/** Tails of one organization at one time, and of one of its users, so that nobody takes the place of all others. */
 const MOST_TAILS = 20
-/** A reader that has not asked for so long has left: a request waits five seconds. */
+const MOST_OF_A_USER = 5
+/** A tail that has not asked for so long has ended: a request waits five seconds. */
 const LEFT_AFTER_MS = 15_000
 
-/** The readers of an organization's calls, in the memory of its home shard. */
+/** The tails of an organization, in the memory of its home shard. */
 export class OpenTails {
-  readonly #seenAt = new Map<string, number>()
+  readonly #open = new Map<string, { reader: string | null; seenAt: number }>()
 
-  /** Notes that a reader asks. @returns whether it may: false for a further one where there are many. */
-  admit(tailId: string, now: number): boolean {
-    for (const [id, at] of this.#seenAt) if (now - at > LEFT_AFTER_MS) this.#seenAt.delete(id)
-    if (!this.#seenAt.has(tailId) && this.#seenAt.size >= MOST_TAILS) return false
-    this.#seenAt.set(tailId, now)
+  /** Notes that a tail asks. @returns whether it may: false for a further one where there are many. */
+  admit({ tailId, reader }: Pick<TailRequest, 'tailId' | 'reader'>, now: number): boolean {
+    for (const [id, { seenAt }] of this.#open) if (now - seenAt > LEFT_AFTER_MS) this.#open.delete(id)
+    if (!this.#open.has(tailId) && !this.#hasRoom(reader)) return false
+    this.#open.set(tailId, { reader, seenAt: now })
     return true
+  }
+
+  #hasRoom(reader: string | null): boolean {
+    if (this.#open.size >= MOST_TAILS) return false
+    if (reader === null) return true
+    return [...this.#open.values()].filter((tail) => tail.reader === reader).length < MOST_OF_A_USER
   }
 }

@@ -9,6 +9,9 @@ import type { World } from './world.ts'
 
 /** Documents that are served without a statement, as this campaign shows as well. */
 const STATIC_PATHS = [
+  '/console',
+  '/console/acme/calls',
+  '/console/assets/none.js',
   '/openapi.json',
   '/api/openapi.json',
   '/docs/api',

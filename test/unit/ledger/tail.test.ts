@@ -26,12 +26,23 @@ describe('readTail', () => {
 })
 
 describe('OpenTails', () => {
-  it('admits twenty readers, and others when some have left', () => {
+  const admit = (tails: OpenTails, tail: number, reader: string | null, now: number) =>
+    tails.admit({ tailId: `${tail}`, reader }, now)
+
+  it('admits twenty tails, and others when some have ended', () => {
     const tails = new OpenTails()
-    for (let reader = 0; reader < 20; reader++) expect(tails.admit(`${reader}`, reader)).toBe(true)
-    expect(tails.admit('20', 100)).toBe(false)
-    expect(tails.admit('3', 100)).toBe(true)
-    expect(tails.admit('20', 15_001)).toBe(true)
-    expect(tails.admit('21', 15_001)).toBe(false)
+    for (let tail = 0; tail < 20; tail++) expect(admit(tails, tail, null, tail)).toBe(true)
+    expect(admit(tails, 20, null, 100)).toBe(false)
+    expect(admit(tails, 3, null, 100)).toBe(true)
+    expect(admit(tails, 20, null, 15_001)).toBe(true)
+    expect(admit(tails, 21, null, 15_001)).toBe(false)
+  })
+
+  it('admits five of a user, and those of others beside them', () => {
+    const tails = new OpenTails()
+    for (let tail = 0; tail < 5; tail++) expect(admit(tails, tail, 'ada', 0)).toBe(true)
+    expect(admit(tails, 5, 'ada', 0)).toBe(false)
+    expect(admit(tails, 4, 'ada', 0)).toBe(true)
+    expect(admit(tails, 6, 'grace', 0)).toBe(true)
   })
 })

@@ -26,14 +26,35 @@ export function useLiveCalls(organizationId: string, filter: Filter, isOn: boole
   useEffect(() => {
     setCalls(NOTHING)
     if (!isOn) return
-    const source = new EventSource(`/api/organizations/${organizationId}/calls/tail?${query}`)
-    source.addEventListener('calls', ({ data }: MessageEvent<string>) => {
+    return listenWhileVisible(`/api/organizations/${organizationId}/calls/tail?${query}`, (data) => {
       const told: { opened: OpenCall[]; closed: Call[]; skipped: boolean } = JSON.parse(data)
       setCalls((before) => added(before, told))
     })
-    return () => source.close()
   }, [organizationId, query, isOn])
   return calls
+}
+
+/**
+ * Reads live calls while the page is seen, and goes on where it was: a page that nobody sees takes no place of a reader, and does not keep
+ * its session in use. @returns what ends it.
+ */
+function listenWhileVisible(url: string, tell: (data: string) => void): () => void {
+  let source: EventSource | null = null
+  let after = ''
+  const follow = () => {
+    source?.close()
+    source = document.hidden ? null : new EventSource(`${url}&after=${after}`)
+    source?.addEventListener('calls', ({ data, lastEventId }: MessageEvent<string>) => {
+      after = lastEventId
+      tell(data)
+    })
+  }
+  follow()
+  document.addEventListener('visibilitychange', follow)
+  return () => {
+    document.removeEventListener('visibilitychange', follow)
+    source?.close()
+  }
 }
 
 function added(

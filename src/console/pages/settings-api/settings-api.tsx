@@ -1,8 +1,9 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import { call } from '../../data/client.ts'
 import { timeText, zoneName } from '../../data/format.ts'
 import { type Me, may, useMe } from '../../data/me.ts'
+import { useShortcut } from '../../data/shortcut.ts'
 import { useZone } from '../../data/zone.ts'
 import { Button } from '../../design/button.tsx'
 import { Failure, Notice, Waiting } from '../../design/notice.tsx'
@@ -23,7 +24,7 @@ function Keys({ me }: { me: Me }) {
   const [isMaking, setMaking] = useState(false)
   const [made, setMade] = useState<MadeKey | null>(null)
   const canCreate = may(me, 'keys.create')
-  useNewKeyShortcut(canCreate, () => setMaking(true))
+  useShortcut('n', () => setMaking(true), canCreate)
   const show = (key: MadeKey) => {
     setMade(key)
     setMaking(false)
@@ -98,20 +99,4 @@ function KeyList({ me, onMade }: { me: Me; onMade: (key: MadeKey) => void }) {
       {keys.hasNextPage && <Button onClick={() => keys.fetchNextPage()}>{TEXT.more}</Button>}
     </>
   )
-}
-
-/** `n` opens the form of a new key; not while somebody types. */
-function useNewKeyShortcut(isOn: boolean, open: () => void): void {
-  useEffect(() => {
-    if (!isOn) return
-    const listen = (event: KeyboardEvent) => {
-      const isTyping =
-        event.target instanceof Element && event.target.closest('input, textarea, select, dialog')
-      if (event.key !== 'n' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return
-      event.preventDefault()
-      open()
-    }
-    document.addEventListener('keydown', listen)
-    return () => document.removeEventListener('keydown', listen)
-  })
 }

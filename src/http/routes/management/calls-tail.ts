@@ -1,4 +1,4 @@
-import { type OpenCallRow, type TailEnd, type TailFrame, tailCalls } from '../../../admin/calls-tail.ts'
+import { type TailEnd, type TailFrame, tailCalls } from '../../../admin/calls-tail.ts'
 import { readOrganization } from '../../../admin/organizations.ts'
 import { identifySession } from '../../../identity/session.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
@@ -7,27 +7,13 @@ import type { CallTailQuery } from '../../../wire/calls.ts'
 import { reachOf } from '../../../wire/endpoints/permissions.ts'
 import type { AppContext } from '../../context.ts'
 import { sessionCookie } from '../../session-cookies.ts'
-import { presentCall } from './present-call.ts'
+import { presentCall, presentOpenCall } from './present-call.ts'
 import { sessionOf } from './require-permission.ts'
 
 /** Time after which a browser connects again. */
 const RETRY_MS = 2_000
 
 const encoder = new TextEncoder()
-
-const presentOpen = (row: OpenCallRow) => ({
-  id: row.id,
-  at: row.at,
-  request_id: row.requestId,
-  user_id: row.userId,
-  key_id: row.keyId,
-  surface: row.surface,
-  action: row.action,
-  model: row.modelId,
-  tool: row.tool,
-  response_id: row.responseId,
-  run_id: row.runId,
-})
 
 /**
  * Answers with calls as server-sent events: `calls` with those that were opened, those that ended and whether some were skipped, and
@@ -43,7 +29,15 @@ export async function tailAnswer(
   const positions = positionsOf(context.req.header('last-event-id') ?? after, ledgerShards)
   if (context.req.raw.method === 'HEAD') return eventStream(null)
   const isAllowed = () => stillReads(context, own)
-  const frames = tailCalls(scope, { shards: ledgerShards, own, filter, positions, seconds, isAllowed })
+  const frames = tailCalls(scope, {
+    shards: ledgerShards,
+    reader: sessionOf(context)?.principal.userId ?? null,
+    own,
+    filter,
+    positions,
+    seconds,
+    isAllowed,
+  })
   // A refusal is the answer, no event.
   const first = await frames.next()
   let next: Promise<IteratorResult<TailFrame, TailEnd>> = Promise.resolve(first)
@@ -71,7 +65,7 @@ const eventStream = (body: ReadableStream<Uint8Array> | null) =>
 function frameText({ positions, opened, closed, skipped }: TailFrame): string {
   if (opened.length + closed.length === 0 && !skipped) return ': \n\n'
   const id = [...positions].map(([shard, commit]) => `${shard}.${commit}`).join('_')
-  const data = { opened: opened.map(presentOpen), closed: closed.map(presentCall), skipped }
+  const data = { opened: opened.map(presentOpenCall), closed: closed.map(presentCall), skipped }
   return `retry: ${RETRY_MS}\nid: ${id}\nevent: calls\ndata: ${JSON.stringify(data)}\n\n`
 }
 

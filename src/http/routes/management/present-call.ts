@@ -1,7 +1,8 @@
+import type { OpenCallRow } from '../../../admin/calls-tail.ts'
 import type { CallRow } from '../../../ledger/records/extracted-rows.ts'
 
-/** A call as lists show it. */
-export const presentCall = (row: CallRow) => ({
+/** What is known of a call at its admission. */
+export const presentOpenCall = (row: OpenCallRow) => ({
   id: row.id,
   at: row.at,
   request_id: row.requestId,
@@ -11,10 +12,15 @@ export const presentCall = (row: CallRow) => ({
   action: row.action,
   model: row.modelId,
   tool: row.tool,
-  connection_id: row.connectionId,
-  provider: row.provider,
   response_id: row.responseId,
   run_id: row.runId,
+})
+
+/** A call as lists show it. */
+export const presentCall = (row: CallRow) => ({
+  ...presentOpenCall(row),
+  connection_id: row.connectionId,
+  provider: row.provider,
   status: row.status,
   error: row.errorCode,
   outcome: row.outcome,
