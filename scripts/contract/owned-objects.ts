@@ -1,7 +1,7 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { createConnection, createUnreadIntegration } from '../../test/harness/connections.ts'
 import { grantIntegration, startMcpServer } from '../../test/harness/integrations.ts'
 import { entitle } from '../../test/harness/mcp.ts'
-import { callEntries } from '../../test/harness/records.ts'
 import type { GatewayAddress } from '../../test/harness/start-gateway.ts'
 import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../../test/harness/tenant.ts'
 import { workspaceCaller } from '../../test/harness/workspaces.ts'
@@ -77,11 +77,16 @@ const AGENT = {
   triggers: [{ kind: 'webhook', name: TRIGGER }],
 }
 
-/** A call of the tenant: those of its conversation and its run have been made. */
-async function latestCall(gateway: GatewayAddress, tenant: Tenant): Promise<string> {
-  const [record] = await callEntries(gateway, tenant, 1, ({ model }) => model === MODEL)
-  if (record === undefined) throw new Error('no call was recorded')
-  return record.id
+/** A call of the tenant: those of its conversation have been made, but their records come after the answers. */
+async function latestCall(gateway: GatewayAddress, { base }: Tenant): Promise<string> {
+  const { ask } = administrator(gateway)
+  for (let attempt = 0; attempt < 50; attempt++) {
+    await ask('POST', `${base}/ledger/flush`)
+    const [call] = (await ask<{ data: Created[] }>('GET', `${base}/calls?limit=1`)).data
+    if (call) return call.id
+    await pause(100)
+  }
+  throw new Error('no call was recorded')
 }
 
 /** A provider and a model of it that nothing else uses. */
