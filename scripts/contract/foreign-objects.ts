@@ -182,13 +182,15 @@ function operationsWithIds({ paths }: Document): Operation[] {
 /** Makes requests of the operations of a document. @param known ids for the members of bodies. */
 function requestMaker(baseUrl: string, { components }: Document, known: Ids) {
   const sampler = new BodySampler(components.schemas, known)
-  return ({ method, path, body }: Operation, key: string, ids: Ids): Request => {
+  return ({ id, method, path, body }: Operation, key: string, ids: Ids): Request => {
     const at = path.replaceAll(/(\w[\w-]*)\/\{(\w+)\}/g, (_, collection: string, name: string) => {
       const value = ids[`${collection}/${name}`] ?? ids[name]
       if (value === undefined) throw new Error(`no object for ${name} of ${path}`)
       return `${collection}/${encodeURIComponent(value)}`
     })
-    return new Request(baseUrl + at, {
+    // A stream of live calls ends at once.
+    const query = id === 'calls.tail' ? '?seconds=0' : ''
+    return new Request(baseUrl + at + query, {
       method,
       headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
       ...(body && { body: JSON.stringify(sampler.sample(body)) }),
