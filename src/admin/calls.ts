@@ -8,7 +8,7 @@ import {
   selectCallRecord,
 } from '../ledger/records/read-calls.store.ts'
 import type { AuditRecordRow } from '../ledger/records/read-records.store.ts'
-import { invalidRequest, notFound } from '../lib/api-error.ts'
+import { notFound, unprocessable } from '../lib/api-error.ts'
 import { type CallFilter, OUTCOMES, type Outcome } from '../wire/calls.ts'
 
 const DAY_MS = 24 * 60 * 60_000
@@ -45,7 +45,7 @@ interface Histogram extends DividedPeriod, Pick<CountedCalls, 'firstEvent'> {
 
 /**
  * Counts calls by time and outcome, over the last day where no period is given.
- * @throws ApiError `invalid_request` for a period that ends before it begins, or is longer than a year.
+ * @throws ApiError `unprocessable` for a period that ends before it begins, or is longer than a year.
  */
 export async function callHistogram(
   scope: ChangeScope,
@@ -55,8 +55,8 @@ export async function callHistogram(
   const to = end ?? new Date(scope.clock())
   const from = begin ?? new Date(to.getTime() - DAY_MS)
   const length = to.getTime() - from.getTime()
-  if (length <= 0) throw invalidRequest('from: must be before to')
-  if (length > LONGEST_PERIOD_MS) throw invalidRequest('from: must be within a year of to')
+  if (length <= 0) throw unprocessable('from: must be before to')
+  if (length > LONGEST_PERIOD_MS) throw unprocessable('from: must be within a year of to')
   const period = { from, to, bucketMilliseconds: Math.ceil(length / buckets) }
   const { counts, countedFrom, firstEvent } = await countCalls(scope, filter, period)
   const none = () => Object.fromEntries([...OUTCOMES, 'cost'].map((name) => [name, 0])) as Part

@@ -1935,10 +1935,10 @@ export interface components {
       action: string
       model: string | null
       tool: string | null
-      connection_id: string | null
-      provider: string | null
       response_id: string | null
       run_id: string | null
+      connection_id: string | null
+      provider: string | null
       status: number
       error: string | null
       /** @enum {string} */
@@ -2247,6 +2247,20 @@ export interface components {
       disabled_at: string | null
       /** Format: date-time */
       created_at: string
+    }
+    OpenCall: {
+      id: string
+      /** Format: date-time */
+      at: string
+      request_id: string
+      user_id: string | null
+      key_id: string | null
+      surface: string
+      action: string
+      model: string | null
+      tool: string | null
+      response_id: string | null
+      run_id: string | null
     }
     Organization: {
       id: string
@@ -7579,6 +7593,7 @@ export interface operations {
       401: components['responses']['unauthorized']
       403: components['responses']['forbidden']
       404: components['responses']['not_found']
+      422: components['responses']['unprocessable']
       429: components['responses']['rate_limited']
       500: components['responses']['internal']
     }
@@ -7628,7 +7643,7 @@ export interface operations {
           [name: string]: unknown
         }
         content: {
-          'text/event-stream': string
+          'text/event-stream': unknown
         }
       }
       400: components['responses']['invalid_request']
@@ -7668,10 +7683,10 @@ export interface operations {
             action: string
             model: string | null
             tool: string | null
-            connection_id: string | null
-            provider: string | null
             response_id: string | null
             run_id: string | null
+            connection_id: string | null
+            provider: string | null
             status: number
             error: string | null
             /** @enum {string} */

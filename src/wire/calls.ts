@@ -58,12 +58,15 @@ export const callHistogramQuery = z.strictObject({
   buckets: z.coerce.number('must be a number').int().min(1).max(MOST_BUCKETS).default(60),
 })
 
+/** The id of an event of live calls: for each shard of the ledger the last commit that was read, such as `0.12_1.7`; empty for the beginning. */
+export const TAIL_POSITION = /^(\d{1,2}\.\d{1,15}(_\d{1,2}\.\d{1,15}){0,15})?$/
+
 const LONGEST_TAIL_SECONDS = 600
 
 export const callTailQuery = z.strictObject({
   ...rowFilters,
   /** The id of the last event that was read; `Last-Event-ID` wins. */
-  after: line(300).optional(),
+  after: z.string().regex(TAIL_POSITION, 'is not the id of an event').optional(),
   /** Time after which the stream ends; with 0 it has what there is now. Ten minutes where left out. */
   seconds: z.coerce
     .number('must be a number')

@@ -12,7 +12,7 @@ export interface EndpointRequest {
   mayCreate?: true
   /** Refusals besides those of every endpoint (`COMMON_ERRORS`, `BODY_ERRORS`). */
   errors?: readonly ErrorKind[]
-  /** Whether the answer is a stream of server-sent events. */
+  /** Whether the answer is a stream of server-sent events, whose `data` the schema of the answer describes. */
   stream?: true
   /** Whether the answer holds a secret or a caller's text, which nothing may store. */
   noStore?: true

@@ -140,7 +140,7 @@ const REQUESTS = {
   'usage.events': { query: usageEventQuery },
   'find.list': { query: findQuery },
   'calls.list': { query: callListQuery },
-  'calls.histogram': { query: callHistogramQuery },
+  'calls.histogram': { query: callHistogramQuery, errors: ['unprocessable'] },
   'calls.tail': { query: callTailQuery, stream: true },
   'audit.list': { query: auditQuery },
   'audit-verification.chain': { query: auditVerificationQuery },

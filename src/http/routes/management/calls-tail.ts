@@ -3,7 +3,7 @@ import { readOrganization } from '../../../admin/organizations.ts'
 import { identifySession } from '../../../identity/session.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import { invalidRequest } from '../../../lib/api-error.ts'
-import type { CallTailQuery } from '../../../wire/calls.ts'
+import { type CallTailQuery, TAIL_POSITION } from '../../../wire/calls.ts'
 import { reachOf } from '../../../wire/endpoints/permissions.ts'
 import type { AppContext } from '../../context.ts'
 import { sessionCookie } from '../../session-cookies.ts'
@@ -74,8 +74,7 @@ const endText = (reason: TailEnd) => `event: end\ndata: ${JSON.stringify({ reaso
 /** @throws ApiError `invalid_request` for a text that is no id of an event. */
 function positionsOf(text: string | undefined, shards: number): ReadonlyMap<number, number> {
   if (text === undefined || text === '') return new Map()
-  if (!/^\d{1,2}\.\d{1,15}(_\d{1,2}\.\d{1,15}){0,15}$/.test(text))
-    throw invalidRequest('after: is not the id of an event')
+  if (!TAIL_POSITION.test(text)) throw invalidRequest('after: is not the id of an event')
   const positions = text.split('_').map((part) => part.split('.').map(Number) as [number, number])
   return new Map(positions.filter(([shard]) => shard < shards))
 }

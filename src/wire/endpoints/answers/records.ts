@@ -160,7 +160,8 @@ const exportedUnrecorded = list(z.strictObject({ table: tableName, name: z.strin
 
 const flushed = z.strictObject({ pending: count, since: z.string().optional() }).meta({ id: 'Flushed' })
 
-const call = z
+/** A call at its admission. */
+const openCall = z
   .strictObject({
     id: z.string(),
     at: time,
@@ -171,10 +172,15 @@ const call = z
     action: z.string(),
     model: z.string().nullable(),
     tool: z.string().nullable(),
-    connection_id: z.string().nullable(),
-    provider: z.string().nullable(),
     response_id: z.string().nullable(),
     run_id: z.string().nullable(),
+  })
+  .meta({ id: 'OpenCall' })
+
+const call = openCall
+  .extend({
+    connection_id: z.string().nullable(),
+    provider: z.string().nullable(),
     /** 0 where the answer is unknown. */
     status: z.int(),
     error: z.string().nullable(),
@@ -192,6 +198,12 @@ const call = z
     count,
   })
   .meta({ id: 'Call' })
+
+/** `data` of the events `calls` and `end` of a stream of live calls. */
+const liveCalls = z.union([
+  z.strictObject({ opened: z.array(openCall), closed: z.array(call), skipped: z.boolean() }),
+  z.strictObject({ reason: z.enum(['time', 'rights']) }),
+])
 
 const histogramBucket = z.strictObject({
   at: time,
@@ -234,8 +246,7 @@ export const recordAnswers = {
   'attention.list': list(attentionItem),
   'calls.list': list(call),
   'calls.histogram': histogram,
-  /** Server-sent events. */
-  'calls.tail': z.string(),
+  'calls.tail': liveCalls,
   'calls.show': call.extend({ record: auditRecord }),
   'credits.show': list(creditEntry).extend(balance),
   'credits.grant': z.strictObject({ id: z.string(), amount: credits, reason: z.string(), ...balance }),
