@@ -4,6 +4,7 @@ export default defineConfig({
   dialect: 'postgresql',
   schema: [
     './schema/identity.ts',
+    './schema/identity-providers.ts',
     './schema/models.ts',
     './schema/governance.ts',
     './schema/dlp.ts',

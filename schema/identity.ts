@@ -214,6 +214,8 @@ export const sessions = pgTable(
     /** Of the browser, cut. */
     userAgent: text('user_agent').notNull(),
     signedInAt: instant('signed_in_at').notNull(),
+    /** When an identity provider last asked its user for a proof, if that was before the sign-in. */
+    authenticatedAt: instant('authenticated_at'),
     lastSeenAt: instant('last_seen_at').notNull(),
     expiresAt: instant('expires_at').notNull(),
     endedAt: instant('ended_at'),

@@ -15,6 +15,14 @@ export const lockOrganization = ({ database, organizationId }: OrganizationScope
     .where(eq(organizations.id, organizationId))
     .for('share')
 
+/** Lets no sign-in of the organization run until the transaction ends. */
+export const lockOrganizationAlone = ({ database, organizationId }: OrganizationScope) =>
+  database
+    .select({ id: organizations.id })
+    .from(organizations)
+    .where(eq(organizations.id, organizationId))
+    .for('no key update')
+
 /** Lets one transaction at a time change a membership and the credentials with which its user signs in. */
 export const lockMembership = ({ database, organizationId }: OrganizationScope, userId: string) =>
   database

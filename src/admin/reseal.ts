@@ -6,6 +6,7 @@ import { clientSecretContext } from '../integrations/vault/client-secret.ts'
 import { resealEnvelope } from '../integrations/vault/envelope.ts'
 import { currentKey, type KeyRing, seal, unseal } from '../lib/crypto.ts'
 import type { RotatedTable } from '../wire/vault.ts'
+import { providerSecretContext } from './identity-provider.ts'
 import { type SealedRow, selectOldRows, updateSealedRow, webhookOf } from './sealed-rows.store.ts'
 
 /** The result of one page of rows whose secrets were sealed under the current key of the vault. */
@@ -32,6 +33,7 @@ const RESEALS: Record<RotatedTable, Reseal> = {
     return resealText(ring, row, [webhookSecretContext(agentId, name)])
   },
   run_inputs: (ring, row) => resealText(ring, row, [inputsContext(row.id)]),
+  identity_providers: (ring, row) => resealText(ring, row, [providerSecretContext(row.id)]),
 }
 
 /**

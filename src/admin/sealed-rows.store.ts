@@ -2,6 +2,7 @@ import { eq, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { agentTriggers, runs } from '../../schema/agents.ts'
 import type { Database } from '../../schema/database.ts'
+import { identityProviders } from '../../schema/identity-providers.ts'
 import { connections, integrations } from '../../schema/integrations.ts'
 import { providers } from '../../schema/models.ts'
 import type { RotatedTable } from '../wire/vault.ts'
@@ -73,6 +74,12 @@ const COLUMNS: Record<RotatedTable, SealedColumn> = {
     id: runs.id,
     organizationId: runs.organizationId,
     sealed: runs.sealedInputs,
+  },
+  identity_providers: {
+    table: identityProviders,
+    id: identityProviders.organizationId,
+    organizationId: identityProviders.organizationId,
+    sealed: identityProviders.sealedClientSecret,
   },
 }
 

@@ -86,6 +86,40 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/api/sign-in/methods': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Shows the ways to sign in that this gateway has. */
+    get: operations['sign-in.methods']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/sign-in/oidc/begin': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    get?: never
+    put?: never
+    /** Begins to sign in with an account of an organization's identity provider. */
+    post: operations['sign-in.oidc-begin']
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/api/sign-in/local': {
     parameters: {
       query?: never
@@ -304,6 +338,25 @@ export interface paths {
     put: operations['organizations.change']
     post?: never
     delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/organizations/{organizationId}/identity-provider': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Shows with whose accounts the members of an organization sign in. */
+    get: operations['identity-provider.show']
+    /** Sets the identity provider of an organization, after a test of its discovery. */
+    put: operations['identity-provider.replace']
+    post?: never
+    /** Removes the identity provider: its accounts sign in no more. */
+    delete: operations['identity-provider.remove']
     options?: never
     head?: never
     patch?: never
@@ -2132,6 +2185,14 @@ export interface components {
       /** Format: date-time */
       created_at: string
     }
+    IdentityProvider: {
+      issuer: string | null
+      client_id: string | null
+      client_secret_set: boolean
+      redirect_uri: string
+      created_at: string | null
+      updated_at: string | null
+    }
     Integration: {
       id: string
       slug: string
@@ -2812,6 +2873,9 @@ export interface operations {
             role: 'owner' | 'admin' | 'member'
             /** Format: date-time */
             expires_at: string
+            identity_provider: {
+              issuer: string
+            } | null
           }
         }
       }
@@ -2978,6 +3042,85 @@ export interface operations {
       413: components['responses']['too_large']
       429: components['responses']['rate_limited']
       500: components['responses']['internal']
+    }
+  }
+  'sign-in.methods': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': {
+            passkey: boolean
+            oidc: boolean
+            local: boolean
+          }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'sign-in.oidc-begin': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    requestBody: {
+      content: {
+        'application/json':
+          | {
+              organization: string
+              /** @default false */
+              reauthenticate?: boolean
+              /** @default /console */
+              to?: string
+            }
+          | {
+              token: string
+              /** @default false */
+              reauthenticate?: boolean
+              /** @default /console */
+              to?: string
+            }
+      }
+    }
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': {
+            url: string
+          }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      413: components['responses']['too_large']
+      422: components['responses']['unprocessable']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+      502: components['responses']['upstream']
     }
   }
   'sign-in.local': {
@@ -3509,6 +3652,107 @@ export interface operations {
       404: components['responses']['not_found']
       413: components['responses']['too_large']
       422: components['responses']['unprocessable']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'identity-provider.show': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['IdentityProvider']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'identity-provider.replace': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody: {
+      content: {
+        'application/json': {
+          /** @description The address of the provider, as its id tokens name it. */
+          issuer: string
+          /** @description The id of the client that the provider has for this gateway. */
+          client_id: string
+          /** @description Its secret. The stored one stays where left out; null for a client without one. No answer holds it. */
+          client_secret?: string | null
+        }
+      }
+    }
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['IdentityProvider']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      413: components['responses']['too_large']
+      422: components['responses']['unprocessable']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'identity-provider.remove': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': {
+            id: string
+            /** @constant */
+            deleted: true
+          }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
       429: components['responses']['rate_limited']
       500: components['responses']['internal']
     }
@@ -8868,7 +9112,13 @@ export interface operations {
           'application/json': {
             key_id: string
             /** @enum {string} */
-            kind: 'connections' | 'client_secrets' | 'providers' | 'webhook_secrets' | 'run_inputs'
+            kind:
+              | 'connections'
+              | 'client_secrets'
+              | 'providers'
+              | 'webhook_secrets'
+              | 'run_inputs'
+              | 'identity_providers'
             resealed: number
             failed: number
             next_cursor: string | null

@@ -8,6 +8,7 @@ import { pageOrigin } from './own-origin.ts'
 
 const SESSION = 'hg_session'
 const CEREMONY = 'hg_ceremony'
+const ROUND = 'hg_round'
 const OPTIONS = { prefix: 'host', path: '/', secure: true, httpOnly: true, sameSite: 'Strict' } as const
 
 /** The token of the session's cookie. */
@@ -29,6 +30,17 @@ export const setCeremonyCookie = (context: AppContext, sealed: string): void =>
 export const clearCeremonyCookie = (context: AppContext): void => clear(context, CEREMONY)
 
 const clear = (context: AppContext, name: string): void => void deleteCookie(context, name, OPTIONS)
+
+/**
+ * The sealed sign-in that this browser began with an identity provider. Lax: the return is a navigation from the provider's page, with
+ * which browsers send no strict cookie. That is all it can do: it ends with the `state` that it holds.
+ */
+export const roundCookie = (context: AppContext): string | undefined => getCookie(context, ROUND, 'host')
+
+export const setRoundCookie = (context: AppContext, sealed: string): void =>
+  setCookie(context, ROUND, sealed, { ...OPTIONS, sameSite: 'Lax', maxAge: CEREMONY_MS / 1_000 })
+
+export const clearRoundCookie = (context: AppContext): void => clear(context, ROUND)
 
 const SAFE = new Set(['GET', 'HEAD'])
 

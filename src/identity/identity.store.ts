@@ -104,6 +104,8 @@ async function keyRights(database: Database, condition: SQL | undefined): Promis
 export interface SessionRights extends UserRights {
   sessionId: string
   signedInAt: Date
+  /** Null where the sign-in was the proof. */
+  authenticatedAt: Date | null
   lastSeenAt: Date
   expiresAt: Date
   endedAt: Date | null
@@ -118,6 +120,7 @@ export async function findSessionRights(
     .select({
       sessionId: sessions.id,
       signedInAt: sessions.signedInAt,
+      authenticatedAt: sessions.authenticatedAt,
       lastSeenAt: sessions.lastSeenAt,
       expiresAt: sessions.expiresAt,
       endedAt: sessions.endedAt,

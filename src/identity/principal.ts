@@ -78,5 +78,7 @@ export interface SessionCaller {
   principal: Principal
   /** Milliseconds since the epoch. */
   signedInAt: number
+  /** When its user last proved who it is, to the gateway or to an identity provider. */
+  authenticatedAt: number
   expiresAt: number
 }

@@ -51,6 +51,7 @@ export async function identifySession(deps: SessionDeps, token: string): Promise
     sessionId,
     principal: rightsOf(deps, rights, { kind: 'session', sessionId }),
     signedInAt: rights.signedInAt.getTime(),
+    authenticatedAt: (rights.authenticatedAt ?? rights.signedInAt).getTime(),
     expiresAt: rights.expiresAt.getTime(),
   }
 }

@@ -1,5 +1,6 @@
 import * as z from 'zod'
-import { text, uuid } from './management-fields.ts'
+import { slug, text, uuid, WEB_ADDRESS } from './management-fields.ts'
+import { isPlainText } from './page-cursor.ts'
 
 /** Bodies of the endpoints that sign in. */
 
@@ -30,3 +31,30 @@ export const signInCompletion = z.strictObject({ credential })
 export const localMember = z.strictObject({ organization_id: uuid, user_id: uuid })
 
 export const passkeyRegistration = z.strictObject({ name: text(100), credential })
+
+/** A page of the console, by its path alone: nothing leads to another host. */
+const PAGE = /^\/console(?:\/[\w.~%!$&'()*+,;=:@?/-]*)?$/
+
+const startMembers = {
+  /** Whether the person has to prove who it is again, so that the sign-in counts as recent. */
+  reauthenticate: z.boolean().default(false),
+  to: z.string().max(2_000).regex(PAGE, 'must be the path of a page of the console').default('/console'),
+}
+
+/** By the slug of the organization, or by a setup link of one of its members. */
+export const oidcStart = z.union(
+  [z.strictObject({ organization: slug, ...startMembers }), z.strictObject({ token, ...startMembers })],
+  'must hold either organization or token',
+)
+
+export const identityProviderReplacement = z.strictObject({
+  issuer: z
+    .string()
+    .max(500, 'must have at most 500 characters')
+    .regex(new RegExp(WEB_ADDRESS), 'must be an address')
+    .refine(isPlainText, 'must be one line of text')
+    .meta({ pattern: WEB_ADDRESS }),
+  client_id: text(500),
+  /** The stored one stays where left out; null for a client without a secret. */
+  client_secret: text(2_000).nullable().optional(),
+})

@@ -8,6 +8,7 @@ export const ROTATED_TABLES = [
   'providers',
   'webhook_secrets',
   'run_inputs',
+  'identity_providers',
 ] as const
 export type RotatedTable = (typeof ROTATED_TABLES)[number]
 

@@ -247,10 +247,14 @@ export function routeExamples(): RouteExample[] {
       const body = pattern === '/v1/agents/runs' ? { body: { agentId: PARAMETERS.agentId } } : {}
       return { ...example, ...body, letIn: [404] }
     }
+    // The return from an identity provider leads to the page of the sign-in.
+    if (pattern === '/api/sign-in/oidc/callback')
+      return { method, pattern, path, surface: 'open', hosts: ['base'], letIn: [303] }
     // For anyone, from pages of the gateway.
     if (/^\/api\/(setup|sign-in)(\/|$)/.test(pattern)) {
       const headers = { 'sec-fetch-site': 'same-origin' }
-      return { method, pattern, path, surface: 'open', hosts: ['base'], letIn: [200, 400], headers, body: {} }
+      const example = { method, pattern, path, surface: 'open', hosts: ['base'], headers } as const
+      return method === 'GET' ? example : { ...example, letIn: [200, 400], body: {} }
     }
     if (pattern.startsWith('/api/')) {
       const body = method === 'POST' || method === 'PUT' ? { body: {} } : {}

@@ -63,6 +63,7 @@ async function rotate({ gateway, progress }: Call): Promise<Outcome> {
     providers: 0,
     webhook_secrets: 0,
     run_inputs: 0,
+    identity_providers: 0,
     failed: 0,
   }
   let [cursor, keyId]: [string | null, string | null] = [null, null]
@@ -76,7 +77,7 @@ async function rotate({ gateway, progress }: Call): Promise<Outcome> {
     progress(`${page.kind}: ${counts[page.kind]} sealed`)
   } while (cursor !== null)
   const item = { key_id: keyId, ...counts }
-  const lines = Object.entries(item).map(([name, value]) => `${name.padEnd(15)}  ${value}`)
+  const lines = Object.entries(item).map(([name, value]) => `${name.padEnd(18)}  ${value}`)
   if (counts.failed)
     lines.push('What failed is sealed under a key that VAULT_KEYS does not have, or was altered.')
   return { kind: 'report', lines, item, exitCode: counts.failed ? 1 : 0 }

@@ -1,3 +1,4 @@
+import { given } from '../command.ts'
 import { usageError } from '../errors.ts'
 import type { Naming } from '../table.ts'
 
@@ -38,6 +39,16 @@ export const subjectOf: NonNullable<Naming['body']> = async ({ options, find }) 
   return { subject_type: kind, subject_id: kind === 'role' ? name : await find(kind as 'user', name) }
 }
 
+/** The secret of the client at the provider. A command line has none: other users of the machine can read it. */
+const providerSecret: NonNullable<Naming['body']> = async ({ options, readInput }) => {
+  if (!options.flag('client-secret'))
+    return given({ client_secret: options.flag('no-secret') ? null : undefined })
+  if (options.flag('no-secret')) throw usageError('one of --client-secret and --no-secret')
+  const secret = (await readInput()).trim()
+  if (secret === '') throw usageError('there was no secret on standard input')
+  return { client_secret: secret }
+}
+
 export const PEOPLE: Record<string, Naming> = {
   'organizations list': { columns: ['slug', 'name', 'id', 'rate_limit_per_minute', 'disabled_at'] },
   'organizations show': { arguments: ['organizationId'] },
@@ -49,6 +60,20 @@ export const PEOPLE: Record<string, Naming> = {
     'Refuse every key of an organization',
     'Let an organization in again',
   ),
+
+  'identity-provider show': {},
+  'identity-provider set': {
+    endpoint: 'identity-provider.replace',
+    arguments: ['issuer'],
+    takes: ['client_id'],
+    options: {
+      'client-secret': { describe: 'read the secret of the client from standard input' },
+      'no-secret': { describe: 'the client has no secret; without either the stored one stays' },
+    },
+    body: providerSecret,
+    remark: ({ redirect_uri: address }) => `The provider has to know this redirect URI: ${address}`,
+  },
+  'identity-provider remove': {},
 
   'users list': { columns: USER_COLUMNS },
   'users show': {},

@@ -9,7 +9,7 @@ export type SessionRow = typeof sessions.$inferSelect
 /** A new session, as it is stored. */
 export type NewSession = Pick<
   SessionRow,
-  'id' | 'digest' | 'pepperId' | 'ceremonyId' | 'userAgent' | 'signedInAt' | 'expiresAt'
+  'id' | 'digest' | 'pepperId' | 'ceremonyId' | 'userAgent' | 'signedInAt' | 'authenticatedAt' | 'expiresAt'
 >
 
 /**
@@ -32,9 +32,10 @@ export async function startSessionOf(
       WHERE ${memberships.organizationId} = admitted.organization_id AND ${memberships.userId} = admitted.user_id
     )
     INSERT INTO ${sessions} (id, organization_id, user_id, digest, pepper_id, method, ceremony_id, user_agent,
-      signed_in_at, last_seen_at, expires_at)
+      signed_in_at, authenticated_at, last_seen_at, expires_at)
     SELECT ${session.id}, organization_id, user_id, ${session.digest}, ${session.pepperId}, ${method},
-      ${session.ceremonyId}, ${session.userAgent}, ${signedInAt}, ${signedInAt},
+      ${session.ceremonyId}, ${session.userAgent}, ${signedInAt},
+      ${session.authenticatedAt?.toISOString() ?? null}::timestamptz, ${signedInAt},
       ${session.expiresAt.toISOString()}::timestamptz
     FROM admitted
     RETURNING id`)

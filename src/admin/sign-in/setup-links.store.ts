@@ -1,6 +1,7 @@
 import { and, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { memberships, passkeys, sessions, setupLinks } from '../../../schema/identity.ts'
+import { identities } from '../../../schema/identity-providers.ts'
 import type { OrganizationScope } from '../../ledger/changes/scoped-statements.store.ts'
 import { lockMembership } from '../lock-members.store.ts'
 import { type NewPasskey, textArray } from './passkeys.store.ts'
@@ -22,7 +23,8 @@ export async function selectSetupLink(
 }
 
 /**
- * Stores a setup link in place of earlier ones, and removes the passkeys and ends the sessions of the member.
+ * Stores a setup link in place of earlier ones, removes the passkeys and the linked account of the member, and ends its
+ * sessions.
  * @param isForNewMember only for a member that has never signed in and is no owner at that moment.
  * @returns whether it was stored; nothing is changed otherwise.
  */
@@ -35,10 +37,12 @@ export async function replaceSetupLink(
   const isAllowed = sql`EXISTS (SELECT 1 FROM ${memberships} WHERE organization_id = ${organizationId}::uuid
     AND user_id = ${link.userId}::uuid
     AND (${!isForNewMember}::boolean OR (role <> 'owner' AND last_signed_in_at IS NULL)))`
-  const [, , , , inserted] = await database.batch([
+  const ofMember = { organizationId, userId: link.userId }
+  const [, , , , , inserted] = await database.batch([
     lockMembership(scope, link.userId),
     endSetupLinks(scope, link.userId, isAllowed),
-    database.delete(passkeys).where(and(isOf(passkeys, { organizationId, userId: link.userId }), isAllowed)),
+    database.delete(passkeys).where(and(isOf(passkeys, ofMember), isAllowed)),
+    database.delete(identities).where(and(isOf(identities, ofMember), isAllowed)),
     endSessions(scope, link.userId, and(gt(sessions.expiresAt, now), isAllowed)),
     database.execute(sql`
       INSERT INTO ${setupLinks} (id, organization_id, user_id, digest, pepper_id, expires_at)

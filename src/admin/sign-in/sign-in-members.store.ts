@@ -8,6 +8,7 @@ import {
   type setupLinks,
   users,
 } from '../../../schema/identity.ts'
+import type { identities } from '../../../schema/identity-providers.ts'
 import type { OrganizationScope } from '../../ledger/changes/scoped-statements.store.ts'
 
 /** A membership: what a sign-in credential belongs to. */
@@ -27,7 +28,7 @@ export interface SignInMember extends MembershipId {
 
 /** The condition that a row belongs to a membership. */
 export const isOf = (
-  table: typeof memberships | typeof passkeys | typeof sessions | typeof setupLinks,
+  table: typeof identities | typeof memberships | typeof passkeys | typeof sessions | typeof setupLinks,
   { organizationId, userId }: MembershipId,
 ) => and(eq(table.organizationId, organizationId), eq(table.userId, userId))
 

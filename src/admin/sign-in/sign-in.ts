@@ -154,11 +154,15 @@ const lateCeremony = () =>
     'The sign-in took too long, or began in another browser. Begin again.',
   )
 
-/** Records the sign-in, then stores its session. */
+/**
+ * Records the sign-in, then stores its session.
+ * @param ceremony its id makes one session; `authenticatedAt` is when the user proved who it is, if that was before (milliseconds since
+ * the epoch).
+ */
 export async function startSession(
   { scope, userAgent, session: earlier }: Visit,
   member: SignInMember,
-  ceremony: Pick<Ceremony, 'id'>,
+  { id: ceremonyId, authenticatedAt = null }: { id: string; authenticatedAt?: number | null },
   detail: Record<string, unknown>,
   store: (scope: ChangeScope, session: NewSession) => Promise<void>,
 ): Promise<SignedIn> {
@@ -169,9 +173,10 @@ export async function startSession(
   const session: NewSession = {
     id,
     ...digestToken(scope.pepperRing, token),
-    ceremonyId: ceremony.id,
+    ceremonyId,
     userAgent: userAgent.slice(0, USER_AGENT_LENGTH),
     signedInAt: new Date(now),
+    authenticatedAt: authenticatedAt === null ? null : new Date(authenticatedAt),
     expiresAt: new Date(expiresAt),
   }
   const ofMember: ChangeScope = {

@@ -23,6 +23,7 @@ const put = define('PUT')
 const remove = define('DELETE')
 
 const ORGANIZATION = '/organizations/{organizationId}'
+const IDENTITY_PROVIDER = `${ORGANIZATION}/identity-provider` as const
 const USER = `${ORGANIZATION}/users/{userId}` as const
 const GROUP = `${ORGANIZATION}/groups/{groupId}` as const
 const KEY = `${ORGANIZATION}/keys/{keyId}` as const
@@ -38,6 +39,12 @@ export const ENDPOINTS = {
   'setup.finish': post('/setup/passkey/finish', null, 'Registers the passkey of a setup link, and signs in.'),
   'sign-in.begin': post('/sign-in/passkey/begin', null, 'Begins to sign in with a passkey.'),
   'sign-in.finish': post('/sign-in/passkey/finish', null, 'Signs in with a passkey.'),
+  'sign-in.methods': get('/sign-in/methods', null, 'Shows the ways to sign in that this gateway has.'),
+  'sign-in.oidc-begin': post(
+    '/sign-in/oidc/begin',
+    null,
+    "Begins to sign in with an account of an organization's identity provider.",
+  ),
   'sign-in.local': post('/sign-in/local', null, 'Signs in to a local system with its start token, once.'),
   'me.show': get('/me', 'session.read', 'Shows the user of the session with its permissions.'),
   'me.sign-out': post('/me/sign-out', 'session.end', 'Ends the session.'),
@@ -66,6 +73,21 @@ export const ENDPOINTS = {
     ORGANIZATION,
     'organizations.change',
     'Changes the given members of an organization.',
+  ),
+  'identity-provider.show': get(
+    IDENTITY_PROVIDER,
+    'sso.read',
+    'Shows with whose accounts the members of an organization sign in.',
+  ),
+  'identity-provider.replace': put(
+    IDENTITY_PROVIDER,
+    'sso.change',
+    'Sets the identity provider of an organization, after a test of its discovery.',
+  ),
+  'identity-provider.remove': remove(
+    IDENTITY_PROVIDER,
+    'sso.change',
+    'Removes the identity provider: its accounts sign in no more.',
   ),
 
   'users.list': get(`${ORGANIZATION}/users`, 'users.read', 'Lists the users of an organization.'),

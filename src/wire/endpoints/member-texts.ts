@@ -80,6 +80,10 @@ const MEMBER_TEXTS: Record<string, string> = {
   'keys.create user_id': 'The user whose rights it has.',
   'organizations.change rate_limit_per_minute': 'Calls a minute for all of it.',
   'organizations.create rate_limit_per_minute': 'Calls a minute for all of it.',
+  'identity-provider.replace client_id': 'The id of the client that the provider has for this gateway.',
+  'identity-provider.replace client_secret':
+    'Its secret. The stored one stays where left out; null for a client without one. No answer holds it.',
+  'identity-provider.replace issuer': 'The address of the provider, as its id tokens name it.',
   'organizations.create slug': 'Name in commands and filters.',
   'policies.dry-run direction':
     'The part of a call that the samples are; the first of the policy where left out.',

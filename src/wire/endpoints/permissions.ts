@@ -39,6 +39,8 @@ export const PERMISSIONS = {
 
   'organizations.read': EVERYONE,
   'organizations.change': ADMINISTRATORS,
+  'sso.read': OWNERS,
+  'sso.change': { ...OWNERS, recent: true },
   'users.read': OWN_OR_ALL,
   'users.create': ADMINISTRATORS,
   'users.change': ADMINISTRATORS,

@@ -52,7 +52,9 @@ import {
   usageQuery,
 } from '../records.ts'
 import {
+  identityProviderReplacement,
   localMember,
+  oidcStart,
   passkeyRegistration,
   setupCompletion,
   setupToken,
@@ -74,6 +76,8 @@ const REQUESTS = {
   'sign-in.begin': { noStore: true },
   'sign-in.finish': { body: signInCompletion, noStore: true },
   'sign-in.local': { body: setupToken, noStore: true },
+  'sign-in.oidc-begin': { body: oidcStart, errors: ['unprocessable', 'upstream'], noStore: true },
+  'identity-provider.replace': { body: identityProviderReplacement, errors: ['unprocessable'] },
   'local-members.switch': { body: localMember, noStore: true },
   'passkeys.begin': { noStore: true },
   'passkeys.finish': { body: passkeyRegistration, status: 201, errors: ['unprocessable'] },

@@ -103,6 +103,7 @@ export async function driveSignIn({ surfaces, unique, tenant: { base, userId } }
   const [first] = browser.authenticator.credentials
   await browser.signIn(first)
   await openBrowser(browser.authenticator).signIn(first)
+  await browser.call('GET', '/sign-in/methods')
   await browser.ask('POST', `${base}/playground-keys`)
   await browser.ask('GET', `${base}/models?limit=2`)
   await browser.ask('GET', `${base}/attention`)

@@ -46,6 +46,10 @@ const identifiers: Record<string, (tenant: Tenant) => string> = {
 /** Bodies that pass validation, so that only ownership is left to refuse. */
 const bodies: Record<string, (tenant: Tenant) => unknown> = {
   'PUT /organizations/:organizationId': () => ({ name: 'Changed' }),
+  'PUT /organizations/:organizationId/identity-provider': () => ({
+    issuer: 'https://login.example.com',
+    client_id: 'headgate',
+  }),
   'POST /organizations/:organizationId/users': () => ({ email: 'new@example.com', name: 'New' }),
   'PUT /organizations/:organizationId/users/:userId': () => ({ role: 'admin' }),
   'PUT /organizations/:organizationId/tools': () => ({

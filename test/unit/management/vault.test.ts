@@ -2,15 +2,17 @@ import { randomBytes } from 'node:crypto'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { agentTriggers, runs } from '../../../schema/agents.ts'
+import { identityProviders } from '../../../schema/identity-providers.ts'
 import { connections, integrations } from '../../../schema/integrations.ts'
 import { providers } from '../../../schema/models.ts'
 import { runAdmin } from '../../../scripts/admin/run-admin.ts'
+import { providerSecretContext } from '../../../src/admin/identity-provider.ts'
 import { openInputs, sealInputs } from '../../../src/agents/runs/run-inputs.ts'
 import { webhookSecretContext } from '../../../src/agents/triggers/webhook-signature.ts'
 import { openCredential, SECRET_ONLY } from '../../../src/gateway/providers/credential.ts'
 import { openClientSecret, sealClientSecret } from '../../../src/integrations/vault/client-secret.ts'
 import { openStoredCredential as openConnection } from '../../../src/integrations/vault/stored-credential.ts'
-import { unseal } from '../../../src/lib/crypto.ts'
+import { seal, unseal } from '../../../src/lib/crypto.ts'
 import { configuration } from '../calls/fixtures.ts'
 import {
   ADMIN_TOKEN,
@@ -59,6 +61,10 @@ beforeAll(async () => {
     ...{ id: integrationId, organizationId, slug, displayName: 'Service', kind: 'mcp' },
     ...{ url: 'https://mcp.service.test/mcp', authorization: { kind: 'bearer' } },
     sealedClientSecret: sealClientSecret(oldKeys, integrationId, 'the secret of the client'),
+  })
+  await harness.database.insert(identityProviders).values({
+    ...{ organizationId, issuer: 'https://login.service.test', clientId: 'headgate' },
+    sealedClientSecret: seal(oldKeys, 'the secret at the provider', providerSecretContext(organizationId)),
   })
   for (let made = 0; made < CONNECTIONS - 1; made++) {
     const answer = await harness.request('POST', `/organizations/${organizationId}/connections`, {
@@ -110,6 +116,7 @@ describe('the rotation of the vault', () => {
         providers: expect.any(Number),
         webhook_secrets: 1,
         run_inputs: 1,
+        identity_providers: 1,
         failed: 0,
       },
     ])
@@ -133,6 +140,13 @@ describe('the rotation of the vault', () => {
     expect(openClientSecret(newKeys, integrationId, integration?.sealedClientSecret ?? '')).toBe(
       'the secret of the client',
     )
+    const [issuer] = await harness.database
+      .select()
+      .from(identityProviders)
+      .where(eq(identityProviders.organizationId, organizationId))
+    expect(unseal(newKeys, issuer?.sealedClientSecret ?? '', providerSecretContext(organizationId))).toBe(
+      'the secret at the provider',
+    )
     const [provider] = await harness.database.select().from(providers).where(eq(providers.id, providerId))
     expect(openCredential(newKeys, providerId, SECRET_ONLY, provider?.sealedCredential ?? '').parts).toEqual({
       secret: 'sk-of-provider',
@@ -152,6 +166,7 @@ describe('the rotation of the vault', () => {
       providers: 0,
       webhook_secrets: 0,
       run_inputs: 0,
+      identity_providers: 0,
     })
   })
 

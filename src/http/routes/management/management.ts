@@ -18,6 +18,7 @@ import { creditHandlers } from './credits.ts'
 import { findHandlers } from './find.ts'
 import { grantHandlers } from './grants.ts'
 import { groupHandlers } from './groups.ts'
+import { identityProviderHandlers } from './identity-provider.ts'
 import { integrationGrantHandlers } from './integration-grants.ts'
 import { integrationHandlers, integrationToolHandlers } from './integrations.ts'
 import { keyHandlers } from './keys.ts'
@@ -30,6 +31,7 @@ import { policyHandlers } from './policies.ts'
 import { providerHandlers } from './providers.ts'
 import { runHandlers } from './runs.ts'
 import { signInHandlers } from './sign-in.ts'
+import { returnFromProvider } from './sign-in-return.ts'
 import { toolSettingsHandlers } from './tool-settings.ts'
 import { usageHandlers } from './usage.ts'
 import { userHandlers } from './users.ts'
@@ -42,6 +44,7 @@ const handlers: Handlers = {
   ...meHandlers,
   ...localMemberHandlers,
   ...organizationHandlers,
+  ...identityProviderHandlers,
   ...userHandlers,
   ...groupHandlers,
   ...keyHandlers,
@@ -75,6 +78,8 @@ const handlers: Handlers = {
 export const managementRoutes = new Hono<AppEnv>()
   .use(limitDeclaredLength)
   .route('/', mountOpenEndpoints(handlers, [visit(), limitLength]))
+  // A page that identity providers send browsers to, not an endpoint.
+  .get('/sign-in/oidc/callback', visit(), returnFromProvider)
   .use(administer(), limitLength)
   .use('/organizations/:organizationId/*', organizationScope())
   // The description of this API, made from the table of its endpoints.

@@ -29,7 +29,7 @@ export function requirePermission(permission: Permission | null): MiddlewareHand
 /** @throws ApiError `unauthorized` for a session whose sign-in is too old for what it asks. */
 export function requireRecentSignIn(context: AppContext): void {
   const session = sessionOf(context)
-  if (session === null || context.get('deps').clock() - session.signedInAt <= RECENT_SIGN_IN_MS) return
+  if (session === null || context.get('deps').clock() - session.authenticatedAt <= RECENT_SIGN_IN_MS) return
   throw codedRefusal('unauthorized', 'sign_in_again', 'This needs a sign-in within the last ten minutes.')
 }
 

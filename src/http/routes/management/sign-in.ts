@@ -1,5 +1,8 @@
+import { selectProvider } from '../../../admin/identity-provider.store.ts'
 import { sealCeremony } from '../../../admin/sign-in/ceremony.ts'
 import { type LocalSignIn, signInLocally } from '../../../admin/sign-in/local-sign-in.ts'
+import { sealRound } from '../../../admin/sign-in/oidc-round.ts'
+import { beginOidc } from '../../../admin/sign-in/oidc-sign-in.ts'
 import {
   beginSetup,
   beginSignIn,
@@ -10,6 +13,7 @@ import {
   type Visit,
 } from '../../../admin/sign-in/sign-in.ts'
 import type { SignInMember } from '../../../admin/sign-in/sign-in-members.store.ts'
+import { hasIdentityProviders } from '../../../admin/sign-in/sign-in-methods.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import { ApiError, codedRefusal } from '../../../lib/api-error.ts'
 import type { AppContext } from '../../context.ts'
@@ -19,6 +23,7 @@ import {
   clearCeremonyCookie,
   sessionCookie,
   setCeremonyCookie,
+  setRoundCookie,
   setSessionCookie,
 } from '../../session-cookies.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
@@ -57,11 +62,19 @@ export function localSignIn(context: AppContext): LocalSignIn {
   throw codedRefusal('forbidden', 'not_local', 'This is for requests to localhost, at the port of BASE_URL.')
 }
 
-/** Setup links and passkeys, for callers that nobody knows yet. */
+/** Where identity providers send browsers back to. Of the page's own host, which has the cookie. */
+export const redirectUri = (context: AppContext): string => `${pageOrigin(context)}/api/sign-in/oidc/callback`
+
+/** Setup links, passkeys and identity providers, for callers that nobody knows yet. */
 export const signInHandlers: HandlersOf<'setup' | 'sign-in'> = {
   'setup.show': async ({ scope, body }) => {
     const { member, expiresAt } = await readSetupLink({ scope }, body.token)
-    return { ...presentOwner(member), expires_at: expiresAt }
+    const provider = await selectProvider({ ...scope, organizationId: member.organizationId })
+    return {
+      ...presentOwner(member),
+      expires_at: expiresAt,
+      identity_provider: provider && { issuer: provider.issuer },
+    }
   },
   'setup.begin': async ({ context, scope, body }) => {
     const { options, ceremony } = await beginSetup(visitOf(context, scope), body.token)
@@ -74,6 +87,16 @@ export const signInHandlers: HandlersOf<'setup' | 'sign-in'> = {
     const { options, ceremony } = await beginSignIn(visitOf(context, scope))
     setCeremonyCookie(context, sealCeremony(scope.vaultRing, ceremony))
     return { options: { ...options } }
+  },
+  'sign-in.methods': async ({ context, scope }) => ({
+    passkey: true,
+    oidc: await hasIdentityProviders(scope),
+    local: context.var.deps.configuration.LOCAL_SIGN_IN !== undefined,
+  }),
+  'sign-in.oidc-begin': async ({ context, scope, body }) => {
+    const { url, round } = await beginOidc({ scope }, body, redirectUri(context))
+    setRoundCookie(context, sealRound(scope.vaultRing, round))
+    return { url }
   },
   'sign-in.local': async ({ context, scope, body }) => {
     const local = localSignIn(context)

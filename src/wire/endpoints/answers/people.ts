@@ -19,6 +19,18 @@ const organization = z
   })
   .meta({ id: 'Organization' })
 
+const identityProvider = z
+  .strictObject({
+    issuer: z.string().nullable(),
+    client_id: z.string().nullable(),
+    client_secret_set: z.boolean(),
+    /** The address that the provider has to know: it sends browsers back there. */
+    redirect_uri: z.string(),
+    created_at: time.nullable(),
+    updated_at: time.nullable(),
+  })
+  .meta({ id: 'IdentityProvider' })
+
 const user = z
   .strictObject({
     id: uuid,
@@ -71,6 +83,9 @@ export const peopleAnswers = {
   'organizations.create': organization,
   'organizations.show': organization,
   'organizations.change': organization,
+  'identity-provider.show': identityProvider,
+  'identity-provider.replace': identityProvider,
+  'identity-provider.remove': deleted,
   'users.list': list(user),
   'users.create': user,
   'users.show': user,

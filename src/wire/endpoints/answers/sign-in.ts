@@ -38,12 +38,22 @@ const passkey = z
   .meta({ id: 'Passkey' })
 
 export const signInAnswers = {
-  'setup.show': z.strictObject({ user, organization, role, expires_at: time }),
+  'setup.show': z.strictObject({
+    user,
+    organization,
+    role,
+    expires_at: time,
+    /** With whose account the member can sign in instead of with a passkey. */
+    identity_provider: z.strictObject({ issuer: z.string() }).nullable(),
+  }),
   'setup.begin': ceremony,
   'setup.finish': signedIn,
   'sign-in.begin': ceremony,
   'sign-in.finish': signedIn,
   'sign-in.local': signedIn,
+  'sign-in.methods': z.strictObject({ passkey: z.boolean(), oidc: z.boolean(), local: z.boolean() }),
+  /** The page of the provider. */
+  'sign-in.oidc-begin': z.strictObject({ url: z.string() }),
   'local-members.list': list(
     z.strictObject({ user, organization, role, is_current: z.boolean() }).meta({ id: 'LocalMember' }),
   ),
