@@ -2611,7 +2611,7 @@ export interface components {
       /** @enum {string} */
       role: 'owner' | 'admin' | 'member'
       rate_limit_per_minute: number | null
-      entitlements: ('personal_api_key_access' | 'auditor' | 'billing' | 'security')[]
+      entitlements: ('personal_api_key_access' | 'auditor' | 'billing' | 'security' | 'operator')[]
       group_ids: string[]
       disabled_at: string | null
       /** Format: date-time */
@@ -3041,7 +3041,7 @@ export interface operations {
             }
             /** @enum {string} */
             role: 'owner' | 'admin' | 'member'
-            entitlements: ('personal_api_key_access' | 'auditor' | 'billing' | 'security')[]
+            entitlements: ('personal_api_key_access' | 'auditor' | 'billing' | 'security' | 'operator')[]
             permissions: {
               [key: string]: 'own' | 'organization' | 'installation'
             }
@@ -3755,7 +3755,7 @@ export interface operations {
       path: {
         organizationId: string
         userId: string
-        entitlement: 'personal_api_key_access' | 'auditor' | 'billing' | 'security'
+        entitlement: 'personal_api_key_access' | 'auditor' | 'billing' | 'security' | 'operator'
       }
       cookie?: never
     }
@@ -3774,6 +3774,7 @@ export interface operations {
       401: components['responses']['unauthorized']
       403: components['responses']['forbidden']
       404: components['responses']['not_found']
+      422: components['responses']['unprocessable']
       429: components['responses']['rate_limited']
       500: components['responses']['internal']
     }
@@ -3785,7 +3786,7 @@ export interface operations {
       path: {
         organizationId: string
         userId: string
-        entitlement: 'personal_api_key_access' | 'auditor' | 'billing' | 'security'
+        entitlement: 'personal_api_key_access' | 'auditor' | 'billing' | 'security' | 'operator'
       }
       cookie?: never
     }
