@@ -265,6 +265,31 @@ it('lists all organizations, and others only their own', async () => {
   expect(await slugs(owner, slug)).toEqual([])
 })
 
+it('reads pages of an audit trail as one view, with its own cursors only', async () => {
+  const [ada, grace] = await Promise.all([
+    person({ role: 'owner' }, [], other.base),
+    person({ role: 'member' }, ['operator']),
+  ])
+  // Both read the same records, with the same filter.
+  const path = `${other.base}/audit?surface=management&to=${new Date().toISOString()}&limit=1`
+  const page = ({ browser }: Person, cursor: string | null) =>
+    browser.ask<{ next_cursor: string }>('GET', path + (cursor === null ? '' : `&cursor=${cursor}`))
+  const views = async ({ userId }: Person) => {
+    await api().ask('POST', `${other.base}/ledger/flush`)
+    const { data } = await api().ask<{ data: AuditEntry[] }>('GET', `${other.base}/audit?user_id=${userId}`)
+    return data.filter(({ action }) => action === 'audit.viewed').length
+  }
+  let { next_cursor: cursor } = await page(ada, null)
+  for (let index = 0; index < 3; index += 1) cursor = (await page(ada, cursor)).next_cursor
+  expect(await views(ada)).toBe(1)
+  const ofGrace = (await page(grace, cursor)).next_cursor
+  expect(await views(grace)).toBe(1)
+  await page(grace, ofGrace)
+  expect(await views(grace)).toBe(1)
+  await page(ada, ofGrace)
+  expect(await views(ada)).toBe(2)
+})
+
 it('makes a setup link in any organization, which opens that one only', async () => {
   const newcomer = await addMember(gateway(), other.base)
   const { token } = await operator.browser.ask<{ token: string }>(
