@@ -36,27 +36,21 @@ import { HOME_SHARD } from '../ledger/shards/shards.ts'
 import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 import type { UnrecordedPosition } from '../wire/records.ts'
-import { viewBegunAt, withinView } from './begun-view.ts'
+import { readInView } from './begun-view.ts'
 
 /**
  * Returns audit records, newest first. The view is recorded itself, before anything is returned: once for all pages that are read with
  * the cursors of the first one.
  * @throws ApiError `internal` when that record cannot be stored.
  */
-export async function viewAudit(
+export function viewAudit(
   scope: ChangeScope,
   filter: AuditFilter,
   page: PageRequest,
 ): Promise<Page<AuditRecordRow>> {
-  const viewed = { list: 'audit', filter, limit: page.limit } as const
-  let begunAt = viewBegunAt(scope, viewed, page.after)
-  if (begunAt === null) {
-    begunAt = scope.clock()
-    const detail = { filter, limit: page.limit, further_page: page.after !== null }
-    await recordView(scope, { action: 'audit.viewed', resource: 'audit', detail })
-  }
-  const { rows, next } = await selectAuditRecords(scope, filter, page)
-  return { rows, next: next && withinView(scope, viewed, next, begunAt) }
+  return readInView(scope, { action: 'audit.viewed', list: 'audit', filter }, page, () =>
+    selectAuditRecords(scope, filter, page),
+  )
 }
 
 /** The result of verifying one page of a chain. It contains no content of records, so reading it is not recorded as a view. */

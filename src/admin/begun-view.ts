@@ -1,7 +1,7 @@
-import type { ChangeScope } from '../ledger/changes/audited-change.ts'
+import { type ChangeScope, type Intent, recordView } from '../ledger/changes/audited-change.ts'
 import { canonicalJson } from '../lib/canonical-json.ts'
 import { currentKey, hmacSha256Hex, secretsEqual } from '../lib/crypto.ts'
-import type { PagePosition, PageRequest } from '../wire/page-cursor.ts'
+import type { Page, PagePosition, PageRequest } from '../wire/page-cursor.ts'
 
 /**
  * Reading a list page by page is one view, recorded with its first page. Each cursor proves by a MAC that this caller began the view with
@@ -13,12 +13,34 @@ const LASTS_MS = 60 * 60_000
 
 /** What a view is of: a cursor continues no other one. */
 interface Viewed {
-  list: 'audit'
+  list: 'audit' | 'calls'
   filter: object
   limit: number
 }
 
 type ViewScope = Pick<ChangeScope, 'organizationId' | 'actor' | 'pepperRing' | 'clock'>
+
+/**
+ * Reads a page of a list, after its view is recorded: once for all pages that are read with the cursors of the first one.
+ * @throws ApiError `internal` when the view cannot be recorded.
+ */
+export async function readInView<Row>(
+  scope: ChangeScope,
+  intent: Pick<Intent, 'action'> & Omit<Viewed, 'limit'>,
+  page: PageRequest,
+  read: () => Promise<Page<Row>>,
+): Promise<Page<Row>> {
+  const { action, list, filter } = intent
+  const viewed = { list, filter, limit: page.limit }
+  let begunAt = viewBegunAt(scope, viewed, page.after)
+  if (begunAt === null) {
+    begunAt = scope.clock()
+    const detail = { filter, limit: page.limit, further_page: page.after !== null }
+    await recordView(scope, { action, resource: list, detail })
+  }
+  const { rows, next } = await read()
+  return { rows, next: next && withinView(scope, viewed, next, begunAt) }
+}
 
 /**
  * When the view of a page was begun and recorded, in milliseconds since the epoch; null where the page begins one. That is the first

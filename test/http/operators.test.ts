@@ -1,8 +1,9 @@
 import { beforeAll, expect, it } from 'vitest'
 import { ConsoleBrowser, SESSION_COOKIE, setupLink, signedInBrowser } from '../harness/console-browser.ts'
 import { gateway, query } from '../harness/gateway.ts'
-import { type Answer, jsonOf } from '../harness/send.ts'
-import { addMember, administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { callEntries } from '../harness/records.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
+import { addMember, administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 
 // What an operator may do beyond the table of permissions, which management-rights.test.ts holds against every endpoint.
 
@@ -288,6 +289,36 @@ it('reads pages of an audit trail as one view, with its own cursors only', async
   expect(await views(grace)).toBe(1)
   await page(ada, ofGrace)
   expect(await views(ada)).toBe(2)
+})
+
+it('reads calls of another organization as one view, and is no view at home', async () => {
+  const { userId, browser } = await person({ role: 'member' }, ['operator'])
+  const { ask } = administrator(gateway())
+  for (const tenant of [home, other]) {
+    const { base, key } = tenant
+    for (let index = 0; index < 3; index += 1) {
+      const body = { model: 'scripted-chat', messages: [{ role: 'user', content: 'Hello' }] }
+      await send(`${gateway().baseUrl}/v1/chat/completions`, {
+        method: 'POST',
+        headers: bearer(key),
+        body: JSON.stringify(body),
+      })
+    }
+    await callEntries(gateway(), tenant, 3)
+    let cursor: string | null = null
+    for (let page = 0; page < 3; page += 1) {
+      const path = `${base}/calls?limit=1${cursor === null ? '' : `&cursor=${cursor}`}`
+      const answer: { data: object[]; next_cursor: string | null } = await browser.ask('GET', path)
+      expect(answer.data).toHaveLength(1)
+      cursor = answer.next_cursor
+    }
+  }
+  const views = async ({ base }: Tenant) => {
+    await ask('POST', `${base}/ledger/flush`)
+    const { data } = await ask<{ data: AuditEntry[] }>('GET', `${base}/audit?user_id=${userId}`)
+    return data.filter(({ action }) => action === 'calls.viewed').length
+  }
+  expect([await views(home), await views(other)]).toEqual([0, 1])
 })
 
 it('makes a setup link in any organization, which opens that one only', async () => {
