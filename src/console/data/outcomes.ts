@@ -25,6 +25,10 @@ export const WORD_OF: Record<Outcome, string> = {
   failed: 'failed',
 }
 
+/** The name of a surface, as people say it. */
+export const surfaceText = (surface: string): string =>
+  surface === 'chat_completions' ? 'chat' : surface.replaceAll('_', ' ')
+
 /** The status of a call with a word, where it needs one, such as `429 rate limited`. */
 export function statusText({ status, error, outcome, count }: Call): string {
   const word = outcome === 'ok' ? '' : (error ?? WORD_OF[outcome]).replaceAll('_', ' ')

@@ -12,8 +12,10 @@ export interface Head {
 type TableProps = {
   caption: string
   heads: readonly Head[]
-  /** Whether a phone shows each row as two lines, by the places of its cells (`data-place`). */
-  isStacked?: boolean
+  /** A phone shows each row as two lines, by the places of its cells (`data-place`); with `lead`, the first of both have one width. */
+  stack?: 'plain' | 'lead'
+  /** Whether it stands in a narrow column. */
+  isNarrow?: boolean
   /** Rows of the whole list, where only some are in the page. */
   rowCount?: number
   children: ReactNode
@@ -21,13 +23,18 @@ type TableProps = {
 
 /**
  * A table that scrolls sideways by itself on a narrow screen. On a phone a stacked one has the cells that name a place: `a1`, `a2`, `a3` in
- * the first line, `b1`, `b2`, `b3` in the second.
+ * the first line, `b1`, `b2`, `b3` in the second, `c` below.
  */
-export function Table({ caption, heads, isStacked = false, rowCount, children }: TableProps) {
+export function Table({ caption, heads, stack, isNarrow = false, rowCount, children }: TableProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys
     <section className={styles.scroll} tabIndex={0} aria-label={caption}>
-      <table className={isStacked ? styles.stack : styles.table} aria-rowcount={rowCount}>
+      <table
+        className={stack ? styles.stack : styles.table}
+        data-lead={stack === 'lead' ? '' : undefined}
+        data-narrow={isNarrow ? '' : undefined}
+        aria-rowcount={rowCount}
+      >
         <caption>{caption}</caption>
         <colgroup>
           {heads.map(({ text, width }) => (

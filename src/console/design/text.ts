@@ -50,7 +50,7 @@ export const TEXT = {
   available: 'Available',
   reserved: 'Reserved',
   runway: 'Runway',
-  days: (days: number) => `≈ ${days} ${days === 1 ? 'day' : 'days'}`,
+  days: (days: number) => (days > 365 ? 'over a year' : `≈ ${days} ${days === 1 ? 'day' : 'days'}`),
   keys: 'Keys of the keyboard',
   keysHelp: [
     ['Ctrl K', 'Find a page, a name or an id'],

@@ -27,7 +27,7 @@ export function WhoAndWhat({ me, shown }: { me: Me; shown: ShownCall }) {
         facts={[
           [TEXT.names.user, like('user', shown.user_id, nameOf(names, shown.user_id))],
           [TEXT.names.key, like('key', shown.key_id, nameOf(names, shown.key_id))],
-          [TEXT.names.address, <Id key="ip" id={actor?.ip ?? null} />],
+          [TEXT.names.address, actor?.ip && <Id key="ip" id={actor.ip} />],
           [TEXT.names.action, <Id key="action" id={shown.action} isWhole />],
           [TEXT.names.requested, like('model', shown.model)],
           [TEXT.names.tool, like('tool', shown.tool)],
@@ -87,7 +87,8 @@ export function Cost({ shown }: { shown: ShownCall }) {
     <Section title={TEXT.cost} note={provenance && TEXT.provenance[provenance]}>
       <Table
         caption={TEXT.cost}
-        isStacked
+        stack="plain"
+        isNarrow
         heads={[{ text: TEXT.costHeads.class }, { text: TEXT.costHeads.tokens, isFigure: true, width: 130 }]}
       >
         {used.map(([name, count]) => (

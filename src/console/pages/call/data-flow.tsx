@@ -93,7 +93,7 @@ function FindingTable({ slug, shown }: { slug: string; shown: ShownCall }) {
   return (
     <Table
       caption={TEXT.findings}
-      isStacked
+      stack="plain"
       heads={[
         { text: heads.finding },
         { text: heads.direction, width: 120 },

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { clockText, durationText, millisecondText, tokenText } from '../../data/format.ts'
 import { type Names, nameOf } from '../../data/names.ts'
-import { type Call, LOOK_OF, statusText } from '../../data/outcomes.ts'
+import { type Call, LOOK_OF, statusText, surfaceText } from '../../data/outcomes.ts'
 import { useZone } from '../../data/zone.ts'
 import { Credits } from '../../design/credits.tsx'
 import { State } from '../../design/state.tsx'
@@ -36,7 +36,7 @@ export function CallRow({ call, slug, search, names, isChosen, isFresh, index }:
       <td data-place="b1">
         <State look={LOOK_OF[call.outcome]}>{statusText(call)}</State>
       </td>
-      <td className={styles.dim}>{call.surface.replaceAll('_', ' ')}</td>
+      <td className={styles.dim}>{surfaceText(call.surface)}</td>
       <td data-place="a2">
         <Link to="/$slug/calls/$callId" params={{ slug, callId: call.id }} search={search}>
           <Subject call={call} />
@@ -69,7 +69,7 @@ export function OpenCallRow({ call, slug, names }: { call: OpenCall; slug: strin
       <td data-place="b1">
         <State look="live">{TEXT.open}</State>
       </td>
-      <td className={styles.dim}>{call.surface.replaceAll('_', ' ')}</td>
+      <td className={styles.dim}>{surfaceText(call.surface)}</td>
       <td data-place="a2">
         <Link to="/$slug/calls/$callId" params={{ slug, callId: call.id }}>
           <Subject call={call} />

@@ -15,8 +15,8 @@ import { Failure, Notice, Waiting } from '../../design/notice.tsx'
 import { type Head, Table } from '../../design/table.tsx'
 import { CallRow, OpenCallRow } from './call-rows.tsx'
 import styles from './calls.module.css'
-import { ExportCalls } from './export-calls.tsx'
 import type { Filter } from './filter.ts'
+import { useHeldBack, useSeenCount } from './fresh-rows.ts'
 import { useLiveCalls } from './live-calls.ts'
 import { type CallSearch, periodOf, periodQuery } from './period.ts'
 import { TEXT } from './text.ts'
@@ -25,21 +25,61 @@ const PAGE_ROWS = 200
 /** Pages that are kept: a list that goes on for long forgets its beginning. */
 const MOST_PAGES = 50
 
-type TableProps = { me: Me; search: CallSearch; filter: Filter }
+type TableProps = { me: Me; search: CallSearch; filter: Filter; isLive: boolean }
 
 /** Every call of the period, newest first: those that are open, those that end while the page is seen, then the list. */
-export function CallTable({ me, search, filter }: TableProps) {
-  const [opened] = useState(Date.now)
-  const [isLive, setLive] = useState(true)
-  useShortcut('t', () => setLive(!isLive))
-  const organizationId = me.organization.id
+export function CallTable({ me, search, filter, isLive }: TableProps) {
   const names = useNames(me)
-  const period = periodOf(search, opened)
-  // Groups are no filter of live calls, and a period that has ended has none.
-  const canLive = filter.group_id === undefined && period.to === null
   const { group_id: _, ...ofRows } = filter
-  const live = useLiveCalls(organizationId, ofRows, isLive && canLive)
-  const calls = useInfiniteQuery({
+  const live = useLiveCalls(me.organization.id, ofRows, isLive)
+  const calls = useCallList(me, search, filter)
+  const { shown, hidden, showAll } = useHeldBack(live.closed)
+  const listed = calls.data?.pages.flatMap(({ data }) => data) ?? []
+  const known = new Set(listed.map(({ id }) => id))
+  const fresh = shown.filter(({ id }) => !known.has(id))
+  const rows = [...fresh, ...listed]
+  const isEmpty = rows.length + live.open.length === 0
+  const failure = calls.error && <Failure error={calls.error} retry={() => calls.refetch()} />
+  return (
+    <>
+      <span className={styles.hidden} role="status">
+        <Announcement count={live.closed.length} />
+      </span>
+      {failure}
+      {live.skipped && <Notice title={TEXT.skipped} look="warn" />}
+      {hidden > 0 && (
+        <div className={styles.fresh}>
+          <Button look="main" onClick={showAll}>
+            {TEXT.fresh(numberText(hidden))}
+          </Button>
+        </div>
+      )}
+      {!calls.data && !failure && <Waiting />}
+      {calls.data && isEmpty && !calls.hasNextPage && <NoCalls me={me} filter={filter} />}
+      {!isEmpty && (
+        <Rows
+          {...{ me, search, names, rows }}
+          freshCount={fresh.length}
+          open={live.open}
+          onEnd={() => calls.hasNextPage && !calls.isFetchingNextPage && calls.fetchNextPage()}
+        />
+      )}
+      {calls.hasNextPage && (
+        <Button onClick={() => calls.fetchNextPage()} disabled={calls.isFetchingNextPage}>
+          {rows.length === 0 ? TEXT.searchOn : TEXT.more}
+        </Button>
+      )}
+      <Foot />
+    </>
+  )
+}
+
+/** The calls that match, a page at a time. */
+function useCallList(me: Me, search: CallSearch, filter: Filter) {
+  const [opened] = useState(Date.now)
+  const organizationId = me.organization.id
+  const period = periodOf(search, opened)
+  return useInfiniteQuery({
     queryKey: ['calls', organizationId, filter, period],
     queryFn: ({ pageParam }) =>
       call('calls.list', {
@@ -56,77 +96,6 @@ export function CallTable({ me, search, filter }: TableProps) {
     maxPages: MOST_PAGES,
     refetchOnWindowFocus: false,
   })
-  const { shown, hidden, showAll } = useHeldBack(live.closed)
-  const listed = calls.data?.pages.flatMap(({ data }) => data) ?? []
-  const known = new Set(listed.map(({ id }) => id))
-  const fresh = shown.filter(({ id }) => !known.has(id))
-  const rows = [...fresh, ...listed]
-  const isEmpty = calls.data !== undefined && rows.length + live.open.length === 0
-  const failure = calls.error && <Failure error={calls.error} retry={() => calls.refetch()} />
-  return (
-    <>
-      <div className={styles.line}>
-        <span className={styles.hidden} role="status">
-          <Announcement count={live.closed.length} />
-        </span>
-        <div className={styles.acts}>
-          {canLive && (
-            <Button className={styles.live} aria-pressed={isLive} onClick={() => setLive(!isLive)}>
-              <span aria-hidden="true">{isLive ? '●' : '○'}</span> {TEXT.live}
-            </Button>
-          )}
-          <ExportCalls organizationId={organizationId} query={{ ...filter, ...periodQuery(period) }} />
-        </div>
-      </div>
-      {failure}
-      {live.skipped && <Notice title={TEXT.skipped} look="warn" />}
-      {hidden > 0 && (
-        <div className={styles.fresh}>
-          <Button look="main" onClick={showAll}>
-            {TEXT.fresh(numberText(hidden))}
-          </Button>
-        </div>
-      )}
-      {!calls.data && !failure && <Waiting />}
-      {isEmpty && !calls.hasNextPage && <NoCalls me={me} filter={filter} />}
-      {rows.length + live.open.length > 0 && (
-        <Rows
-          {...{ me, search, names, rows }}
-          freshCount={fresh.length}
-          open={period.to === null ? live.open : []}
-          onEnd={() => calls.hasNextPage && !calls.isFetchingNextPage && calls.fetchNextPage()}
-        />
-      )}
-      {calls.hasNextPage && (
-        <Button onClick={() => calls.fetchNextPage()} disabled={calls.isFetchingNextPage}>
-          {rows.length === 0 ? TEXT.searchOn : TEXT.more}
-        </Button>
-      )}
-      <Foot />
-    </>
-  )
-}
-
-/** Rows that come while somebody has scrolled wait until they are asked for: nothing moves under the pointer. */
-function useHeldBack(closed: readonly Call[]) {
-  const [shownCount, setShownCount] = useState(0)
-  useEffect(() => {
-    const follow = () => {
-      if (scrollY < 80) setShownCount(closed.length)
-    }
-    follow()
-    addEventListener('scroll', follow, { passive: true })
-    return () => removeEventListener('scroll', follow)
-  }, [closed.length])
-  const hidden = Math.max(0, closed.length - shownCount)
-  return {
-    shown: closed.slice(hidden),
-    hidden,
-    showAll: () => {
-      setShownCount(closed.length)
-      scrollTo({ top: 0 })
-    },
-  }
 }
 
 /** Counts are announced, not rows, and not each of them. */
@@ -137,15 +106,15 @@ function Announcement({ count }: { count: number }) {
 
 const HEADS: ReadonlyArray<Omit<Head, 'text'> & { name: keyof typeof TEXT.heads }> = [
   { name: 'time', width: 112 },
-  { name: 'status', width: 150 },
-  { name: 'surface', width: 92 },
-  { name: 'model', width: 170 },
+  { name: 'status', width: 156 },
+  { name: 'surface', width: 76 },
+  { name: 'model', width: 164 },
   { name: 'who' },
-  { name: 'found', width: 108 },
+  { name: 'found', width: 92 },
   { name: 'tokens', width: 104, isFigure: true },
   { name: 'first', width: 84, isFigure: true },
   { name: 'total', width: 76, isFigure: true },
-  { name: 'strip', width: 110 },
+  { name: 'strip', width: 100 },
   { name: 'credits', width: 84, isFigure: true },
 ]
 
@@ -178,7 +147,7 @@ function Rows({ me, search, names, rows, open, freshCount, onEnd }: RowsProps) {
         if (row) choose(Number(row.getAttribute('data-index')))
       }}
     >
-      <Table caption={TEXT.caption} heads={heads} isStacked rowCount={rows.length + 1}>
+      <Table caption={TEXT.caption} heads={heads} stack="lead" rowCount={rows.length + 1}>
         {open.map((each) => (
           <OpenCallRow key={each.id} call={each} slug={me.organization.slug} names={names} />
         ))}
@@ -260,20 +229,6 @@ function useChosenRow(rows: readonly Call[], slug: string, search: CallSearch) {
     id !== null && !(document.activeElement instanceof HTMLButtonElement),
   )
   return [chosen, choose] as const
-}
-
-/** How many of the new rows somebody has looked at: all, once anything is pressed or scrolled. */
-function useSeenCount(freshCount: number): number {
-  const [seen, setSeen] = useState(freshCount)
-  useEffect(() => {
-    const look = () => setSeen(freshCount)
-    const events = ['pointerdown', 'keydown', 'scroll'] as const
-    for (const event of events) addEventListener(event, look, { passive: true })
-    return () => {
-      for (const event of events) removeEventListener(event, look)
-    }
-  }, [freshCount])
-  return seen
 }
 
 /** What to do where no call matches: the newest that does in any period, or how to make one. */

@@ -1,15 +1,17 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { type FormEvent, useRef, useState } from 'react'
+import { type FormEvent, type ReactNode, useRef, useState } from 'react'
 import { call } from '../../data/client.ts'
 import { timeText, zoneName } from '../../data/format.ts'
 import { type Me, useSignedIn } from '../../data/me.ts'
 import { useShortcut } from '../../data/shortcut.ts'
 import { useZone } from '../../data/zone.ts'
+import { Button } from '../../design/button.tsx'
 import { Failure, Notice, Waiting } from '../../design/notice.tsx'
 import { Page } from '../../design/page.tsx'
 import { CallTable } from './call-table.tsx'
 import styles from './calls.module.css'
+import { ExportCalls } from './export-calls.tsx'
 import { FILTER_WORDS, type Filter, parseFilter, toggleWord } from './filter.ts'
 import { CallHistogram, OutcomeCounts } from './histogram.tsx'
 import { type CallSearch, halfOf, PERIODS, periodName, periodOf, periodQuery } from './period.ts'
@@ -31,6 +33,20 @@ export function CallsPage() {
   useShortcut('ArrowLeft', () => zoom('earlier'), true, true)
   useShortcut('ArrowRight', () => zoom('later'), true, true)
   const isOwn = me.permissions['calls.read'] === 'own'
+  const [isLive, setLive] = useState(true)
+  useShortcut('t', () => setLive(!isLive))
+  // Groups are no filter of live calls, and a period that has ended has none.
+  const canLive = filter.group_id === undefined && search.to === undefined
+  const acts = (
+    <>
+      {canLive && (
+        <Button className={styles.live} aria-pressed={isLive} onClick={() => setLive(!isLive)}>
+          <span aria-hidden="true">{isLive ? '●' : '○'}</span> {TEXT.live}
+        </Button>
+      )}
+      <ExportCalls organizationId={me.organization.id} filter={filter} search={search} />
+    </>
+  )
   return (
     <Page title={isOwn ? TEXT.own : TEXT.title}>
       <div className={styles.bars}>
@@ -42,8 +58,8 @@ export function CallsPage() {
           <p>{TEXT.words(FILTER_WORDS.join(', '))}</p>
         </Notice>
       )}
-      <Counts me={me} search={search} filter={filter} goTo={goTo} />
-      <CallTable key={JSON.stringify(search)} me={me} search={search} filter={filter} />
+      <Counts {...{ me, search, filter, goTo, acts }} />
+      <CallTable key={JSON.stringify(search)} {...{ me, search, filter }} isLive={isLive && canLive} />
     </Page>
   )
 }
@@ -114,10 +130,17 @@ function PeriodChoice({ search, onChoose }: { search: CallSearch; onChoose: (sea
   )
 }
 
-type CountsProps = { me: Me; search: CallSearch; filter: Filter; goTo: (search: CallSearch) => void }
+type CountsProps = {
+  me: Me
+  search: CallSearch
+  filter: Filter
+  goTo: (search: CallSearch) => void
+  /** What can be done with the calls that are counted. */
+  acts: ReactNode
+}
 
 /** The counts of the period, of which the chosen outcome is a filter, and the chart. */
-function Counts({ me, search, filter, goTo }: CountsProps) {
+function Counts({ me, search, filter, goTo, acts }: CountsProps) {
   const [zone] = useZone()
   const [opened] = useState(Date.now)
   const organizationId = me.organization.id
@@ -138,23 +161,29 @@ function Counts({ me, search, filter, goTo }: CountsProps) {
   const failure = error && (
     <Failure error={error} retry={() => histogram.refetch()} shownSince={dataUpdatedAt} />
   )
-  if (!data) return failure ?? <Waiting />
-  const isCut = data.complete_from !== data.from
   return (
     <section aria-label={TEXT.charted}>
       {failure}
       <div className={styles.line}>
-        <OutcomeCounts
-          histogram={data}
-          chosen={outcome}
-          onChoose={(chosen) => goTo({ ...search, q: toggleWord(search.q ?? '', 'outcome', chosen) })}
-        />
+        {data && (
+          <OutcomeCounts
+            histogram={data}
+            chosen={outcome}
+            onChoose={(chosen) => goTo({ ...search, q: toggleWord(search.q ?? '', 'outcome', chosen) })}
+          />
+        )}
+        <div className={styles.acts}>{acts}</div>
       </div>
-      <CallHistogram
-        histogram={data}
-        onZoom={(from, to) => goTo({ ...(search.q && { q: search.q }), from, to })}
-      />
-      {isCut && <p className={styles.dim}>{TEXT.cut(timeText(data.complete_from, zone))}</p>}
+      {!data && !failure && <Waiting />}
+      {data && (
+        <CallHistogram
+          histogram={data}
+          onZoom={(from, to) => goTo({ ...(search.q && { q: search.q }), from, to })}
+        />
+      )}
+      {data && data.complete_from !== data.from && (
+        <p className={styles.dim}>{TEXT.cut(timeText(data.complete_from, zone))}</p>
+      )}
     </section>
   )
 }

@@ -7,20 +7,23 @@ import { useShortcut } from '../../data/shortcut.ts'
 import { Button } from '../../design/button.tsx'
 import { Failure, Notice } from '../../design/notice.tsx'
 import { csvText } from './csv.ts'
+import type { Filter } from './filter.ts'
+import { type CallSearch, periodOf, periodQuery } from './period.ts'
 import { TEXT } from './text.ts'
 
 /** Calls of one export; the API has all of them (`calls.list`). */
 const MOST_ROWS = 10_000
 const PAGE_ROWS = 200
 
-type ExportProps = { organizationId: string; query: Record<string, string> }
+type ExportProps = { organizationId: string; filter: Filter; search: CallSearch }
 
 /** Saves the calls that match as CSV: times are ISO, amounts are micro-credits, whatever the page shows. */
-export function ExportCalls({ organizationId, query }: ExportProps) {
+export function ExportCalls({ organizationId, filter, search }: ExportProps) {
   const [count, setCount] = useState(0)
   const [isCut, setCut] = useState(false)
   const save = useMutation({
     mutationFn: async () => {
+      const query = { ...filter, ...periodQuery(periodOf(search, Date.now())) }
       const { rows, hasMore } = await readCalls(organizationId, query, setCount)
       setCut(hasMore)
       saveFile(csvText(rows), `calls-${new Date().toISOString().slice(0, 19).replaceAll(':', '-')}.csv`)

@@ -11,6 +11,7 @@ import { TEXT } from './text.ts'
 type Histogram = AnswerOf<'calls.histogram'>
 type Part = Histogram['data'][number]
 
+const DAY = 24 * 60 * 60_000
 const HEIGHT = 56
 const WIDTH = 12
 /** Where the axis has a time, as parts of the period. */
@@ -58,6 +59,8 @@ export function CallHistogram({ histogram, onZoom }: ChartProps) {
   })
   const most = Math.max(1, ...data.map(allOf))
   const all = data.reduce((sum, part) => sum + allOf(part), 0)
+  // Days are of use where there are several.
+  const from = Date.parse(histogram.to) - Date.parse(histogram.from) > 2 * DAY ? 5 : 11
   const tickAt = (part: number) => data[Math.floor(part * data.length)]?.at ?? histogram.to
   return (
     <figure className={styles.chart}>
@@ -83,7 +86,7 @@ export function CallHistogram({ histogram, onZoom }: ChartProps) {
       </svg>
       <figcaption className={styles.axis}>
         {TICKS.map((part) => (
-          <span key={part}>{timeText(tickAt(part), zone)}</span>
+          <span key={part}>{timeText(tickAt(part), zone).slice(part === 0 ? 5 : from)}</span>
         ))}
       </figcaption>
       <details className={styles.table}>

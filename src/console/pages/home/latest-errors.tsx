@@ -31,7 +31,7 @@ export function LatestErrors({ me, errors }: { me: Me; errors: readonly Call[] }
       ) : (
         <Table
           caption={TEXT.errors}
-          isStacked
+          stack="plain"
           heads={[
             { text: `${heads.time}, ${zoneName(zone)}`, width: 76 },
             { text: heads.status, width: 170 },
@@ -44,7 +44,7 @@ export function LatestErrors({ me, errors }: { me: Me; errors: readonly Call[] }
               <td data-place="a1" title={error.at}>
                 {clockText(error.at, zone)}
               </td>
-              <td data-place="b1">
+              <td data-place="b2">
                 <State look={LOOK_OF[error.outcome]}>{statusText(error)}</State>
               </td>
               <td data-place="a2">

@@ -22,7 +22,7 @@ export function SpendByUser({ me, overview }: { me: Me; overview: Overview }) {
       ) : (
         <Table
           caption={TEXT.spend}
-          isStacked
+          stack="plain"
           heads={[
             { text: heads.user },
             { text: heads.calls, isFigure: true, width: 72 },
@@ -63,7 +63,7 @@ export function SpendByUser({ me, overview }: { me: Me; overview: Overview }) {
 function Amounts({ calls, cost, most }: { calls: number; cost: number; most: number }) {
   return (
     <>
-      <td data-place="a1" data-figure="">
+      <td data-place="b3" data-figure="">
         {numberText(calls)}
       </td>
       <td data-place="a3" data-figure="">

@@ -99,7 +99,7 @@ function ModelTable({ me, rows }: { me: Me; rows: readonly Model[] }) {
   return (
     <Table
       caption={TEXT.title}
-      isStacked
+      stack="plain"
       heads={[
         { text: heads.model, width: 220 },
         { text: heads.context, isFigure: true, width: 92 },

@@ -126,7 +126,7 @@ function KeyTable({ me, rows, onMade }: { me: Me; rows: readonly Key[]; onMade: 
   return (
     <Table
       caption={TEXT.caption}
-      isStacked
+      stack="plain"
       heads={[
         { text: heads.label },
         { text: heads.key, width: 150 },
@@ -175,7 +175,7 @@ function KeyRow({ me, entry, areOfOthers, spent, onMade }: RowProps) {
       <td data-figure="" data-place="a3">
         <Credits micro={spent} />
       </td>
-      <td data-wrap="" data-place="b3">
+      <td data-wrap="" data-place="c">
         {entry.revoked_at === null ? (
           <KeyActions
             me={me}
