@@ -88,3 +88,7 @@ export function ageText(time: string, now: number): string {
 /** A count with its noun, such as `1 minute` or `3 minutes`. */
 export const plural = (count: number, noun: string): string =>
   `${numberText(count)} ${noun}${count === 1 ? '' : 's'}`
+
+/** Credits for a million tokens, with what two decimals would lose. @param micro micro-credits. */
+export const priceText = (micro: number): string =>
+  (micro / 1_000_000).toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 6 })

@@ -1,10 +1,8 @@
 import { Link } from '@tanstack/react-router'
-import { creditText, idText, numberText } from '../../data/format.ts'
+import { idText, numberText } from '../../data/format.ts'
 import type { Me } from '../../data/me.ts'
 import { nameOf, useNames } from '../../data/names.ts'
-import { Credits } from '../../design/credits.tsx'
 import { Facts, Section } from '../../design/section.tsx'
-import { Table } from '../../design/table.tsx'
 import styles from './call-facts.module.css'
 import { contentOf, type ShownCall } from './call-record.ts'
 import { TEXT } from './text.ts'
@@ -65,63 +63,6 @@ const Id = ({ id, isWhole = false }: { id: string | null; isWhole?: boolean }) =
       {isWhole ? id : idText(id)}
     </code>
   )
-
-const CLASSES = [
-  'input',
-  'cacheRead',
-  'cacheWrite5Minutes',
-  'cacheWrite1Hour',
-  'output',
-  'reasoning',
-] as const
-
-/** What was used of each class, and what it cost together. */
-export function Cost({ shown }: { shown: ShownCall }) {
-  const { usage, provenance, reserved } = contentOf(shown)
-  const used = CLASSES.flatMap((name) => {
-    const count = usage?.[name]
-    return typeof count === 'number' && count > 0 ? [[name, count] as const] : []
-  })
-  const units = Object.entries(usage?.units ?? {}) as Array<[string, number]>
-  return (
-    <Section title={TEXT.cost} note={provenance && TEXT.provenance[provenance]}>
-      <Table
-        caption={TEXT.cost}
-        stack="plain"
-        isNarrow
-        heads={[{ text: TEXT.costHeads.class }, { text: TEXT.costHeads.tokens, isFigure: true, width: 130 }]}
-      >
-        {used.map(([name, count]) => (
-          <tr key={name}>
-            <td data-place="a2">{TEXT.classes[name]}</td>
-            <td data-place="a3" data-figure="">
-              {numberText(count)}
-            </td>
-          </tr>
-        ))}
-        {units.map(([name, count]) => (
-          <tr key={name}>
-            <td data-place="a2">{name.replaceAll('_', ' ')}</td>
-            <td data-place="a3" data-figure="">
-              {numberText(count)}
-            </td>
-          </tr>
-        ))}
-        <tr className={styles.sum}>
-          <td data-place="a2">{TEXT.settledCredits}</td>
-          <td data-place="a3" data-figure="">
-            <Credits micro={shown.cost} />
-          </td>
-        </tr>
-      </Table>
-      {reserved !== undefined && reserved > 0 && (
-        <p className={styles.note}>
-          {TEXT.reserved(creditText(reserved), creditText(Math.max(0, reserved - shown.cost)))}
-        </p>
-      )}
-    </Section>
-  )
-}
 
 /** The place of the record in its chain. */
 export function Proof({ shown: { record } }: { shown: ShownCall }) {

@@ -23,9 +23,10 @@ import { Failure, Notice, Waiting } from '../../design/notice.tsx'
 import { Head, Page } from '../../design/page.tsx'
 import { Columns, Lede, Section } from '../../design/section.tsx'
 import { State } from '../../design/state.tsx'
-import { Cost, Proof, WhoAndWhat } from './call-facts.tsx'
+import { Proof, WhoAndWhat } from './call-facts.tsx'
 import type { ShownCall } from './call-record.ts'
 import { curlText, playgroundSearch } from './copies.ts'
+import { Cost } from './cost.tsx'
 import { DataFlow } from './data-flow.tsx'
 import { Neighbours } from './neighbours.tsx'
 import { TEXT } from './text.ts'
@@ -136,7 +137,7 @@ function OneCall({ me, shown }: { me: Me; shown: ShownCall }) {
           </div>
           <div>
             <WhoAndWhat me={me} shown={shown} />
-            <Cost shown={shown} />
+            <Cost me={me} shown={shown} />
             <Proof shown={shown} />
           </div>
         </Columns>

@@ -12,7 +12,7 @@ const isBalanced = ({ inspected, uninspected, released, withheld }: Bytes): bool
 
 /** What policies saw and what they held back, in bytes of each direction, and their findings. */
 export function DataFlow({ slug, shown }: { slug: string; shown: ShownCall }) {
-  const { request, response } = contentOf(shown)
+  const { request, response, dlp } = contentOf(shown)
   const directions = [
     [TEXT.request, request],
     [TEXT.response, response],
@@ -34,7 +34,7 @@ export function DataFlow({ slug, shown }: { slug: string; shown: ShownCall }) {
         ))
       }
     >
-      {directions.length === 0 && <p className={styles.none}>{TEXT.uncounted}</p>}
+      {directions.length === 0 && <p className={styles.none}>{dlp ? TEXT.endedBefore : TEXT.uncounted}</p>}
       {directions.map(([name, bytes]) => (
         <Flow key={name} name={name} bytes={bytes} />
       ))}

@@ -3,7 +3,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useRef, useState } from 'react'
 import type { AnswerOf } from '../../../client/management-client.ts'
 import { call } from '../../data/client.ts'
-import { numberText } from '../../data/format.ts'
+import { numberText, priceText } from '../../data/format.ts'
 import { type Me, may, reachesOthers, useSignedIn } from '../../data/me.ts'
 import { useShortcut } from '../../data/shortcut.ts'
 import { Button } from '../../design/button.tsx'
@@ -146,10 +146,6 @@ export const grantText = ({
   name,
 }: Model['granted_by'][number]): string =>
   type === 'organization' ? TEXT.subjects.organization : `${TEXT.subjects[type]} ${name ?? id}`
-
-/** Credits for a million tokens, with what two decimals would lose. @param micro micro-credits. */
-export const priceText = (micro: number): string =>
-  (micro / 1_000_000).toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 6 })
 
 /** A link to the playground with a model. */
 export const TryLink = ({ slug, model }: { slug: string; model: string }) => (

@@ -121,6 +121,7 @@ function Result({ result, direction, isLong }: { result: Trial; direction: Direc
       </p>
       <Table
         caption={heads.finding}
+        isNarrow
         heads={[
           { text: heads.finding },
           { text: heads.characters, isFigure: true, width: 100 },

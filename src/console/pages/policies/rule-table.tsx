@@ -35,6 +35,8 @@ export function RuleTable({ me, base, content, change, canChange }: RulesProps) 
       ) : (
         <Table
           caption={TEXT.rules}
+          stack="plain"
+          isNarrow
           heads={[
             { text: heads.kind, width: 84 },
             { text: heads.rule },
@@ -70,11 +72,13 @@ function RuleRow({ rule, isDraft, replace }: RowProps) {
   }
   return (
     <tr data-draft={isDraft ? '' : undefined}>
-      <td className={styles.dim}>{kind}</td>
-      <td>
+      <td className={styles.dim} data-place="b2">
+        {kind}
+      </td>
+      <td data-place="a2">
         {subject} {rule.category !== undefined && <span className={styles.dim}>{TEXT.every}</span>}
       </td>
-      <td data-figure="">
+      <td data-figure="" data-place="b3">
         {replace === null ? (
           (minimum ?? TEXT.own)
         ) : (
@@ -91,7 +95,7 @@ function RuleRow({ rule, isDraft, replace }: RowProps) {
           />
         )}
       </td>
-      <td>
+      <td data-place="a3">
         {replace === null ? (
           <ActionText action={rule.action} />
         ) : (
@@ -109,7 +113,7 @@ function RuleRow({ rule, isDraft, replace }: RowProps) {
         )}
       </td>
       {replace !== null && (
-        <td>
+        <td data-place="c">
           <Button look="plain" onClick={() => replace(null)} aria-label={TEXT.removeRule(subject)}>
             {TEXT.remove}
           </Button>

@@ -36,6 +36,7 @@ export function VersionTable({
       {versions.error && <Failure error={versions.error} retry={() => versions.refetch()} />}
       <Table
         caption={TEXT.versions}
+        isNarrow
         heads={[
           { text: 'Version', width: 84 },
           { text: 'Change' },
