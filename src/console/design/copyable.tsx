@@ -8,20 +8,22 @@ export function Copyable({ text, label }: { text: string; label: string }) {
   return (
     <div>
       <pre className={styles.sample}>{text}</pre>
-      <CopyButton text={text} label={label}>
+      <CopyButton text={text} of={label}>
         {TEXT.copy}
       </CopyButton>
     </div>
   )
 }
 
-/** A button that copies a text, and says that it has. */
-export function CopyButton({ text, label, children }: { text: string; label: string; children: ReactNode }) {
+/** A button that copies a text, and says that it has. @param of what is copied, where the text of the button does not say it. */
+export function CopyButton({ text, of, children }: { text: string; of?: string; children: ReactNode }) {
   const [copied, setCopied] = useState<string | null>(null)
   const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(text))
+  const shown = copied === text ? TEXT.copied : children
   return (
-    <Button look="plain" onClick={copy} aria-label={`${TEXT.copy}: ${label}`}>
-      {copied === text ? TEXT.copied : children}
+    <Button look="plain" onClick={copy}>
+      {shown}
+      {of && <span className={styles.hidden}>: {of}</span>}
     </Button>
   )
 }

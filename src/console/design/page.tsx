@@ -45,7 +45,7 @@ export function Page({ title, trail, isId = false, children }: PageProps) {
           <h1 className={isId ? styles.id : undefined}>{title}</h1>
         </div>
         <div className={styles.right}>
-          <button type="button" className={styles.find} onClick={openPalette} aria-label={TEXT.find}>
+          <button type="button" className={styles.find} onClick={openPalette}>
             <svg viewBox="0 0 14 14" fill="none" stroke="currentColor" strokeWidth="1.4" aria-hidden="true">
               <circle cx="6" cy="6" r="4.2" />
               <path d="m9.2 9.2 3.3 3.3" />

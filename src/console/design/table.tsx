@@ -27,8 +27,8 @@ type TableProps = {
  */
 export function Table({ caption, heads, stack, isNarrow = false, rowCount, children }: TableProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys
-    <section className={styles.scroll} tabIndex={0} aria-label={caption}>
+    // biome-ignore lint/a11y/noNoninteractiveTabindex lint/a11y/useSemanticElements: what scrolls is reached by keys, and is no part of a form
+    <div className={styles.scroll} role="group" tabIndex={0} aria-label={caption} data-scrolls="">
       <table
         className={stack ? styles.stack : styles.table}
         data-lead={stack === 'lead' ? '' : undefined}
@@ -52,6 +52,6 @@ export function Table({ caption, heads, stack, isNarrow = false, rowCount, child
         </thead>
         <tbody>{children}</tbody>
       </table>
-    </section>
+    </div>
   )
 }

@@ -83,9 +83,7 @@ function OneCall({ me, shown }: { me: Me; shown: ShownCall }) {
         acts={
           <>
             <Neighbours me={me} shown={shown} />
-            <CopyButton text={curlText(shown, me.base_url)} label="curl">
-              {TEXT.curl}
-            </CopyButton>
+            <CopyButton text={curlText(shown, me.base_url)}>{TEXT.curl}</CopyButton>
             <Button aria-pressed={isJson} onClick={() => setJson(!isJson)}>
               {isJson ? TEXT.facts : TEXT.json}
             </Button>

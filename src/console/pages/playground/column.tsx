@@ -93,12 +93,8 @@ export function Column({ me, models, start, onRemove, register }: ColumnProps) {
             {TEXT.run}
           </Button>
         )}
-        <CopyButton text={curlOf(url, surface, body)} label={TEXT.curl}>
-          {TEXT.curl}
-        </CopyButton>
-        <CopyButton text={PARTS[surface].sdk(url, body)} label={TEXT.sdk}>
-          {TEXT.sdk}
-        </CopyButton>
+        <CopyButton text={curlOf(url, surface, body)}>{TEXT.curl}</CopyButton>
+        <CopyButton text={PARTS[surface].sdk(url, body)}>{TEXT.sdk}</CopyButton>
       </div>
       {refusal !== null && <Failure error={refusal} retry={run} />}
       {made && <Answer me={me} made={made} />}

@@ -75,7 +75,7 @@ function Columns({ me, models }: { me: Me; models: readonly string[] }) {
       >
         <p className={styles.about}>{TEXT.about}</p>
       </Head>
-      <div className={styles.columns}>
+      <div className={styles.columns} data-scrolls="">
         {columns.map((start) => (
           <Column
             key={start.id}
