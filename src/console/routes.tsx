@@ -27,9 +27,8 @@ const texts =
 const signIn = createRoute({
   getParentRoute: () => root,
   path: '/sign-in',
-  // Only a page of the console is returned to.
-  validateSearch: ({ to }: { to?: unknown }): { to?: string } =>
-    typeof to === 'string' && to.startsWith('/console/') ? { to } : {},
+  // Where somebody wanted to be.
+  validateSearch: texts('to'),
   component: lazyRouteComponent(() => import('./pages/sign-in/sign-in.tsx'), 'SignInPage'),
 })
 const setup = createRoute({

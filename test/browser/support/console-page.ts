@@ -11,12 +11,16 @@ const WIDER = `[...document.querySelectorAll('body *')]
   .filter((each) => each.getBoundingClientRect().right > innerWidth && !each.closest('[data-scrolls], pre'))
   .map((each) => each.outerHTML.slice(0, 120))`
 
-/** Every look of the console: both themes, on a screen and on a phone. */
+/** Looks of the console: both themes, on a screen and on a phone. */
 export const LOOKS = [
   { colorScheme: 'light', width: 1280 },
   { colorScheme: 'dark', width: 390 },
 ] as const
-export type ConsoleLook = (typeof LOOKS)[number]
+
+interface ConsoleLook {
+  colorScheme: 'light' | 'dark'
+  width: number
+}
 
 /** A page of the console, with everything that its browser complains about: errors, and what the policy of the page refuses. */
 export interface ConsolePage {

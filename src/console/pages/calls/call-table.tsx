@@ -1,4 +1,4 @@
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useLayoutEffect, useRef, useState } from 'react'
@@ -35,8 +35,9 @@ export function CallTable({ me, search, filter, isLive }: TableProps) {
   const calls = useCallList(me, search, filter)
   const { shown, hidden, showAll } = useHeldBack(live.closed)
   const listed = calls.data?.pages.flatMap(({ data }) => data) ?? []
+  const justEnded = useJustEnded(me, filter, isLive)
   const known = new Set(listed.map(({ id }) => id))
-  const fresh = shown.filter(({ id }) => !known.has(id))
+  const fresh = distinct([...shown, ...justEnded]).filter(({ id }) => !known.has(id))
   const rows = [...fresh, ...listed]
   const isEmpty = rows.length + live.open.length === 0
   const failure = calls.error && <Failure error={calls.error} retry={() => calls.refetch()} />
@@ -72,6 +73,26 @@ export function CallTable({ me, search, filter, isLive }: TableProps) {
       <Foot />
     </>
   )
+}
+
+const distinct = (calls: readonly Call[]): Call[] => [
+  ...new Map(calls.map((each) => [each.id, each])).values(),
+]
+
+/** How long before the page was opened a call may have ended whose row was not there yet. */
+const ON_ITS_WAY_MS = 60_000
+
+/** Calls that ended shortly before the page was opened: live calls begin after them, and the list may have been read before them. */
+function useJustEnded(me: Me, filter: Filter, isLive: boolean): readonly Call[] {
+  const organizationId = me.organization.id
+  const [from] = useState(() => new Date(Date.now() - ON_ITS_WAY_MS).toISOString())
+  const ended = useQuery({
+    queryKey: ['calls-just-ended', organizationId, filter, from],
+    queryFn: () => call('calls.list', { path: { organizationId }, query: { ...filter, from, limit: 100 } }),
+    enabled: isLive,
+    refetchInterval: ({ state }) => (state.dataUpdateCount < 10 ? 2_000 : false),
+  })
+  return ended.data?.data ?? []
 }
 
 /** The calls that match, a page at a time. */

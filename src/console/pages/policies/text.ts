@@ -42,7 +42,7 @@ export const TEXT = {
   severe: 'the most severe action wins',
   addRule: 'Add rule',
   noRules: 'There is no rule: the policy finds nothing.',
-  ruleHeads: { kind: 'Kind', rule: 'Rule', minimum: 'Min.', action: 'Action', remove: ' ' },
+  ruleHeads: { kind: 'Kind', rule: 'Rule', minimum: 'Min.', action: 'Action', remove: 'Change' },
   kinds: { detector: 'detector', category: 'category', custom: 'custom' },
   own: 'own',
   every: 'every kind',
