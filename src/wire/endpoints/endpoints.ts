@@ -300,6 +300,11 @@ export const ENDPOINTS = {
     'overview.read',
     'Finds what a text names: calls, responses and runs by their id, others also by a part of their name.',
   ),
+  'overview.show': get(
+    `${ORGANIZATION}/overview`,
+    'calls.read',
+    'Shows how calls are going: of today, UTC, and of the last 24 hours.',
+  ),
   'attention.list': get(
     `${ORGANIZATION}/attention`,
     'overview.read',
