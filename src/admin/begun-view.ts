@@ -45,6 +45,7 @@ export async function readInView<Row>(
 /**
  * When the view of a page was begun and recorded, in milliseconds since the epoch; null where the page begins one. That is the first
  * page, and one whose cursor is of another caller, list or filter, too old, or not of this gateway.
+ * @internal Tests forge cursors.
  */
 export function viewBegunAt(scope: ViewScope, viewed: Viewed, after: PageRequest['after']): number | null {
   if (!after?.view) return null
@@ -55,7 +56,10 @@ export function viewBegunAt(scope: ViewScope, viewed: Viewed, after: PageRequest
   return isOurs ? at : null
 }
 
-/** A position whose cursor goes on with a view. */
+/**
+ * A position whose cursor goes on with a view.
+ * @internal Tests forge cursors.
+ */
 export function withinView(
   scope: ViewScope,
   viewed: Viewed,

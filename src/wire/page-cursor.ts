@@ -9,7 +9,7 @@ export interface PagePosition {
 }
 
 /** A view of a list that was begun, in milliseconds since the epoch, under a MAC. */
-export interface BegunView {
+interface BegunView {
   at: number
   mac: string
 }
