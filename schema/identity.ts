@@ -102,13 +102,18 @@ export const groupMemberships = pgTable(
   ],
 )
 
-/** A named right that is not a model grant: `personal_api_key_access` for the MCP gateway, others for the web terminal. */
+/**
+ * A named right that is not a model grant: `personal_api_key_access` for the MCP gateway, others for the web terminal. `operator`
+ * reaches all organizations.
+ */
 export const entitlements = pgTable(
   'entitlements',
   {
     organizationId: uuid('organization_id').notNull(),
     userId: uuid('user_id').notNull(),
-    name: text('name', { enum: ['personal_api_key_access', 'auditor', 'billing', 'security'] }).notNull(),
+    name: text('name', {
+      enum: ['personal_api_key_access', 'auditor', 'billing', 'security', 'operator'],
+    }).notNull(),
     createdAt: createdAt(),
   },
   (table) => [primaryKey({ columns: [table.organizationId, table.userId, table.name] })],

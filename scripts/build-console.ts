@@ -24,6 +24,7 @@ const SOURCES = [
   'src/console',
   'src/client',
   'src/wire/endpoints/endpoints.ts',
+  'src/wire/endpoints/permissions.ts',
   'package-lock.json',
   'scripts/build-console.ts',
 ]

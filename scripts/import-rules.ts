@@ -18,6 +18,7 @@ type Allowance = { modules: readonly string[]; types?: readonly string[]; files?
 
 /** Plain data, which a browser loads without a library of schemas. */
 const ENDPOINT_TABLE = 'src/wire/endpoints/endpoints.ts'
+const PERMISSION_TABLE = 'src/wire/endpoints/permissions.ts'
 
 const BASE = ['lib', 'wire', 'schema', 'identity', 'ledger', 'dlp', 'calls']
 
@@ -43,7 +44,7 @@ export const ALLOWED: Record<string, Allowance> = {
   },
   // For browsers too, so it has no schemas.
   client: { modules: [], types: ['wire'], files: [ENDPOINT_TABLE] },
-  console: { modules: ['client'], types: ['wire'], files: [ENDPOINT_TABLE] },
+  console: { modules: ['client'], types: ['wire'], files: [ENDPOINT_TABLE, PERMISSION_TABLE] },
   'scripts/local': { modules: ['lib'], types: ['wire'] },
   env: { modules: ['lib'] },
 }

@@ -97,7 +97,7 @@ function operationOf(components: SchemaComponents, name: EndpointName, endpoint:
   }
 }
 
-/** Who may call an operation: the permission, and how far it reaches for each role and entitlement of a session. */
+/** Who may call an operation: the permission, and how far it reaches for each role and entitlement of a session, and for operators. */
 function rightsOf({ permission }: Endpoint): object {
   if (permission === null) return { 'x-permission': null, security: [] }
   const { recent, ...reaches }: RoleReaches = PERMISSIONS[permission]
@@ -105,8 +105,6 @@ function rightsOf({ permission }: Endpoint): object {
     'x-permission': permission,
     'x-reach': reaches,
     ...(recent && { 'x-recent-sign-in': true }),
-    // No member has it.
-    ...(Object.keys(reaches).length === 0 && { security: [{ administrationToken: [] }] }),
   }
 }
 

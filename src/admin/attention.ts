@@ -34,7 +34,7 @@ export async function readAttention(
 ): Promise<AttentionItem[]> {
   const now = scope.clock()
   const period = { from: new Date(now), to: new Date(now + EXPIRY_NOTICE_MS) }
-  const reached = (permission: Permission) => reachedUser(principal, permission)
+  const reached = (permission: Permission) => reachedUser(scope.organizationId, principal, permission)
   const keysOf = reached('keys.read')
   // Users have their own connections through the public API, too.
   const connectionsOf = reached('connections.read') === undefined ? principal?.userId : undefined

@@ -36,22 +36,21 @@ import { HOME_SHARD } from '../ledger/shards/shards.ts'
 import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 import type { UnrecordedPosition } from '../wire/records.ts'
+import { readInView } from './begun-view.ts'
 
 /**
- * Returns audit records, newest first. The view is recorded itself, before anything is returned.
+ * Returns audit records, newest first. The view is recorded itself, before anything is returned: once for all pages that are read with
+ * the cursors of the first one.
  * @throws ApiError `internal` when that record cannot be stored.
  */
-export async function viewAudit(
+export function viewAudit(
   scope: ChangeScope,
   filter: AuditFilter,
   page: PageRequest,
 ): Promise<Page<AuditRecordRow>> {
-  await recordView(scope, {
-    action: 'audit.viewed',
-    resource: 'audit',
-    detail: { filter, limit: page.limit, further_page: page.after !== null },
-  })
-  return selectAuditRecords(scope, filter, page)
+  return readInView(scope, { action: 'audit.viewed', list: 'audit', filter }, page, () =>
+    selectAuditRecords(scope, filter, page),
+  )
 }
 
 /** The result of verifying one page of a chain. It contains no content of records, so reading it is not recorded as a view. */

@@ -6,13 +6,27 @@ import {
   type DividedPeriod,
   selectCall,
   selectCallRecord,
+  selectCalls,
 } from '../ledger/records/read-calls.store.ts'
 import type { AuditRecordRow } from '../ledger/records/read-records.store.ts'
 import { notFound, unprocessable } from '../lib/api-error.ts'
 import { type CallFilter, OUTCOMES, type Outcome } from '../wire/calls.ts'
+import type { Page, PageRequest } from '../wire/page-cursor.ts'
+import { readInView } from './begun-view.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const LONGEST_PERIOD_MS = 366 * DAY_MS
+
+/**
+ * Calls, newest first. That an operator of another organization reads them is a view in the audit trail, as of audit records.
+ * @throws ApiError `internal` when the view cannot be recorded.
+ */
+export function listCalls(scope: ChangeScope, filter: CallFilter, page: PageRequest): Promise<Page<CallRow>> {
+  const read = () => selectCalls(scope, filter, page)
+  return scope.operatorOf
+    ? readInView(scope, { action: 'calls.viewed', list: 'calls', filter }, page, read)
+    : read()
+}
 
 /**
  * A call with its record.

@@ -23,7 +23,7 @@ const PERMISSION_OF: Record<FoundKind, Permission> = {
 /** Finds what a text names among what a caller may read. @param principal null for the administration token, which reads all. */
 export async function find(scope: ChangeScope, text: string, principal: Principal | null): Promise<Found[]> {
   const reach = Object.fromEntries(
-    FOUND_KINDS.map((kind) => [kind, reachedUser(principal, PERMISSION_OF[kind])]),
+    FOUND_KINDS.map((kind) => [kind, reachedUser(scope.organizationId, principal, PERMISSION_OF[kind])]),
   ) as FindReach
   const usable =
     principal === null || reach.model === null || principal.models.all ? null : principal.models.ids

@@ -24,7 +24,7 @@ export const openProviderSecret = (
     ? null
     : unseal(vaultRing, sealedClientSecret, providerSecretContext(organizationId))
 
-export interface ProviderValues {
+interface ProviderValues {
   issuer: string
   clientId: string
   /** Undefined keeps the one that is stored; null removes it. */

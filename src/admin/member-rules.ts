@@ -1,5 +1,7 @@
+import type { Entitlement } from '../identity/principal.ts'
 import { codedRefusal } from '../lib/api-error.ts'
 import type { AgentDefinition } from '../wire/agents.ts'
+import { OPERATOR } from '../wire/endpoints/permissions.ts'
 import type { MemberGuards, MemberRow, MemberValues } from './members.store.ts'
 
 /**
@@ -8,21 +10,28 @@ import type { MemberGuards, MemberRow, MemberValues } from './members.store.ts'
  */
 
 /** The member that makes a change. */
-export type Author = Pick<MemberRow, 'userId' | 'role'>
+export interface Author extends Pick<MemberRow, 'userId' | 'role'> {
+  /** Whether it makes it as an operator, who changes members as an owner does. */
+  isOperator: boolean
+}
+
+/** Whether an author may do what owners do with members. */
+export const actsAsOwner = ({ role, isOperator }: Author): boolean => role === 'owner' || isOperator
 
 /** @throws ApiError `forbidden`. @returns what must hold when the change is made. */
 export function checkMemberChange(author: Author, member: MemberRow, values: MemberValues): MemberGuards {
-  const isOwner = author.role === 'owner'
   if (values.role !== undefined) checkRole(author, member, values.role)
   checkSubject(author, member)
+  if (values.disabled === false && member.disabledAt !== null && isOperator(member))
+    throw refused('Only the administration token enables an operator.')
   checkOwnLimit(author, member, values.rateLimitPerMinute)
   const takesAway = values.disabled === true || (values.role !== undefined && values.role !== 'owner')
-  return { isNoOwner: !isOwner, leavesOwner: takesAway }
+  return { isNoOwner: !actsAsOwner(author), leavesOwner: takesAway }
 }
 
 function checkRole(author: Author, member: MemberRow, role: MemberRow['role']): void {
   if (author.userId === member.userId) throw refused('Nobody changes their own role.')
-  if (author.role !== 'owner') throw refused(`Only an owner gives roles, such as ${role}.`)
+  if (!actsAsOwner(author)) throw refused(`Only an owner gives roles, such as ${role}.`)
 }
 
 /** @throws ApiError `forbidden` for a limit of one's own that is not a lower one. Null is the default, which may be higher. */
@@ -34,17 +43,23 @@ function checkOwnLimit(author: Author, member: MemberRow, limit: number | null |
 
 /** @throws ApiError `forbidden` for an owner, unless another one changes it. */
 function checkSubject(author: Author, member: MemberRow): void {
-  if (author.role !== 'owner' && member.role === 'owner') throw refused('Only an owner changes an owner.')
+  if (!actsAsOwner(author) && member.role === 'owner') throw refused('Only an owner changes an owner.')
 }
 
 /** @throws ApiError `forbidden` for a role that the author cannot give. */
 export function checkNewMember(author: Author, role: MemberRow['role']): void {
-  if (author.role !== 'owner' && role !== 'member')
-    throw refused(`Only an owner gives roles, such as ${role}.`)
+  if (!actsAsOwner(author) && role !== 'member') throw refused(`Only an owner gives roles, such as ${role}.`)
 }
 
-/** @throws ApiError `forbidden` for the author itself. */
-export function checkEntitlement(author: Author, userId: string): void {
+/** @throws ApiError `forbidden` for an operator that would become a member of another organization. */
+export function checkNotItself(author: Author, userId: string): void {
+  if (author.userId === userId) throw refused('Nobody adds themselves to an organization.')
+}
+
+/** @throws ApiError `forbidden` for the author itself, and for the rights of operators, which no member gives or takes. */
+export function checkEntitlement(author: Author, userId: string, entitlement: Entitlement): void {
+  if (entitlement === OPERATOR)
+    throw refused('Only the administration token makes operators, and takes their rights.')
   if (author.userId === userId) throw refused('Nobody changes their own entitlements.')
 }
 
@@ -63,11 +78,12 @@ export function checkGroupMember(author: Author, userId: string, sharesOthers: b
 
 /**
  * @param isInUse whether the member has signed in, or has keys, connections, agents or entitlements.
- * @throws ApiError `forbidden` for a link that would let the author take over what the member has.
+ * @throws ApiError `forbidden` for a link that would let the author take over what the member has. Nobody takes over an operator.
  */
 export function checkSetupLink(author: Author, member: MemberRow, isInUse: boolean): void {
   checkSubject(author, member)
-  if (author.role !== 'owner' && isInUse)
+  if (isOperator(member)) throw refused('Only the administration token makes a setup link for an operator.')
+  if (!actsAsOwner(author) && isInUse)
     throw refused(
       'Only an owner makes a setup link for a user that has signed in, or has keys, connections, agents or entitlements.',
     )
@@ -107,5 +123,7 @@ export function checkAgentChange(
 
 const isOtherPerson = (author: Author, { userId, kind }: MemberRow): boolean =>
   author.userId !== userId && kind !== 'service'
+
+const isOperator = ({ entitlements }: MemberRow): boolean => entitlements.includes(OPERATOR)
 
 const refused = (message: string) => codedRefusal('forbidden', 'permission_missing', message)

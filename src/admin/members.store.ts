@@ -10,8 +10,11 @@ import {
   raisingEpoch,
   selectPage,
 } from '../ledger/changes/scoped-statements.store.ts'
+import { OPERATOR } from '../wire/endpoints/permissions.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 import { lockMembership } from './lock-members.store.ts'
+import { deleteIdentity } from './sign-in/identities.store.ts'
+import { deletePasskeys } from './sign-in/passkeys.store.ts'
 import { endSessions } from './sign-in/sessions.store.ts'
 import { endSetupLinks } from './sign-in/setup-links.store.ts'
 
@@ -243,15 +246,26 @@ const revokePrivateConnections = (
       ),
     )
 
-/** Gives a membership a named right. Giving it twice changes nothing. */
-export const insertEntitlement = (scope: OrganizationScope, userId: string, name: Entitlement) =>
-  raisingEpoch(
+/** Gives a membership a named right. Giving it twice changes nothing. A new operator loses its credentials. */
+export function insertEntitlement(scope: OrganizationScope, userId: string, name: Entitlement) {
+  const { database, organizationId } = scope
+  const insertion = database
+    .insert(entitlements)
+    .values({ organizationId, userId, name })
+    .onConflictDoNothing()
+  if (name !== OPERATOR) return raisingEpoch(scope, insertion)
+  const isNew = sql`not exists (select 1 from ${entitlements} where ${entitlements.organizationId} = ${organizationId}
+    and ${entitlements.userId} = ${userId} and ${entitlements.name} = ${name})`
+  return raisingEpoch(
     scope,
-    scope.database
-      .insert(entitlements)
-      .values({ organizationId: scope.organizationId, userId, name })
-      .onConflictDoNothing(),
+    lockMembership(scope, userId),
+    endSetupLinks(scope, userId, isNew),
+    deletePasskeys(scope, userId, isNew),
+    deleteIdentity(scope, userId, isNew),
+    endSessions(scope, userId, isNew),
+    insertion,
   )
+}
 
 export const deleteEntitlement = (scope: OrganizationScope, userId: string, name: Entitlement) =>
   raisingEpoch(

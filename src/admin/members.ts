@@ -1,6 +1,8 @@
 import type { Entitlement } from '../identity/principal.ts'
 import { audited, type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'
+import { OPERATOR } from '../wire/endpoints/permissions.ts'
+import { type Author, checkNotItself } from './member-rules.ts'
 import {
   deleteEntitlement,
   insertEntitlement,
@@ -17,17 +19,20 @@ import {
 /**
  * Adds a member to the organization. An address that is known already stays the same user with the name it has. Names
  * and addresses stay out of the audit record, which is permanent.
- * @throws ApiError `unprocessable` when the user is a member already.
+ * @param author the member that does it; null for the administration token.
+ * @throws ApiError `unprocessable` when the user is a member already; `forbidden` for an operator that adds itself.
  */
 export async function addMember(
   scope: ChangeScope,
   member: Pick<MemberRow, 'email' | 'name' | 'kind' | 'role' | 'rateLimitPerMinute'>,
+  author: Author | null,
 ): Promise<MemberRow> {
   const known = await selectUserByEmail(scope.database, member.email)
   const userId = known?.id ?? crypto.randomUUID()
   if ((await selectMember(scope, userId)) !== null) {
     throw conflict('This address belongs to a member of the organization already.')
   }
+  if (author !== null) checkNotItself(author, userId)
   if (known !== null && known.kind !== member.kind) {
     throw conflict(
       `This address belongs to a ${known.kind === 'service' ? 'service account' : 'person'} already.`,
@@ -81,14 +86,20 @@ export async function changeMember(
   return readMember(scope, userId)
 }
 
-/** Gives or takes a named right. Repeating either changes nothing. @throws ApiError `not_found`. */
+/**
+ * Gives or takes a named right. Repeating either changes nothing. Passkeys, sessions and setup links of a new operator end: somebody
+ * else of the organization may have made them, who must not become an operator.
+ * @throws ApiError `not_found`; `unprocessable` for a service account as an operator.
+ */
 export async function setEntitlement(
   scope: ChangeScope,
   userId: string,
   name: Entitlement,
   granted: boolean,
 ): Promise<MemberRow> {
-  await readMember(scope, userId)
+  const member = await readMember(scope, userId)
+  if (granted && name === OPERATOR && member.kind === 'service')
+    throw conflict(`User ${userId} is a service account, which cannot sign in.`)
   const store = granted ? insertEntitlement : deleteEntitlement
   const action = granted ? 'entitlement.granted' : 'entitlement.revoked'
   await changeRights(scope, { action, resource: `users/${userId}`, detail: { entitlement: name } }, () =>

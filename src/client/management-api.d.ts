@@ -1307,6 +1307,23 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/api/organizations/{organizationId}/overview': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Shows how calls are going: of today, UTC, and of the last 24 hours. */
+    get: operations['overview.show']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/api/organizations/{organizationId}/attention': {
     parameters: {
       query?: never
@@ -2367,6 +2384,61 @@ export interface components {
         name: string | null
       }[]
     }
+    Overview: {
+      /** Format: date-time */
+      at: string
+      today: {
+        /** Format: date-time */
+        from: string
+        ok: number
+        cancelled: number
+        refused: number
+        blocked: number
+        failed: number
+        cost: number
+        first_event_ms: {
+          p50: number
+          p95: number
+        } | null
+      }
+      week_before: number
+      hours: {
+        /** Format: date-time */
+        at: string
+        ok: number
+        cancelled: number
+        refused: number
+        blocked: number
+        failed: number
+        cost: number
+        first_event_ms: number | null
+      }[]
+      failed_at: {
+        provider: string
+        count: number
+      } | null
+      refused_to: {
+        user_id: string
+        count: number
+      } | null
+      blocked_by: {
+        detector: string
+        count: number
+      }[]
+      spend: {
+        user_id: string | null
+        calls: number
+        cost: number
+      }[]
+      others: {
+        users: number
+        calls: number
+        cost: number
+      }
+      latest_errors: components['schemas']['Call'][]
+      /** Format: date-time */
+      complete_from: string
+    }
     Passkey: {
       id: string
       name: string
@@ -2672,7 +2744,7 @@ export interface components {
       /** @enum {string} */
       role: 'owner' | 'admin' | 'member'
       rate_limit_per_minute: number | null
-      entitlements: ('personal_api_key_access' | 'auditor' | 'billing' | 'security')[]
+      entitlements: ('personal_api_key_access' | 'auditor' | 'billing' | 'security' | 'operator')[]
       group_ids: string[]
       disabled_at: string | null
       /** Format: date-time */
@@ -3184,7 +3256,7 @@ export interface operations {
             }
             /** @enum {string} */
             role: 'owner' | 'admin' | 'member'
-            entitlements: ('personal_api_key_access' | 'auditor' | 'billing' | 'security')[]
+            entitlements: ('personal_api_key_access' | 'auditor' | 'billing' | 'security' | 'operator')[]
             permissions: {
               [key: string]: 'own' | 'organization' | 'installation'
             }
@@ -3999,7 +4071,7 @@ export interface operations {
       path: {
         organizationId: string
         userId: string
-        entitlement: 'personal_api_key_access' | 'auditor' | 'billing' | 'security'
+        entitlement: 'personal_api_key_access' | 'auditor' | 'billing' | 'security' | 'operator'
       }
       cookie?: never
     }
@@ -4018,6 +4090,7 @@ export interface operations {
       401: components['responses']['unauthorized']
       403: components['responses']['forbidden']
       404: components['responses']['not_found']
+      422: components['responses']['unprocessable']
       429: components['responses']['rate_limited']
       500: components['responses']['internal']
     }
@@ -4029,7 +4102,7 @@ export interface operations {
       path: {
         organizationId: string
         userId: string
-        entitlement: 'personal_api_key_access' | 'auditor' | 'billing' | 'security'
+        entitlement: 'personal_api_key_access' | 'auditor' | 'billing' | 'security' | 'operator'
       }
       cookie?: never
     }
@@ -7979,6 +8052,34 @@ export interface operations {
             has_more: boolean
             next_cursor: string | null
           }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'overview.show': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Overview']
         }
       }
       400: components['responses']['invalid_request']

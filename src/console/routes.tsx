@@ -11,16 +11,24 @@ import { useMe } from './data/me.ts'
 import { isSignedOut } from './data/refusals.ts'
 import { Failure, Waiting } from './design/notice.tsx'
 import { Shell } from './design/shell.tsx'
+import { readSearch } from './pages/calls/period.ts'
 
 /** The sitemap of the console. */
 const root = createRootRoute()
 
+/** The members of an address that are texts. */
+const texts =
+  <Name extends string>(...names: Name[]) =>
+  (search: Record<string, unknown>): { [Key in Name]?: string } =>
+    Object.fromEntries(
+      names.flatMap((name) => (typeof search[name] === 'string' ? [[name, search[name]]] : [])),
+    ) as { [Key in Name]?: string }
+
 const signIn = createRoute({
   getParentRoute: () => root,
   path: '/sign-in',
-  // Only a page of the console is returned to.
-  validateSearch: ({ to }: { to?: unknown }): { to?: string } =>
-    typeof to === 'string' && to.startsWith('/console/') ? { to } : {},
+  // Where somebody wanted to be.
+  validateSearch: texts('to'),
   component: lazyRouteComponent(() => import('./pages/sign-in/sign-in.tsx'), 'SignInPage'),
 })
 const setup = createRoute({
@@ -30,27 +38,56 @@ const setup = createRoute({
 })
 const start = createRoute({ getParentRoute: () => root, path: '/', component: StartPage })
 const organization = createRoute({ getParentRoute: () => root, path: '/$slug', component: Organization })
-const home = createRoute({ getParentRoute: () => organization, path: '/', component: StartPage })
-const api = createRoute({
+const home = createRoute({
   getParentRoute: () => organization,
-  path: '/settings/api',
-  component: lazyRouteComponent(() => import('./pages/settings-api/settings-api.tsx'), 'SettingsApiPage'),
+  path: '/',
+  component: lazyRouteComponent(() => import('./pages/home/home.tsx'), 'HomePage'),
 })
 const calls = createRoute({
   getParentRoute: () => organization,
   path: '/calls',
-  validateSearch: ({ q }: { q?: unknown }): { q?: string } => (typeof q === 'string' ? { q } : {}),
+  validateSearch: readSearch,
   component: lazyRouteComponent(() => import('./pages/calls/calls.tsx'), 'CallsPage'),
 })
 const oneCall = createRoute({
   getParentRoute: () => organization,
   path: '/calls/$callId',
+  validateSearch: readSearch,
   component: lazyRouteComponent(() => import('./pages/call/call.tsx'), 'CallPage'),
+})
+const playground = createRoute({
+  getParentRoute: () => organization,
+  path: '/playground',
+  validateSearch: texts('model', 'surface'),
+  component: lazyRouteComponent(() => import('./pages/playground/playground.tsx'), 'PlaygroundPage'),
+})
+const policies = createRoute({
+  getParentRoute: () => organization,
+  path: '/policies',
+  component: lazyRouteComponent(() => import('./pages/policies/policies.tsx'), 'PoliciesPage'),
+})
+const onePolicy = createRoute({
+  getParentRoute: () => organization,
+  path: '/policies/$policyId',
+  component: lazyRouteComponent(() => import('./pages/policies/policies.tsx'), 'PoliciesPage'),
 })
 const models = createRoute({
   getParentRoute: () => organization,
   path: '/models',
+  validateSearch: texts('model'),
   component: lazyRouteComponent(() => import('./pages/models/models.tsx'), 'ModelsPage'),
+})
+const api = createRoute({
+  getParentRoute: () => organization,
+  path: '/settings/api',
+  validateSearch: ({
+    make,
+    ...search
+  }: Record<string, unknown>): { make?: true; key?: string; user?: string } => ({
+    ...(make === true && { make }),
+    ...texts('key', 'user')(search),
+  }),
+  component: lazyRouteComponent(() => import('./pages/settings-api/settings-api.tsx'), 'SettingsApiPage'),
 })
 
 export const router = createRouter({
@@ -58,9 +95,10 @@ export const router = createRouter({
     signIn,
     setup,
     start,
-    organization.addChildren([home, calls, oneCall, api, models]),
+    organization.addChildren([home, calls, oneCall, playground, policies, onePolicy, models, api]),
   ]),
   basepath: '/console',
+  scrollRestoration: true,
   defaultNotFoundComponent: () => <Navigate to="/" replace />,
 })
 
@@ -74,8 +112,7 @@ declare module '@tanstack/react-router' {
 function StartPage() {
   const me = useMe()
   if (addressToken('start') !== null) return <Navigate to="/sign-in" replace />
-  if (me.data)
-    return <Navigate to="/$slug/settings/api" params={{ slug: me.data.organization.slug }} replace />
+  if (me.data) return <Navigate to="/$slug" params={{ slug: me.data.organization.slug }} replace />
   if (isSignedOut(me.error)) return <Navigate to="/sign-in" replace />
   return me.error ? <Failure error={me.error} retry={() => me.refetch()} /> : <Waiting />
 }
@@ -85,7 +122,8 @@ function Organization() {
   const me = useMe()
   const { slug } = organization.useParams()
   if (!me.data) {
-    if (isSignedOut(me.error)) return <Navigate to="/sign-in" search={{ to: location.pathname }} replace />
+    const to = location.pathname + location.search
+    if (isSignedOut(me.error)) return <Navigate to="/sign-in" search={{ to }} replace />
     return me.error ? <Failure error={me.error} retry={() => me.refetch()} /> : <Waiting />
   }
   if (slug !== me.data.organization.slug) return <Navigate to="/" replace />

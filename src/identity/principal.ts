@@ -5,7 +5,7 @@ import type { ToolRights } from './tool-rights.ts'
 
 export type Role = 'owner' | 'admin' | 'member'
 
-export type Entitlement = 'personal_api_key_access' | 'auditor' | 'billing' | 'security'
+export type Entitlement = 'personal_api_key_access' | 'auditor' | 'billing' | 'security' | 'operator'
 
 /**
  * The credential of a caller: an API key, a session of the web terminal, a run of an agent (a schedule has no key), or the

@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import { line, pageParameters, period } from './management-fields.ts'
+import { viewCursorParameter } from './page-cursor.ts'
 
 /** Calls, as lists and charts of the management API have them. */
 
@@ -48,7 +49,12 @@ const filters = {
   group_id: line(100).optional(),
 }
 
-export const callListQuery = z.strictObject({ ...pageParameters, ...period, ...filters })
+export const callListQuery = z.strictObject({
+  ...pageParameters,
+  cursor: viewCursorParameter.optional(),
+  ...period,
+  ...filters,
+})
 
 const MOST_BUCKETS = 120
 

@@ -69,7 +69,7 @@ export const userUpdate = z.strictObject({
   disabled: z.boolean().optional(),
 })
 
-export const ENTITLEMENTS = ['personal_api_key_access', 'auditor', 'billing', 'security'] as const
+export const ENTITLEMENTS = ['personal_api_key_access', 'auditor', 'billing', 'security', 'operator'] as const
 
 export const groupCreation = z.strictObject({ name: text(200) })
 

@@ -4,6 +4,14 @@ import * as z from 'zod'
 export interface PagePosition {
   at: number
   id: string
+  /** The recorded view of which the next page is a part; absent in lists whose views are not recorded. */
+  view?: BegunView
+}
+
+/** A view of a list that was begun, in milliseconds since the epoch, under a MAC. */
+interface BegunView {
+  at: number
+  mac: string
 }
 
 export interface PageRequest {
@@ -24,14 +32,16 @@ interface ListBody<Item> {
   next_cursor: string | null
 }
 
-const position = z.tuple([z.int().nonnegative(), z.string().max(300).refine(isPlainText)])
+const members = [z.int().nonnegative(), z.string().max(300).refine(isPlainText)] as const
+const position = z.tuple(members)
+const positionInView = z.tuple([...members, z.int().nonnegative(), z.string().max(100)])
 
 /** Opaque to callers: its content can change. */
 export const encodeJsonCursor = (content: unknown): string =>
   Buffer.from(JSON.stringify(content)).toString('base64url')
 
-function encodeCursor(at: PagePosition): string {
-  return encodeJsonCursor([at.at, at.id])
+function encodeCursor({ at, id, view }: PagePosition): string {
+  return encodeJsonCursor(view ? [at, id, view.at, view.mac] : [at, id])
 }
 
 /** A cursor whose content is JSON of a schema, decoded. Text that is no cursor is an issue, never a database error. */
@@ -48,6 +58,12 @@ export const jsonCursor = <Content extends z.ZodType>(content: Content) =>
 
 /** The `cursor` query parameter of a list, decoded. */
 export const cursorParameter = jsonCursor(position).transform(([at, id]): PagePosition => ({ at, id }))
+
+/** The same of a list whose views are recorded. A cursor without a view begins one. */
+export const viewCursorParameter = jsonCursor(z.union([positionInView, position])).transform(
+  ([at, id, begunAt, mac]): PagePosition =>
+    begunAt === undefined || mac === undefined ? { at, id } : { at, id, view: { at: begunAt, mac } },
+)
 
 /** Text that Postgres can store: well-formed UTF-16 without control characters. */
 export function isPlainText(text: string): boolean {

@@ -1,12 +1,13 @@
 import * as z from 'zod'
 import type { ACTIONS, DIRECTIONS } from './dlp.ts'
 import { LARGEST_INTEGER, pageParameters, period, text, uuid } from './management-fields.ts'
-import { jsonCursor } from './page-cursor.ts'
+import { jsonCursor, viewCursorParameter } from './page-cursor.ts'
 
 /** Queries for audit records, their verification and export, and for usage. */
 
 export const auditQuery = z.strictObject({
   ...pageParameters,
+  cursor: viewCursorParameter.optional(),
   ...period,
   user_id: text(100).optional(),
   key_id: text(100).optional(),

@@ -17,6 +17,9 @@ const MEMBERS = [
   { role: 'member', entitlements: ['billing'] },
   { role: 'member', entitlements: ['security'] },
   { role: 'member', entitlements: ['personal_api_key_access'] },
+  { role: 'member', entitlements: ['operator'] },
+  { role: 'admin', entitlements: ['operator'] },
+  { role: 'owner', entitlements: ['operator', 'auditor'] },
 ] as const
 type Member = (typeof MEMBERS)[number]
 
@@ -50,6 +53,10 @@ const BODIES: Partial<Record<EndpointName, object>> = {
 const NOT_TO_ITSELF: ReadonlySet<string> = new Set([
   'users.entitle owner',
   'users.withdraw owner',
+  'users.entitle operator',
+  'users.withdraw operator',
+  // Only the administration token makes a setup link for an operator.
+  'users.setup-link operator',
   // It has signed in, and an administrator makes no link for whoever has.
   'users.setup-link admin',
 ])
@@ -78,6 +85,7 @@ async function signIn({ base }: Tenant, { role, entitlements }: Member) {
 }
 
 const endpoints = Object.entries(ENDPOINTS) as Array<[EndpointName, Endpoint]>
+const isOperator = ({ entitlements }: Member) => entitlements.some((name) => name === 'operator')
 const nameOf = ({ role, entitlements }: Member) => [role, ...entitlements].join(' with ')
 
 describe.each(MEMBERS.map((member) => [nameOf(member), member] as const))('of a %s', (_, member) => {
@@ -96,12 +104,15 @@ function verdictOf(name: EndpointName, endpoint: Endpoint, member: Member, relat
   if (permission === null) return 'passes'
   if (LOCAL_ONLY.test(name)) return endpoint.method === 'GET' ? 'hidden' : 'passes'
   const isOfAnother = relation === 'other organization'
-  if (isOfAnother && path.includes('{organizationId}')) return 'hidden'
   const reach = reachOf(permission, member)
+  if (isOfAnother && path.includes('{organizationId}') && !isOperator(member)) return 'hidden'
   if (reach === null) return 'refused'
+  // What the role of an operator gives is of its own organization; that there is another one is no secret.
+  if (isOfAnother && path.includes('{organizationId}') && reach !== 'installation') return 'refused'
   if (relation !== 'own' && reach === 'own' && OF_A_USER.test(path)) return 'hidden'
   if (relation !== 'own' && NOT_FOR_ANOTHER.has(name)) return 'refused'
-  return relation === 'own' && NOT_TO_ITSELF.has(`${name} ${member.role}`) ? 'refused' : 'passes'
+  const kind = isOperator(member) ? 'operator' : member.role
+  return relation === 'own' && NOT_TO_ITSELF.has(`${name} ${kind}`) ? 'refused' : 'passes'
 }
 
 function expectVerdict(answer: Answer, wanted: Verdict, endpoint: Endpoint, text: string): void {

@@ -250,7 +250,7 @@ describe('a stream that is cancelled', () => {
           await pause(2)
         }
       },
-      { gather: 50, cancelAfter },
+      { gather: 500, cancelAfter },
     )
     expect(stream.end).toBe('cancelled')
     expect(stream.reads.at(-1)?.gathers).toBe(cancelAfter > 3)

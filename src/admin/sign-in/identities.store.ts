@@ -1,7 +1,8 @@
-import { and, eq, isNull, sql } from 'drizzle-orm'
-import { memberships, setupLinks, users } from '../../../schema/identity.ts'
+import { and, eq, isNull, type SQL, sql } from 'drizzle-orm'
+import { entitlements, memberships, setupLinks, users } from '../../../schema/identity.ts'
 import { identities } from '../../../schema/identity-providers.ts'
 import type { OrganizationScope } from '../../ledger/changes/scoped-statements.store.ts'
+import { OPERATOR } from '../../wire/endpoints/permissions.ts'
 import { isCurrentProvider } from '../identity-provider.store.ts'
 import { type NewSession, startSessionOf } from './sessions.store.ts'
 import { isEnabled } from './sign-in-members.store.ts'
@@ -52,6 +53,26 @@ export async function selectUserOfAddress(
   return row?.userId ?? null
 }
 
+/** Unlinks the account of a member. @param isAllowed what has to hold. */
+export const deleteIdentity = (
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+  isAllowed: SQL,
+) =>
+  database
+    .delete(identities)
+    .where(and(eq(identities.organizationId, organizationId), eq(identities.userId, userId), isAllowed))
+
+/**
+ * The condition that a member is no operator: owners choose the provider of their organization, and would enter all others with an
+ * account of an operator. An operator signs in with a passkey.
+ */
+const isNoOperator = (
+  organizationId: string,
+  userId: string,
+): SQL => sql`NOT EXISTS (SELECT 1 FROM ${entitlements} e
+  WHERE e.organization_id = ${organizationId}::uuid AND e.user_id = ${userId}::uuid AND e.name = ${OPERATOR})`
+
 /** Parts of the statements below. */
 const partsOf = ({ organizationId }: OrganizationScope, identity: Identity, session: NewSession) => {
   const { userId } = identity
@@ -59,7 +80,8 @@ const partsOf = ({ organizationId }: OrganizationScope, identity: Identity, sess
     organization: sql`${organizationId}::uuid`,
     user: sql`${userId}::uuid`,
     at: sql`${session.signedInAt.toISOString()}::timestamptz`,
-    mayEnter: sql`${isEnabled({ organizationId, userId })} AND ${isCurrentProvider(organizationId, identity)}`,
+    mayEnter: sql`${isEnabled({ organizationId, userId })} AND ${isNoOperator(organizationId, userId)}
+      AND ${isCurrentProvider(organizationId, identity)}`,
   }
 }
 

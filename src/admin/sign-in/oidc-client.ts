@@ -30,7 +30,7 @@ interface ProviderDeps {
 }
 
 /** The organization's client at its provider. */
-export interface ProviderClient {
+interface ProviderClient {
   issuer: string
   clientId: string
   clientSecret: string | null

@@ -1,4 +1,4 @@
-import { and, desc, eq, sql } from 'drizzle-orm'
+import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { passkeys, sessions } from '../../../schema/identity.ts'
 import type { OrganizationScope } from '../../ledger/changes/scoped-statements.store.ts'
@@ -88,6 +88,10 @@ export async function insertPasskey(
   ])
   return rows.length > 0 ? (row ?? null) : null
 }
+
+/** Deletes the passkeys of a member. @param guard must hold as well. */
+export const deletePasskeys = ({ database, organizationId }: OrganizationScope, userId: string, guard: SQL) =>
+  database.delete(passkeys).where(and(isOf(passkeys, { organizationId, userId }), guard))
 
 /** @returns whether the user had it. */
 export async function deletePasskey(

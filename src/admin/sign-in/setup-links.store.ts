@@ -1,12 +1,13 @@
 import { and, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
-import { memberships, passkeys, sessions, setupLinks } from '../../../schema/identity.ts'
-import { identities } from '../../../schema/identity-providers.ts'
+import { entitlements, memberships, passkeys, sessions, setupLinks } from '../../../schema/identity.ts'
 import type { OrganizationScope } from '../../ledger/changes/scoped-statements.store.ts'
+import { OPERATOR } from '../../wire/endpoints/permissions.ts'
 import { lockMembership } from '../lock-members.store.ts'
-import { type NewPasskey, textArray } from './passkeys.store.ts'
+import { deleteIdentity } from './identities.store.ts'
+import { deletePasskeys, type NewPasskey, textArray } from './passkeys.store.ts'
 import { endSessions, type NewSession, startSessionOf } from './sessions.store.ts'
-import { isEnabled, isOf } from './sign-in-members.store.ts'
+import { isEnabled } from './sign-in-members.store.ts'
 
 type SetupLinkRow = typeof setupLinks.$inferSelect
 
@@ -25,24 +26,26 @@ export async function selectSetupLink(
 /**
  * Stores a setup link in place of earlier ones, removes the passkeys and the linked account of the member, and ends its
  * sessions.
- * @param isForNewMember only for a member that has never signed in and is no owner at that moment.
+ * @param isForNewMember only for a member that has never signed in and is no owner at that moment. @param isNoOperator only for
+ * a member that is no operator.
  * @returns whether it was stored; nothing is changed otherwise.
  */
 export async function replaceSetupLink(
   scope: OrganizationScope,
   link: Pick<SetupLinkRow, 'id' | 'userId' | 'digest' | 'pepperId' | 'expiresAt'>,
-  { now, isForNewMember }: { now: Date; isForNewMember: boolean },
+  { now, isForNewMember, isNoOperator }: { now: Date; isForNewMember: boolean; isNoOperator: boolean },
 ): Promise<boolean> {
   const { database, organizationId } = scope
   const isAllowed = sql`EXISTS (SELECT 1 FROM ${memberships} WHERE organization_id = ${organizationId}::uuid
     AND user_id = ${link.userId}::uuid
-    AND (${!isForNewMember}::boolean OR (role <> 'owner' AND last_signed_in_at IS NULL)))`
-  const ofMember = { organizationId, userId: link.userId }
+    AND (${!isForNewMember}::boolean OR (role <> 'owner' AND last_signed_in_at IS NULL))
+    AND (${!isNoOperator}::boolean OR NOT EXISTS (SELECT 1 FROM ${entitlements} e
+      WHERE e.organization_id = ${organizationId}::uuid AND e.user_id = ${link.userId}::uuid AND e.name = ${OPERATOR})))`
   const [, , , , , inserted] = await database.batch([
     lockMembership(scope, link.userId),
     endSetupLinks(scope, link.userId, isAllowed),
-    database.delete(passkeys).where(and(isOf(passkeys, ofMember), isAllowed)),
-    database.delete(identities).where(and(isOf(identities, ofMember), isAllowed)),
+    deletePasskeys(scope, link.userId, isAllowed),
+    deleteIdentity(scope, link.userId, isAllowed),
     endSessions(scope, link.userId, and(gt(sessions.expiresAt, now), isAllowed)),
     database.execute(sql`
       INSERT INTO ${setupLinks} (id, organization_id, user_id, digest, pepper_id, expires_at)

@@ -1,6 +1,6 @@
 import { createToken, digestToken } from '../../identity/secret-token.ts'
 import { audited, type ChangeScope, conflict } from '../../ledger/changes/audited-change.ts'
-import { type Author, checkSetupLink } from '../member-rules.ts'
+import { type Author, actsAsOwner, checkSetupLink } from '../member-rules.ts'
 import { readMember } from '../members.ts'
 import { replaceSetupLink } from './setup-links.store.ts'
 import { selectIsInUse } from './sign-in-members.store.ts'
@@ -29,9 +29,10 @@ export async function createSetupLink(
   const detail = { user_id: userId, expires_at: expiresAt }
   await audited(scope, { action: 'setup_link.created', resource: `setup_links/${id}`, detail }, async () => {
     const link = { id, userId, expiresAt, ...digestToken(scope.pepperRing, token) }
-    const isForNewMember = author !== null && author.role !== 'owner'
-    const isMade = await replaceSetupLink(scope, link, { now: new Date(scope.clock()), isForNewMember })
-    if (!isMade) throw conflict(`User ${userId} has signed in or become an owner meanwhile.`)
+    const isForNewMember = author !== null && !actsAsOwner(author)
+    const guards = { isForNewMember, isNoOperator: author !== null }
+    const isMade = await replaceSetupLink(scope, link, { now: new Date(scope.clock()), ...guards })
+    if (!isMade) throw conflict(`User ${userId} has signed in, or become an owner or operator meanwhile.`)
   })
   return { token, expiresAt }
 }

@@ -1,19 +1,20 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
 import { call } from '../data/client.ts'
 import { isLocalSession } from '../data/local-session.ts'
 import type { Me } from '../data/me.ts'
+import { useShortcutsOn } from '../data/shortcut.ts'
 import { useZone } from '../data/zone.ts'
 import { Button } from './button.tsx'
 import styles from './shell.module.css'
 import { TEXT } from './text.ts'
-import { applyTheme, readTheme, THEMES, type Theme } from './theme.ts'
+import { applyTheme, THEMES, type Theme, useTheme } from './theme.ts'
 
-/** What the header lets a person choose: theme, zone of times, demo caller, signing out. */
+/** What a person chooses for every page: theme, zone of times, keys, demo caller, signing out. */
 export function Choices({ me }: { me: Me }) {
-  const [theme, setTheme] = useState(readTheme)
+  const theme = useTheme()
   const [zone, chooseZone] = useZone()
+  const [areKeysOn, switchKeys] = useShortcutsOn()
   const queries = useQueryClient()
   const navigate = useNavigate()
   const signOut = useMutation({
@@ -23,10 +24,6 @@ export function Choices({ me }: { me: Me }) {
       navigate({ to: '/sign-in' })
     },
   })
-  const chooseTheme = (chosen: Theme) => {
-    applyTheme(chosen)
-    setTheme(chosen)
-  }
   return (
     <>
       <DemoCallers me={me} />
@@ -42,13 +39,17 @@ export function Choices({ me }: { me: Me }) {
       </label>
       <label className={styles.choice}>
         {TEXT.theme}
-        <select value={theme} onChange={({ target }) => chooseTheme(target.value as Theme)}>
+        <select value={theme} onChange={({ target }) => applyTheme(target.value as Theme)}>
           {THEMES.map((each) => (
             <option key={each} value={each}>
               {TEXT.themes[each]}
             </option>
           ))}
         </select>
+      </label>
+      <label className={styles.choice}>
+        {TEXT.letterKeys}
+        <input type="checkbox" checked={areKeysOn} onChange={({ target }) => switchKeys(target.checked)} />
       </label>
       <Button look="plain" onClick={() => signOut.mutate()} disabled={signOut.isPending}>
         {TEXT.signOut}

@@ -1,88 +1,169 @@
+import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { type ReactNode, useEffect, useRef } from 'react'
-import { type Me, may } from '../data/me.ts'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { call } from '../data/client.ts'
+import { type Me, SignedIn } from '../data/me.ts'
 import { isShortcut } from '../data/shortcut.ts'
+import { Balance } from './balance.tsx'
 import { Button } from './button.tsx'
 import { Choices } from './choices.tsx'
 import { Mark } from './mark.tsx'
+import { groupsOf, type PageLink } from './pages.ts'
+import { OpenPalette, Palette } from './palette.tsx'
 import styles from './shell.module.css'
 import { TEXT } from './text.ts'
 
-/** Pages of the rail, each with the permission that it needs and the key that follows `g`. */
-const PAGES = [
-  { to: '/$slug/calls', text: TEXT.pages.calls, permission: 'calls.read', key: 'c' },
-  { to: '/$slug/models', text: TEXT.pages.models, permission: 'models.read', key: 'm' },
-  { to: '/$slug/settings/api', text: TEXT.pages.api, permission: 'keys.read', key: 'a' },
-] as const
+/** The pages that a phone shows at the bottom. */
+const TABS = 4
 
 /** The frame of every page of a signed-in user. */
 export function Shell({ me, children }: { me: Me; children: ReactNode }) {
-  const params = { slug: me.organization.slug }
-  const pages = PAGES.filter(({ permission }) => may(me, permission))
+  const groups = groupsOf(me)
+  const pages = groups.flat()
   const help = useRef<HTMLDialogElement>(null)
-  useShortcuts(pages, params.slug, help)
+  const [isFinding, setFinding] = useState(false)
+  useShortcuts(pages, me.organization.slug, {
+    help: () => help.current?.open || help.current?.showModal(),
+    find: () => setFinding(true),
+  })
   return (
-    <div className={styles.shell}>
-      <a className={styles.skip} href="#main">
-        {TEXT.skip}
-      </a>
-      <nav className={styles.rail} aria-label={TEXT.main}>
-        <div className={styles.brand}>
-          <Mark />
-          <span>{me.organization.name}</span>
+    <SignedIn value={me}>
+      <OpenPalette value={() => setFinding(true)}>
+        <div className={styles.shell}>
+          <a className={styles.skip} href="#main">
+            {TEXT.skip}
+          </a>
+          <Rail me={me} groups={groups} />
+          <div className={styles.sheet}>{children}</div>
+          <nav className={styles.tabs} aria-label={TEXT.sections}>
+            {pages.slice(0, TABS).map((page) => (
+              <PageEntry key={page.to} page={page} slug={me.organization.slug} />
+            ))}
+            <button type="button" popoverTarget="menu">
+              {TEXT.more}
+            </button>
+          </nav>
+          <Menu me={me} pages={pages} />
+          {isFinding && <Palette me={me} pages={pages} onClose={() => setFinding(false)} />}
+          <dialog className={styles.keys} ref={help} aria-labelledby="keys-title">
+            <h2 id="keys-title">{TEXT.keys}</h2>
+            <dl>
+              {TEXT.keysHelp.map(([key, text]) => (
+                <div key={key}>
+                  <dt>{key}</dt>
+                  <dd>{text}</dd>
+                </div>
+              ))}
+            </dl>
+            <Button onClick={() => help.current?.close()}>{TEXT.close}</Button>
+          </dialog>
         </div>
-        <ul>
-          {pages.map(({ to, text }) => (
-            <li key={to}>
-              <Link to={to} params={params} activeProps={{ 'aria-current': 'page' }}>
-                {text}
-              </Link>
+      </OpenPalette>
+    </SignedIn>
+  )
+}
+
+function PageEntry({ page, slug, count = 0 }: { page: PageLink; slug: string; count?: number }) {
+  return (
+    <Link
+      to={page.to}
+      params={{ slug }}
+      activeOptions={{ exact: page.key === 'h' }}
+      activeProps={{ 'aria-current': 'page' }}
+    >
+      {page.text}
+      {count > 0 && (
+        <span className={styles.count}>
+          {count}
+          <span className={styles.hidden}> {TEXT.needAttention}</span>
+        </span>
+      )}
+    </Link>
+  )
+}
+
+function Rail({ me, groups }: { me: Me; groups: PageLink[][] }) {
+  const attention = useQuery({
+    queryKey: ['attention', me.organization.id],
+    queryFn: () => call('attention.list', { path: { organizationId: me.organization.id } }),
+    refetchInterval: 60_000,
+  })
+  return (
+    <nav className={styles.rail} aria-label={TEXT.main}>
+      <button
+        type="button"
+        className={styles.brand}
+        popoverTarget="menu"
+        aria-label={TEXT.menu(me.organization.name)}
+      >
+        <Mark />
+        <span>{me.organization.name}</span>
+        <i className={styles.chevron} />
+      </button>
+      {groups.map((group) => (
+        <ul key={group[0]?.to}>
+          {group.map((page) => (
+            <li key={page.to}>
+              <PageEntry
+                page={page}
+                slug={me.organization.slug}
+                count={page.key === 'h' ? (attention.data?.data.length ?? 0) : 0}
+              />
             </li>
           ))}
         </ul>
-      </nav>
-      <header className={styles.bar}>
-        <span className={styles.who}>
-          {me.user.name} · {me.role}
-        </span>
-        <Choices me={me} />
-      </header>
-      <main className={styles.page} id="main" tabIndex={-1}>
-        {children}
-      </main>
-      <dialog className={styles.keys} ref={help} aria-labelledby="keys-title">
-        <h2 id="keys-title">{TEXT.keys}</h2>
-        <dl>
-          {TEXT.keysHelp.map(([key, text]) => (
-            <div key={key}>
-              <dt>{key}</dt>
-              <dd>{text}</dd>
-            </div>
-          ))}
-        </dl>
-        <Button onClick={() => help.current?.close()}>{TEXT.close}</Button>
-      </dialog>
+      ))}
+      <div className={styles.foot}>
+        <Balance me={me} />
+        <p className={styles.me}>
+          <span>{me.user.name}</span>
+          <span>{me.role}</span>
+        </p>
+      </div>
+    </nav>
+  )
+}
+
+/** What the name of the organization opens: other pages on a phone, and what a person chooses. */
+function Menu({ me, pages }: { me: Me; pages: PageLink[] }) {
+  const menu = useRef<HTMLDivElement>(null)
+  return (
+    <div className={styles.menu} id="menu" popover="auto" ref={menu} role="dialog" aria-label={TEXT.settings}>
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/noStaticElementInteractions: closes after a link was followed, by keys too */}
+      <div className={styles.others} onClick={() => menu.current?.hidePopover()}>
+        {pages.slice(TABS).map((page) => (
+          <PageEntry key={page.to} page={page} slug={me.organization.slug} />
+        ))}
+      </div>
+      <Choices me={me} />
     </div>
   )
 }
 
-/** `g` and a letter goes to a page, `?` lists the keys; not while somebody types. */
+/** `g` and a letter goes to a page, `?` lists the keys, Ctrl K finds; only the last while somebody types. */
 function useShortcuts(
-  pages: ReadonlyArray<(typeof PAGES)[number]>,
+  pages: readonly PageLink[],
   slug: string,
-  help: { current: HTMLDialogElement | null },
+  acts: { help: () => void; find: () => void },
 ): void {
   const navigate = useNavigate()
+  const latest = useRef(acts)
+  latest.current = acts
   useEffect(() => {
     let isGoing = false
     const listen = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key === 'k') {
+        event.preventDefault()
+        latest.current.find()
+        return
+      }
       if (!isShortcut(event)) return
       const page = isGoing ? pages.find(({ key }) => key === event.key) : undefined
       isGoing = event.key === 'g'
       if (page !== undefined) navigate({ to: page.to, params: { slug } })
-      else if (event.key === '?' && !help.current?.open) help.current?.showModal()
+      else if (event.key === '?') latest.current.help()
     }
     document.addEventListener('keydown', listen)
     return () => document.removeEventListener('keydown', listen)
-  }, [pages, slug, help, navigate])
+  }, [pages, slug, navigate])
 }

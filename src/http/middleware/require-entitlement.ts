@@ -8,6 +8,7 @@ const NAMES: Record<Entitlement, string> = {
   auditor: 'Auditor',
   billing: 'Billing',
   security: 'Security',
+  operator: 'Operator',
 }
 
 /** Refuses a caller whose user does not have an entitlement (interface: Authentication 4). */

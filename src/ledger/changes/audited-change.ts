@@ -31,6 +31,8 @@ export interface ChangeScope extends OrganizationScope {
   egressAllow: readonly string[]
   requestId: string
   actor: Actor
+  /** The organization of the operator that acts in this one, or on the deployment; null or left out for any other caller. */
+  operatorOf?: string | null
   /** Called when a change is stored but could not be published: it takes effect as caches of ledgers and isolates expire. */
   propagationDelayed: () => void
 }
@@ -53,6 +55,8 @@ export const withoutKeys = (text: string) => text.replace(TOKEN, '$1_$2_[redacte
 
 /** An audit record of an intent, by the caller of this request, now. */
 export function describeChange(scope: ChangeScope, intent: Intent): AuditedChange {
+  const { operatorOf } = scope
+  const detail = { ...intent.detail, ...(operatorOf && { operator: { organization_id: operatorOf } }) }
   return {
     id: newId('change'),
     requestId: scope.requestId,
@@ -63,9 +67,7 @@ export function describeChange(scope: ChangeScope, intent: Intent): AuditedChang
     resource: withoutKeys(intent.resource),
     // Members without a value are left out here, so that the record's hash never depends on how they travel.
     detail: JSON.parse(
-      JSON.stringify(intent.detail, (_name, value) =>
-        typeof value === 'string' ? withoutKeys(value) : value,
-      ),
+      JSON.stringify(detail, (_name, value) => (typeof value === 'string' ? withoutKeys(value) : value)),
     ),
   }
 }

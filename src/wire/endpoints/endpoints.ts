@@ -322,6 +322,11 @@ export const ENDPOINTS = {
     'overview.read',
     'Finds what a text names: calls, responses and runs by their id, others also by a part of their name.',
   ),
+  'overview.show': get(
+    `${ORGANIZATION}/overview`,
+    'calls.read',
+    'Shows how calls are going: of today, UTC, and of the last 24 hours.',
+  ),
   'attention.list': get(
     `${ORGANIZATION}/attention`,
     'overview.read',
@@ -401,22 +406,22 @@ export const ENDPOINTS = {
   ),
   'installation-audit-export.heads': get(
     '/audit/export/heads',
-    'installation.audit',
+    'installation.audit-export',
     'Exports the heads of the chain.',
   ),
   'installation-audit-export.checkpoints': get(
     '/audit/export/checkpoints',
-    'installation.audit',
+    'installation.audit-export',
     'Exports checkpoints.',
   ),
   'installation-audit-export.records': get(
     '/audit/export/records',
-    'installation.audit',
+    'installation.audit-export',
     'Exports records of the chain.',
   ),
   'installation-audit-export.unrecorded': get(
     '/audit/export/unrecorded',
-    'installation.audit',
+    'installation.audit-export',
     'Exports rows of usage and credits without a record.',
   ),
   'installation-ledger.flush': post(
@@ -426,7 +431,7 @@ export const ENDPOINTS = {
   ),
 
   'providers.list': get('/providers', 'installation.catalogue', 'Lists the providers.'),
-  'providers.create': post('/providers', 'installation.catalogue', 'Creates a provider.'),
+  'providers.create': post('/providers', 'installation.catalogue-change', 'Creates a provider.'),
   'providers.show': get(
     '/providers/{providerId}',
     'installation.catalogue',
@@ -434,14 +439,18 @@ export const ENDPOINTS = {
   ),
   'providers.change': put(
     '/providers/{providerId}',
-    'installation.catalogue',
+    'installation.catalogue-change',
     'Changes the given members of a provider.',
   ),
-  'providers.disable': remove('/providers/{providerId}', 'installation.catalogue', 'Disables a provider.'),
+  'providers.disable': remove(
+    '/providers/{providerId}',
+    'installation.catalogue-change',
+    'Disables a provider.',
+  ),
   'models.list': get('/models', 'installation.catalogue', 'Lists the models of the catalogue.'),
   'models.show': get('/models/{modelId}', 'installation.catalogue', 'Shows a model of the catalogue.'),
-  'models.replace': put('/models/{modelId}', 'installation.catalogue', 'Creates or replaces a model.'),
-  'models.disable': remove('/models/{modelId}', 'installation.catalogue', 'Disables a model.'),
+  'models.replace': put('/models/{modelId}', 'installation.catalogue-change', 'Creates or replaces a model.'),
+  'models.disable': remove('/models/{modelId}', 'installation.catalogue-change', 'Disables a model.'),
   'vault.rotate': post(
     '/vault/rotate',
     'installation.vault',

@@ -81,6 +81,7 @@ const REQUESTS = {
   'local-members.switch': { body: localMember, noStore: true },
   'passkeys.begin': { noStore: true },
   'passkeys.finish': { body: passkeyRegistration, status: 201, errors: ['unprocessable'] },
+  'users.entitle': { errors: ['unprocessable'] },
   'users.setup-link': { status: 201, errors: ['unprocessable'], noStore: true },
   'organizations.list': { query: organizationListQuery },
   'organizations.create': { body: organizationCreation, status: 201, errors: ['unprocessable'] },

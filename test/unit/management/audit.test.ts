@@ -67,6 +67,63 @@ describe('audit', () => {
     })
   })
 
+  it('records one view of all pages, and another one of a cursor that is not of it', async () => {
+    const own = await seedOrganization(harness)
+    const other = await seedOrganization(harness)
+    for (const each of [own, other]) {
+      await recordCalls(
+        harness,
+        each,
+        Array.from({ length: 12 }, (_, index) => ({ at: NOON + index })),
+      )
+    }
+    const views = () =>
+      harness.ledgers.changes.filter(
+        ({ organizationId, action }) =>
+          action === 'audit.viewed' &&
+          [own, other].some(({ organization }) => organization.id === organizationId),
+      )
+    const read = async (query: string, base = own.base) => {
+      const answer = await harness.request('GET', `${base}/audit?model=small&limit=1${query}`)
+      expect(answer.status, answer.text).toBe(200)
+      return answer.json
+    }
+    let cursor = ''
+    const seen = new Set<string>()
+    for (let page = 0; page < 10; page += 1) {
+      const { data, next_cursor } = await read(cursor && `&cursor=${cursor}`)
+      seen.add(data[0].id)
+      cursor = next_cursor
+    }
+    expect(seen.size).toBe(10)
+    expect(views()).toHaveLength(1)
+
+    const [at, id, begunAt, mac] = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    const encoded = (content: unknown) => Buffer.from(JSON.stringify(content)).toString('base64url')
+    const cursors = [
+      encoded([at, id]),
+      encoded([at, id, begunAt, mac.replace(/^./, 'g')]),
+      encoded([at + 1, id, begunAt, mac]),
+      encoded([at, id, begunAt + 1, mac]),
+    ]
+    for (const [index, forged] of cursors.entries()) {
+      await read(`&cursor=${forged}`)
+      expect(views(), forged).toHaveLength(index + 2)
+      expect(views().at(-1)?.detail).toMatchObject({ further_page: true })
+    }
+    await read(`&cursor=${cursor}&status=200`)
+    await read(`&cursor=${cursor}`, other.base)
+    expect(views()).toHaveLength(7)
+    // The view that a forged cursor begins goes on as any other.
+    const { next_cursor } = await read(`&cursor=${encoded([at, id])}`)
+    await read(`&cursor=${next_cursor}`)
+    expect(views()).toHaveLength(8)
+    for (const malformed of [encoded([at, id, begunAt]), encoded([at, id, 'x', mac]), 'x']) {
+      const answer = await harness.request('GET', `${own.base}/audit?cursor=${malformed}`)
+      expect(answer.status, answer.text).toBe(400)
+    }
+  })
+
   it('shows a record that was altered, whatever it is now', async () => {
     const own = await seedOrganization(harness)
     await harness.ledgers.of(own.organization.id).flush()

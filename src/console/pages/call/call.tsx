@@ -1,116 +1,161 @@
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
-import type { AnswerOf } from '../../../client/management-client.ts'
+import { useState } from 'react'
+import { Refusal } from '../../../client/management-client.ts'
 import { call } from '../../data/client.ts'
-import { creditText, durationText, numberText, timeText, zoneName } from '../../data/format.ts'
-import { type Me, useMe } from '../../data/me.ts'
+import {
+  clockText,
+  creditText,
+  dayText,
+  durationParts,
+  idText,
+  millisecondText,
+  tokenText,
+  zoneName,
+} from '../../data/format.ts'
+import { type Me, useSignedIn } from '../../data/me.ts'
+import { LOOK_OF, statusText } from '../../data/outcomes.ts'
+import { useShortcut } from '../../data/shortcut.ts'
 import { useZone } from '../../data/zone.ts'
-import { Copyable } from '../../design/copyable.tsx'
-import { Failure, Waiting } from '../../design/notice.tsx'
-import { Table } from '../../design/table.tsx'
-import { statusText } from '../calls/call-rows.tsx'
-import styles from '../calls/calls.module.css'
+import { Button } from '../../design/button.tsx'
+import { Copyable, CopyButton } from '../../design/copyable.tsx'
+import { Failure, Notice, Waiting } from '../../design/notice.tsx'
+import { Head, Page } from '../../design/page.tsx'
+import { Columns, Lede, Section } from '../../design/section.tsx'
+import { State } from '../../design/state.tsx'
+import { Proof, WhoAndWhat } from './call-facts.tsx'
+import type { ShownCall } from './call-record.ts'
+import { curlText, playgroundSearch } from './copies.ts'
+import { Cost } from './cost.tsx'
+import { DataFlow } from './data-flow.tsx'
+import { Neighbours } from './neighbours.tsx'
 import { TEXT } from './text.ts'
+import { Waterfall } from './waterfall.tsx'
 
 const route = getRouteApi('/$slug/calls/$callId')
 
-type Shown = AnswerOf<'calls.show'>
+/** Milliseconds between looks at a call that has not ended. */
+const LOOK_MS = 2_000
 
-/** One call: its facts, its attempts and its record. */
+/** Why a call ended as it did, how long each part of it took, and how much it cost. */
 export function CallPage() {
-  const me = useMe()
-  return me.data ? <CallOf me={me.data} /> : <Waiting />
-}
-
-function CallOf({ me }: { me: Me }) {
+  const me = useSignedIn()
   const { slug, callId } = route.useParams()
+  const search = route.useSearch()
   const path = { organizationId: me.organization.id, callId }
   const shown = useQuery({
     queryKey: ['call', path.organizationId, callId],
     queryFn: () => call('calls.show', { path }),
+    retry: (count, error) => count < 2 && !isUnknown(error),
+    refetchInterval: ({ state }) => (isUnknown(state.error) ? LOOK_MS : false),
+    // A record never changes.
+    staleTime: Number.POSITIVE_INFINITY,
   })
+  const back = (
+    <Link to="/$slug/calls" params={{ slug }} search={search}>
+      {TEXT.calls}
+    </Link>
+  )
   return (
-    <>
-      <p>
-        <Link to="/$slug/calls" params={{ slug }}>
-          ← {TEXT.back}
-        </Link>
-      </p>
-      <h1 className={styles.title}>{callId}</h1>
-      {shown.error && <Failure error={shown.error} retry={() => shown.refetch()} />}
+    <Page title={idText(callId)} trail={back} isId>
+      {isUnknown(shown.error) && <Notice title={TEXT.waiting} />}
+      {shown.error && !isUnknown(shown.error) && (
+        <Failure error={shown.error} retry={() => shown.refetch()} />
+      )}
       {shown.isPending && <Waiting />}
-      {shown.data && <Facts shown={shown.data} />}
-    </>
+      {shown.data && <OneCall me={me} shown={shown.data} />}
+    </Page>
   )
 }
 
-function Facts({ shown }: { shown: Shown }) {
+/** Whether there is no record of a call, or none yet. */
+const isUnknown = (error: unknown): boolean => error instanceof Refusal && error.status === 404
+
+function OneCall({ me, shown }: { me: Me; shown: ShownCall }) {
   const [zone] = useZone()
-  const { facts } = TEXT
-  const values: Array<[name: string, value: string | null]> = [
-    [facts.status, statusText(shown)],
-    [`${facts.time}, ${zoneName(zone)}`, timeText(shown.at, zone)],
-    [facts.model, shown.model],
-    [facts.tool, shown.tool],
-    [facts.provider, shown.provider],
-    [facts.user, shown.user_id],
-    [facts.key, shown.key_id],
-    [facts.surface, shown.surface],
-    [facts.request, shown.request_id],
-    [facts.response, shown.response_id],
-    [facts.run, shown.run_id],
-    [facts.tokens, `${numberText(shown.input_tokens)} → ${numberText(shown.output_tokens)}`],
-    [facts.first, shown.first_event_ms === null ? null : durationText(shown.first_event_ms)],
-    [facts.total, durationText(shown.duration_ms)],
-    [facts.credits, creditText(shown.cost)],
-    [facts.found, shown.found.join(', ') || null],
-    [facts.flags, shown.flags.join(', ') || null],
-    [facts.place, TEXT.place(shown.record.shard, shown.record.sequence)],
-  ]
+  const [isJson, setJson] = useState(false)
+  useShortcut('y', () => navigator.clipboard.writeText(shown.id))
+  const slug = me.organization.slug
+  const playground = playgroundSearch(shown)
   return (
     <>
-      <dl className={styles.facts}>
-        {values
-          .filter(([, value]) => value !== null)
-          .map(([name, value]) => (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-      </dl>
-      <Attempts record={shown.record.record} />
-      <h2 className={styles.title}>{TEXT.record}</h2>
-      <Copyable text={JSON.stringify(shown.record.record, null, 2)} label={TEXT.recordLabel} />
+      <Head
+        acts={
+          <>
+            <Neighbours me={me} shown={shown} />
+            <CopyButton text={curlText(shown, me.base_url)}>{TEXT.curl}</CopyButton>
+            <Button aria-pressed={isJson} onClick={() => setJson(!isJson)}>
+              {isJson ? TEXT.facts : TEXT.json}
+            </Button>
+            {playground && (
+              <Link to="/$slug/playground" params={{ slug }} search={playground}>
+                <Button tabIndex={-1}>{TEXT.playground}</Button>
+              </Link>
+            )}
+          </>
+        }
+      >
+        <Lede
+          figures={[
+            [
+              TEXT.status,
+              <State key="status" look={LOOK_OF[shown.outcome]}>
+                {statusText(shown)}
+              </State>,
+            ],
+            [TEXT.total, <Duration key="total" milliseconds={shown.duration_ms} />],
+            [
+              TEXT.first,
+              shown.first_event_ms === null ? null : (
+                <Duration key="first" milliseconds={shown.first_event_ms} />
+              ),
+            ],
+            [TEXT.tokens, tokens(shown)],
+            [TEXT.credits, creditText(shown.cost)],
+            [
+              `${dayText(shown.at, zone)}, ${zoneName(zone)}`,
+              <span key="at">
+                {clockText(shown.at, zone)}
+                <small>{millisecondText(shown.at)}</small>
+              </span>,
+            ],
+          ]}
+        />
+      </Head>
+      {isJson ? (
+        <Copyable text={JSON.stringify(shown.record.record, null, 2)} label={TEXT.recordJson} />
+      ) : (
+        <Columns narrow>
+          <div>
+            <Waterfall shown={shown} />
+            <DataFlow slug={slug} shown={shown} />
+            <Section title={TEXT.content}>
+              <p>{TEXT.noContent}</p>
+            </Section>
+          </div>
+          <div>
+            <WhoAndWhat me={me} shown={shown} />
+            <Cost me={me} shown={shown} />
+            <Proof shown={shown} />
+          </div>
+        </Columns>
+      )}
     </>
   )
 }
 
-interface Attempt {
-  provider: string
-  upstreamModel: string
-  status: number | null
-  failure: string | null
-  durationMilliseconds: number
-}
-
-/** Requests to providers, in order. A record that was tampered with may have none. */
-function Attempts({ record }: { record: unknown }) {
-  const attempts = (record as { attempts?: Attempt[] } | null)?.attempts
-  if (!Array.isArray(attempts) || attempts.length === 0) return null
-  const { attemptHeads: heads } = TEXT
+function Duration({ milliseconds }: { milliseconds: number }) {
+  const [figure, unit] = durationParts(milliseconds)
   return (
-    <Table caption={TEXT.attempts} heads={Object.values(heads)} figures={[heads.duration]}>
-      {attempts.map((attempt, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: attempts have no id, and their order stays
-        <tr key={index}>
-          <td>{attempt.provider}</td>
-          <td>{attempt.upstreamModel}</td>
-          <td>{attempt.status}</td>
-          <td>{attempt.failure}</td>
-          <td data-figure="">{durationText(attempt.durationMilliseconds)}</td>
-        </tr>
-      ))}
-    </Table>
+    <>
+      {figure} <small>{unit}</small>
+    </>
   )
 }
+
+const tokens = ({ input_tokens: input, output_tokens: output }: ShownCall) =>
+  input + output === 0 ? null : (
+    <>
+      {tokenText(input)} <small>→</small> {tokenText(output)}
+    </>
+  )

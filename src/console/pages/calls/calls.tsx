@@ -1,165 +1,189 @@
-import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import { type FormEvent, type ReactNode, useRef, useState } from 'react'
 import { call } from '../../data/client.ts'
 import { timeText, zoneName } from '../../data/format.ts'
-import { type Me, may, useMe } from '../../data/me.ts'
+import { type Me, useSignedIn } from '../../data/me.ts'
 import { useShortcut } from '../../data/shortcut.ts'
 import { useZone } from '../../data/zone.ts'
 import { Button } from '../../design/button.tsx'
 import { Failure, Notice, Waiting } from '../../design/notice.tsx'
-import { Table } from '../../design/table.tsx'
-import { CallRow, type Names, OpenCallRow } from './call-rows.tsx'
+import { Page } from '../../design/page.tsx'
+import { CallTable } from './call-table.tsx'
 import styles from './calls.module.css'
-import { type Filter, parseFilter } from './filter.ts'
-import { CallHistogram } from './histogram.tsx'
-import { useLiveCalls } from './live-calls.ts'
+import { ExportCalls } from './export-calls.tsx'
+import { FILTER_WORDS, type Filter, parseFilter, toggleWord } from './filter.ts'
+import { CallHistogram, OutcomeCounts } from './histogram.tsx'
+import { type CallSearch, halfOf, PERIODS, periodName, periodOf, periodQuery } from './period.ts'
 import { TEXT } from './text.ts'
 
 const route = getRouteApi('/$slug/calls')
 
-/** What happened: counts of a day, open calls, and every call, by the filter of the address. */
+/** What happened: counts of a period, open calls, and every call, by the filter and the period of the address. */
 export function CallsPage() {
-  const me = useMe()
-  return me.data ? <Calls me={me.data} /> : <Waiting />
-}
-
-function Calls({ me }: { me: Me }) {
-  const { q = '' } = route.useSearch()
-  const [isLive, setLive] = useState(true)
+  const me = useSignedIn()
+  const search = route.useSearch()
+  const { q = '' } = search
   const { filter, unknown } = parseFilter(q)
-  useShortcut('t', () => setLive((before) => !before))
+  const goTo = useGoTo(me.organization.slug)
+  const zoom = (half: 'earlier' | 'later') => {
+    const now = Date.now()
+    goTo({ q, ...halfOf(periodOf(search, now), half, now) })
+  }
+  useShortcut('ArrowLeft', () => zoom('earlier'), true, true)
+  useShortcut('ArrowRight', () => zoom('later'), true, true)
   const isOwn = me.permissions['calls.read'] === 'own'
-  return (
+  const [isLive, setLive] = useState(true)
+  useShortcut('t', () => setLive(!isLive))
+  // Groups are no filter of live calls, and a period that has ended has none.
+  const canLive = filter.group_id === undefined && search.to === undefined
+  const acts = (
     <>
-      <h1 className={styles.title}>{isOwn ? TEXT.own : TEXT.title}</h1>
-      <div className={styles.bars}>
-        <FilterField key={q} text={q} />
-        <button type="button" className={styles.live} aria-pressed={isLive} onClick={() => setLive(!isLive)}>
-          <span aria-hidden="true">{isLive ? '● ' : '○ '}</span>
-          {TEXT.live}
-        </button>
-      </div>
-      {unknown && <Notice title={TEXT.unknownWord(unknown)} look="warn" />}
-      <DayCounts me={me} filter={filter} />
-      <CallTable me={me} filter={filter} isLive={isLive} />
+      {canLive && (
+        <Button className={styles.live} aria-pressed={isLive} onClick={() => setLive(!isLive)}>
+          <span aria-hidden="true">{isLive ? '●' : '○'}</span> {TEXT.live}
+        </Button>
+      )}
+      <ExportCalls organizationId={me.organization.id} filter={filter} search={search} />
     </>
+  )
+  return (
+    <Page title={isOwn ? TEXT.own : TEXT.title}>
+      <div className={styles.bars}>
+        <FilterField key={q} text={q} onApply={(text) => goTo({ ...search, q: text })} />
+        <PeriodChoice search={search} onChoose={goTo} />
+      </div>
+      {unknown && (
+        <Notice title={TEXT.unknownWord(unknown)} look="warn">
+          <p>{TEXT.words(FILTER_WORDS.join(', '))}</p>
+        </Notice>
+      )}
+      <Counts {...{ me, search, filter, goTo, acts }} />
+      <CallTable key={JSON.stringify(search)} {...{ me, search, filter }} isLive={isLive && canLive} />
+    </Page>
   )
 }
 
-/** Enter applies the filter, which the address holds. */
-function FilterField({ text }: { text: string }) {
+/** Keeps what is shown in the address. */
+function useGoTo(slug: string): (search: CallSearch) => void {
   const navigate = useNavigate()
-  const { slug } = route.useParams()
+  return ({ q, ...period }) =>
+    navigate({ to: '/$slug/calls', params: { slug }, search: { ...(q && { q }), ...period } })
+}
+
+/** Enter applies the filter. */
+function FilterField({ text, onApply }: { text: string; onApply: (text: string) => void }) {
+  const field = useRef<HTMLInputElement>(null)
+  useShortcut('/', () => field.current?.focus())
   const apply = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
-    const q = String(new FormData(event.currentTarget).get('q') ?? '').trim()
-    navigate({ to: '/$slug/calls', params: { slug }, search: q === '' ? {} : { q } })
+    onApply(String(new FormData(event.currentTarget).get('q') ?? '').trim())
+    field.current?.blur()
   }
   return (
     <search className={styles.search}>
       <form className={styles.search} onSubmit={apply}>
         <input
+          ref={field}
           className={styles.filter}
           name="q"
           type="search"
           defaultValue={text}
           aria-label={TEXT.filter}
           placeholder={TEXT.filterHint}
+          spellCheck={false}
+          autoComplete="off"
         />
+        <kbd>/</kbd>
       </form>
     </search>
   )
 }
 
-function DayCounts({ me, filter }: { me: Me; filter: Filter }) {
+function PeriodChoice({ search, onChoose }: { search: CallSearch; onChoose: (search: CallSearch) => void }) {
   const [zone] = useZone()
+  const { q, from = '', to } = search
+  const name = periodName(search)
+  const choose = (value: string) => {
+    const period = Object.keys(PERIODS).find((each) => each === value)
+    if (period !== undefined) onChoose({ ...(q && { q }), period: period as keyof typeof PERIODS })
+  }
+  return (
+    <select
+      className={styles.select}
+      aria-label={TEXT.period}
+      value={name ?? 'chosen'}
+      onChange={({ target }) => choose(target.value)}
+    >
+      {name === null && (
+        <option value="chosen">
+          {TEXT.chosenPeriod(timeText(from, zone), to === undefined ? TEXT.now : timeText(to, zone))}{' '}
+          {zoneName(zone)}
+        </option>
+      )}
+      {Object.entries(TEXT.periods).map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+type CountsProps = {
+  me: Me
+  search: CallSearch
+  filter: Filter
+  goTo: (search: CallSearch) => void
+  /** What can be done with the calls that are counted. */
+  acts: ReactNode
+}
+
+/** The counts of the period, of which the chosen outcome is a filter, and the chart. */
+function Counts({ me, search, filter, goTo, acts }: CountsProps) {
+  const [zone] = useZone()
+  const [opened] = useState(Date.now)
   const organizationId = me.organization.id
+  const { outcome, ...others } = filter
+  const isEnding = periodOf(search, opened).to === null
   const histogram = useQuery({
-    queryKey: ['calls-histogram', organizationId, filter],
-    queryFn: () => call('calls.histogram', { path: { organizationId }, query: { ...filter, buckets: 96 } }),
+    queryKey: ['calls-histogram', organizationId, others, search.period, search.from, search.to],
+    queryFn: () =>
+      call('calls.histogram', {
+        path: { organizationId },
+        query: { ...others, ...periodQuery(periodOf(search, Date.now())), buckets: 96 },
+      }),
     placeholderData: keepPreviousData,
     // A chart of many calls costs Postgres a quarter of a second; live rows tell of newer ones.
-    refetchInterval: 30_000,
+    refetchInterval: isEnding ? 30_000 : false,
   })
-  if (histogram.error) return <Failure error={histogram.error} retry={() => histogram.refetch()} />
-  if (!histogram.data) return <Waiting />
-  const { from, complete_from: since } = histogram.data
+  const { data, error, dataUpdatedAt } = histogram
+  const failure = error && (
+    <Failure error={error} retry={() => histogram.refetch()} shownSince={dataUpdatedAt} />
+  )
   return (
-    <section aria-label={TEXT.day}>
-      <CallHistogram histogram={histogram.data} />
-      {since !== from && <p className={styles.dim}>{TEXT.cut(timeText(since, zone))}</p>}
+    <section aria-label={TEXT.charted}>
+      {failure}
+      <div className={styles.line}>
+        {data && (
+          <OutcomeCounts
+            histogram={data}
+            chosen={outcome}
+            onChoose={(chosen) => goTo({ ...search, q: toggleWord(search.q ?? '', 'outcome', chosen) })}
+          />
+        )}
+        <div className={styles.acts}>{acts}</div>
+      </div>
+      {!data && !failure && <Waiting />}
+      {data && (
+        <CallHistogram
+          histogram={data}
+          onZoom={(from, to) => goTo({ ...(search.q && { q: search.q }), from, to })}
+        />
+      )}
+      {data && data.complete_from !== data.from && (
+        <p className={styles.dim}>{TEXT.cut(timeText(data.complete_from, zone))}</p>
+      )}
     </section>
   )
-}
-
-function CallTable({ me, filter, isLive }: { me: Me; filter: Filter; isLive: boolean }) {
-  const [zone] = useZone()
-  const organizationId = me.organization.id
-  const names = useNames(me)
-  const { group_id: _, ...ofRows } = filter
-  const live = useLiveCalls(organizationId, ofRows, isLive && filter.group_id === undefined)
-  const calls = useInfiniteQuery({
-    queryKey: ['calls', organizationId, filter],
-    queryFn: ({ pageParam }) =>
-      call('calls.list', {
-        path: { organizationId },
-        query: { ...filter, limit: 100, ...(pageParam !== null && { cursor: pageParam }) },
-      }),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ next_cursor }) => next_cursor,
-    refetchOnWindowFocus: false,
-  })
-  if (calls.error) return <Failure error={calls.error} retry={() => calls.refetch()} />
-  if (!calls.data) return <Waiting />
-  const listed = calls.data.pages.flatMap(({ data }) => data)
-  const known = new Set(listed.map(({ id }) => id))
-  const rows = [...live.closed.filter(({ id }) => !known.has(id)), ...listed]
-  const { heads } = TEXT
-  const time = `${heads.time}, ${zoneName(zone)}`
-  const more = rows.length === 0 ? TEXT.searchOn : TEXT.more
-  return (
-    <>
-      {live.skipped && <Notice title={TEXT.skipped} look="warn" />}
-      {rows.length + live.open.length === 0 ? (
-        <Notice title={TEXT.empty}>
-          <p>{TEXT.emptyHint}</p>
-        </Notice>
-      ) : (
-        <Table
-          caption={TEXT.caption}
-          heads={[time, ...Object.values(heads).slice(1)]}
-          figures={[heads.tokens, heads.first, heads.total, heads.credits]}
-        >
-          {live.open.map((open) => (
-            <OpenCallRow key={open.id} call={open} names={names} />
-          ))}
-          {rows.map((row) => (
-            <CallRow key={row.id} call={row} slug={me.organization.slug} names={names} />
-          ))}
-        </Table>
-      )}
-      {calls.hasNextPage && <Button onClick={() => calls.fetchNextPage()}>{more}</Button>}
-    </>
-  )
-}
-
-/** Names of users and keys that the user may read; ids stand for the others. */
-function useNames(me: Me): Names {
-  const organizationId = me.organization.id
-  const path = { organizationId }
-  const users = useQuery({
-    queryKey: ['names-of-users', organizationId],
-    queryFn: () => call('users.list', { path, query: { limit: 200 } }),
-    enabled: may(me, 'users.read'),
-  })
-  const keys = useQuery({
-    queryKey: ['names-of-keys', organizationId],
-    queryFn: () => call('keys.list', { path, query: { limit: 200 } }),
-    enabled: may(me, 'keys.read'),
-  })
-  return new Map([
-    ...(users.data?.data ?? []).map(({ id, name }) => [id, name] as const),
-    ...(keys.data?.data ?? []).map(({ id, label }) => [id, label] as const),
-  ])
 }

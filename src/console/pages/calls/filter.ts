@@ -22,6 +22,8 @@ const WORDS: Readonly<Record<string, string>> = {
   duration_max: 'duration_max',
 }
 
+export const FILTER_WORDS = Object.keys(WORDS)
+
 /** The parameters of the filters, such as `{ outcome: 'failed' }`. */
 export type Filter = Readonly<Record<string, string>>
 
@@ -36,4 +38,11 @@ export function parseFilter(text: string): { filter: Filter; unknown: string | n
     else filter[parameter] = value.join(':')
   }
   return { filter, unknown }
+}
+
+/** The text of a filter with one word more, or without it where it has it. */
+export function toggleWord(text: string, name: string, value: string): string {
+  const words = text.split(/\s+/).filter(Boolean)
+  const others = words.filter((word) => !word.startsWith(`${name}:`))
+  return (words.includes(`${name}:${value}`) ? others : [...others, `${name}:${value}`]).join(' ')
 }

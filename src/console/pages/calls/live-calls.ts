@@ -1,8 +1,7 @@
 import { useEffect, useState } from 'react'
-import type { AnswerOf } from '../../../client/management-client.ts'
+import type { Call } from '../../data/outcomes.ts'
 import type { Filter } from './filter.ts'
 
-export type Call = AnswerOf<'calls.list'>['data'][number]
 /** A call that has not ended: what is known at its admission. */
 export type OpenCall = Pick<
   Call,

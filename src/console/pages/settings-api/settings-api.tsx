@@ -1,12 +1,17 @@
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
+import type { AnswerOf } from '../../../client/management-client.ts'
 import { call } from '../../data/client.ts'
-import { timeText, zoneName } from '../../data/format.ts'
-import { type Me, may, useMe } from '../../data/me.ts'
+import { idText, timeText, zoneName } from '../../data/format.ts'
+import { type Me, may, reachesOthers, useSignedIn } from '../../data/me.ts'
+import { nameOf, useNames } from '../../data/names.ts'
 import { useShortcut } from '../../data/shortcut.ts'
 import { useZone } from '../../data/zone.ts'
 import { Button } from '../../design/button.tsx'
+import { Credits } from '../../design/credits.tsx'
 import { Failure, Notice, Waiting } from '../../design/notice.tsx'
+import { Head, Page } from '../../design/page.tsx'
 import { Table } from '../../design/table.tsx'
 import { KeyActions } from './key-actions.tsx'
 import styles from './keys.module.css'
@@ -14,89 +19,190 @@ import { type MadeKey, NewKey } from './new-key.tsx'
 import { ShownKey } from './shown-key.tsx'
 import { TEXT } from './text.ts'
 
+const route = getRouteApi('/$slug/settings/api')
+
 /** The keys of the user, or of the organization where the role reaches that far. */
 export function SettingsApiPage() {
-  const me = useMe()
-  return me.data ? <Keys me={me.data} /> : <Waiting />
-}
-
-function Keys({ me }: { me: Me }) {
-  const [isMaking, setMaking] = useState(false)
-  const [made, setMade] = useState<MadeKey | null>(null)
+  const me = useSignedIn()
+  const { make } = route.useSearch()
   const canCreate = may(me, 'keys.create')
+  const [isMaking, setMaking] = useState(make === true && canCreate)
+  const [made, setMade] = useState<MadeKey | null>(null)
   useShortcut('n', () => setMaking(true), canCreate)
   const show = (key: MadeKey) => {
     setMade(key)
     setMaking(false)
   }
   return (
-    <>
-      <div className={styles.head}>
-        <h1>{TEXT.caption}</h1>
-        {canCreate && !isMaking && (
-          <Button look="main" onClick={() => setMaking(true)}>
-            {TEXT.newKey}
-          </Button>
-        )}
-      </div>
+    <Page title={TEXT.caption}>
+      <Head
+        acts={
+          canCreate &&
+          !isMaking && (
+            <Button look="main" onClick={() => setMaking(true)}>
+              {TEXT.newKey}
+            </Button>
+          )
+        }
+      >
+        {reachesOthers(me, 'keys.read') ? <UserChoice me={me} /> : <p>{TEXT.about}</p>}
+      </Head>
       {isMaking && <NewKey me={me} onMade={show} onCancel={() => setMaking(false)} />}
       {made && <ShownKey key={made.id} me={me} made={made} onDone={() => setMade(null)} />}
       <KeyList me={me} onMade={show} />
-    </>
+    </Page>
+  )
+}
+
+/** Whose keys are shown. */
+function UserChoice({ me }: { me: Me }) {
+  const { user = '' } = route.useSearch()
+  const navigate = useNavigate()
+  const users = useQuery({
+    queryKey: ['names-of-users', me.organization.id],
+    queryFn: () =>
+      call('users.list', { path: { organizationId: me.organization.id }, query: { limit: 200 } }),
+  })
+  const choose = (id: string) =>
+    navigate({
+      to: '/$slug/settings/api',
+      params: { slug: me.organization.slug },
+      search: id === '' ? {} : { user: id },
+    })
+  return (
+    <label className={styles.row}>
+      {TEXT.of}
+      <select className={styles.select} value={user} onChange={({ target }) => choose(target.value)}>
+        <option value="">{TEXT.everybody}</option>
+        {(users.data?.data ?? []).map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
   )
 }
 
 function KeyList({ me, onMade }: { me: Me; onMade: (key: MadeKey) => void }) {
-  const [zone] = useZone()
+  const { user } = route.useSearch()
   const organizationId = me.organization.id
   const keys = useInfiniteQuery({
-    queryKey: ['keys', organizationId],
+    queryKey: ['keys', organizationId, user],
     queryFn: ({ pageParam }) =>
       call('keys.list', {
         path: { organizationId },
-        query: { limit: 100, ...(pageParam !== null && { cursor: pageParam }) },
+        query: {
+          limit: 100,
+          ...(user && { user_id: user }),
+          ...(pageParam !== null && { cursor: pageParam }),
+        },
       }),
     initialPageParam: null as string | null,
     getNextPageParam: ({ next_cursor }) => next_cursor,
   })
-  if (keys.error) return <Failure error={keys.error} retry={() => keys.refetch()} />
-  if (!keys.data) return <Waiting />
+  const failure = keys.error && (
+    <Failure error={keys.error} retry={() => keys.refetch()} shownSince={keys.dataUpdatedAt} />
+  )
+  if (!keys.data) return failure ?? <Waiting />
   const rows = keys.data.pages.flatMap(({ data }) => data)
-  if (rows.length === 0) return <Notice title={TEXT.empty} />
-  const { heads } = TEXT
-  const zoned = (head: string) => `${head}, ${zoneName(zone)}`
-  const time = (value: string | null) => (value === null ? TEXT.never : timeText(value, zone))
   return (
     <>
-      <Table
-        caption={TEXT.caption}
-        heads={[heads.label, heads.key, heads.scopes, zoned(heads.expires), zoned(heads.used), heads.acts]}
-      >
-        {rows.map((key) => (
-          <tr key={key.id}>
-            <td>{key.label}</td>
-            <td>
-              <code>{key.id}</code>
-            </td>
-            <td>{key.scopes.join(', ')}</td>
-            <td>{time(key.expires_at)}</td>
-            <td>{time(key.last_used_at)}</td>
-            <td>
-              {key.revoked_at === null ? (
-                <KeyActions
-                  me={me}
-                  entry={key}
-                  lastUse={key.last_used_at && time(key.last_used_at)}
-                  onMade={onMade}
-                />
-              ) : (
-                <span className={styles.dim}>{TEXT.revoked}</span>
-              )}
-            </td>
-          </tr>
-        ))}
-      </Table>
+      {failure}
+      {rows.length === 0 ? <Notice title={TEXT.empty} /> : <KeyTable me={me} rows={rows} onMade={onMade} />}
       {keys.hasNextPage && <Button onClick={() => keys.fetchNextPage()}>{TEXT.more}</Button>}
     </>
   )
+}
+
+type Key = AnswerOf<'keys.list'>['data'][number]
+
+function KeyTable({ me, rows, onMade }: { me: Me; rows: readonly Key[]; onMade: (key: MadeKey) => void }) {
+  const [zone] = useZone()
+  const { heads } = TEXT
+  const areOfOthers = reachesOthers(me, 'keys.read')
+  const zoned = (head: string) => `${head}, ${zoneName(zone)}`
+  const spend = useSpendByKey(me)
+  return (
+    <Table
+      caption={TEXT.caption}
+      stack="plain"
+      heads={[
+        { text: heads.label },
+        { text: heads.key, width: 150 },
+        ...(areOfOthers ? [{ text: heads.user, width: 130 }] : []),
+        { text: heads.scopes, width: 150 },
+        { text: zoned(heads.expires), width: 128 },
+        { text: zoned(heads.used), width: 128 },
+        { text: heads.spent, isFigure: true, width: 100 },
+        { text: heads.acts, width: 240 },
+      ]}
+    >
+      {rows.map((key) => (
+        <KeyRow key={key.id} {...{ me, entry: key, areOfOthers, onMade }} spent={spend.get(key.id) ?? 0} />
+      ))}
+    </Table>
+  )
+}
+
+type RowProps = {
+  me: Me
+  entry: Key
+  areOfOthers: boolean
+  spent: number
+  onMade: (key: MadeKey) => void
+}
+
+function KeyRow({ me, entry, areOfOthers, spent, onMade }: RowProps) {
+  const [zone] = useZone()
+  const names = useNames(me)
+  const { key: chosen } = route.useSearch()
+  const time = (value: string | null) => (value === null ? TEXT.never : timeText(value, zone))
+  return (
+    <tr aria-selected={entry.id === chosen}>
+      <td data-place="a2">
+        <Link to="/$slug/calls" params={{ slug: me.organization.slug }} search={{ q: `key:${entry.id}` }}>
+          {entry.label}
+        </Link>
+      </td>
+      <td title={entry.id}>
+        <code>{idText(entry.id)}</code>
+      </td>
+      {areOfOthers && <td>{nameOf(names, entry.user_id)}</td>}
+      <td data-place="b2">{entry.scopes.join(', ')}</td>
+      <td>{time(entry.expires_at)}</td>
+      <td>{time(entry.last_used_at)}</td>
+      <td data-figure="" data-place="a3">
+        <Credits micro={spent} />
+      </td>
+      <td data-wrap="" data-place="c">
+        {entry.revoked_at === null ? (
+          <KeyActions
+            me={me}
+            entry={entry}
+            lastUse={entry.last_used_at && time(entry.last_used_at)}
+            onMade={onMade}
+          />
+        ) : (
+          <span className={styles.dim}>{TEXT.revoked}</span>
+        )}
+      </td>
+    </tr>
+  )
+}
+
+/** Micro-credits of this month (UTC) by key. */
+function useSpendByKey(me: Me): ReadonlyMap<string, number> {
+  const now = new Date()
+  const from = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth())).toISOString()
+  const usage = useQuery({
+    queryKey: ['spend-by-key', me.organization.id, from],
+    queryFn: () =>
+      call('usage.totals', {
+        path: { organizationId: me.organization.id },
+        query: { group_by: 'key', from, limit: 200 },
+      }),
+    enabled: may(me, 'usage.read'),
+  })
+  return new Map((usage.data?.data ?? []).map(({ key, cost }) => [key ?? '', cost]))
 }

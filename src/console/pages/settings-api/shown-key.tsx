@@ -6,6 +6,8 @@ import type { Me } from '../../data/me.ts'
 import { Button } from '../../design/button.tsx'
 import { Copyable } from '../../design/copyable.tsx'
 import { Notice } from '../../design/notice.tsx'
+import { Segments } from '../../design/segments.tsx'
+import { State } from '../../design/state.tsx'
 import styles from './keys.module.css'
 import type { MadeKey } from './new-key.tsx'
 import { SNIPPETS } from './snippets.ts'
@@ -36,14 +38,14 @@ export function ShownKey({ me, made, onDone }: { me: Me; made: MadeKey; onDone: 
   return (
     <Notice title={TEXT.shownOnce} look="warn" acts={<Button onClick={onDone}>{TEXT.done}</Button>}>
       <Copyable text={made.key} label={TEXT.copyKey} />
-      <label className={`${styles.row} ${styles.client}`}>
-        {TEXT.client}
-        <select value={client} onChange={({ target }) => setClient(target.value)}>
-          {SNIPPETS.map((each) => (
-            <option key={each.client}>{each.client}</option>
-          ))}
-        </select>
-      </label>
+      <div className={styles.client}>
+        <Segments
+          label={TEXT.client}
+          values={SNIPPETS.map((each) => [each.client, each.client] as const)}
+          chosen={client}
+          onChoose={setClient}
+        />
+      </div>
       <Copyable text={snippet} label={client} />
       <p>
         {used.data?.last_used_at ? (
@@ -54,7 +56,7 @@ export function ShownKey({ me, made, onDone }: { me: Me; made: MadeKey; onDone: 
             </Link>
           </>
         ) : (
-          TEXT.waiting
+          <State look="live">{TEXT.waiting}</State>
         )}
       </p>
     </Notice>

@@ -1,5 +1,8 @@
 export const TEXT = {
   caption: 'API keys',
+  about: 'A key lets a client call models, agents and tools as you.',
+  of: 'Keys of',
+  everybody: 'everybody',
   empty: 'You have no API key. A key lets a client call models, agents and tools as you.',
   newKey: 'New key',
   label: 'Label',
@@ -13,6 +16,8 @@ export const TEXT = {
     scopes: 'Scopes',
     expires: 'Expires',
     used: 'Last used',
+    user: 'User',
+    spent: 'This month',
     acts: 'Actions',
   },
   never: 'never',

@@ -51,8 +51,15 @@ export function useEnter(): (isLocal: boolean) => void {
   return (isLocal) => {
     rememberLocalSession(isLocal)
     queries.clear()
-    router.history.push(to ?? '/console')
+    router.history.push(returnPath(to))
   }
+}
+
+/** The page of the console that an address wants to be returned to; the start for any other, such as one of another site. */
+function returnPath(wanted: unknown): string {
+  if (typeof wanted !== 'string' || !URL.canParse(wanted, location.origin)) return '/console'
+  const { origin, pathname, search } = new URL(wanted, location.origin)
+  return origin === location.origin && pathname.startsWith('/console/') ? pathname + search : '/console'
 }
 
 function StartFailure({ error }: { error: unknown }) {

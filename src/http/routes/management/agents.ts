@@ -62,7 +62,7 @@ async function checkAuthor(
   agentId: string,
   definition?: AgentDefinition,
 ): Promise<void> {
-  const author = authorOf(context)
+  const author = authorOf(context, 'agents.change')
   if (author === null) return
   const agent = await readAgent(scope, agentId)
   const creator = await readMember(scope, agent.createdBy)
@@ -80,7 +80,7 @@ export const agentHandlers: HandlersOf<'agents'> = {
   'agents.list': async ({ scope, query: { name, ...paging } }) =>
     listBody(await selectAgents(scope, { name }, pageRequest(paging)), listed),
   'agents.create': async ({ context, scope, body }) => {
-    const author = authorOf(context)
+    const author = authorOf(context, 'agents.create')
     // Its triggers run with the rights of this user.
     if (author) checkActsFor(author, await readMember(scope, body.created_by))
     const agent = await createAgent(scope, body.created_by, body.definition)

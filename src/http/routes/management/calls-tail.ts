@@ -4,7 +4,7 @@ import { identifySession } from '../../../identity/session.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { type CallTailQuery, TAIL_POSITION } from '../../../wire/calls.ts'
-import { reachOf } from '../../../wire/endpoints/permissions.ts'
+import { reachIn } from '../../../wire/endpoints/permissions.ts'
 import type { AppContext } from '../../context.ts'
 import { sessionCookie } from '../../session-cookies.ts'
 import { presentCall, presentOpenCall } from './present-call.ts'
@@ -28,7 +28,7 @@ export async function tailAnswer(
   const { ledgerShards } = await readOrganization(scope)
   const positions = positionsOf(context.req.header('last-event-id') ?? after, ledgerShards)
   if (context.req.raw.method === 'HEAD') return eventStream(null)
-  const isAllowed = () => stillReads(context, own)
+  const isAllowed = () => stillReads(context, scope.organizationId, own)
   const frames = tailCalls(scope, {
     shards: ledgerShards,
     reader: sessionOf(context)?.principal.userId ?? null,
@@ -80,11 +80,11 @@ function positionsOf(text: string | undefined, shards: number): ReadonlyMap<numb
 }
 
 /** Whether the session of a tail is open and reaches the same calls. The administration token always does. */
-async function stillReads(context: AppContext, own: string | null): Promise<boolean> {
+async function stillReads(context: AppContext, organizationId: string, own: string | null): Promise<boolean> {
   const begun = sessionOf(context)
   if (begun === null) return true
   const session = await identifySession(context.get('deps'), sessionCookie(context) ?? '')
   if (session === null || session.sessionId !== begun.sessionId) return false
-  const reach = reachOf('calls.read', session.principal)
+  const reach = reachIn(organizationId, 'calls.read', session.principal)
   return reach !== null && (reach === 'own') === (own !== null)
 }

@@ -1,5 +1,4 @@
-import { callHistogram, viewCall } from '../../../admin/calls.ts'
-import { selectCalls } from '../../../ledger/records/read-calls.store.ts'
+import { callHistogram, listCalls, viewCall } from '../../../admin/calls.ts'
 import type { CallFilter } from '../../../wire/calls.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import { presentRecord } from './audit.ts'
@@ -17,7 +16,7 @@ const reachedFilter = (filter: CallFilter, own: string | null): CallFilter | nul
 export const callHandlers: HandlersOf<'calls'> = {
   'calls.list': async ({ scope, own, query: { limit, cursor, ...filter } }) => {
     const reached = reachedFilter(filter, own)
-    const page = reached && (await selectCalls(scope, reached, pageRequest({ limit, cursor })))
+    const page = reached && (await listCalls(scope, reached, pageRequest({ limit, cursor })))
     return listBody(page ?? { rows: [], next: null }, presentCall)
   },
   'calls.histogram': async ({ scope, own, query: { buckets, ...filter } }) => {

@@ -1,9 +1,10 @@
 import type { MiddlewareHandler } from 'hono'
 import { readOrganization } from '../../../admin/organizations.ts'
-import type { ManagementCaller } from '../../../identity/principal.ts'
+import type { ManagementCaller, Principal } from '../../../identity/principal.ts'
 import { type Actor, DEPLOYMENT_ORGANIZATION_ID } from '../../../ledger/audit-record.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import { notFound } from '../../../lib/api-error.ts'
+import { isOfInstallation, OPERATOR, type Permission } from '../../../wire/endpoints/permissions.ts'
 import { isUuid } from '../../../wire/management-fields.ts'
 import type { PagePosition, PageRequest } from '../../../wire/page-cursor.ts'
 import { callerAddress } from '../../caller-address.ts'
@@ -15,21 +16,28 @@ import { unknownId } from '../../validated-request.ts'
 /** Set when a change is stored but could not be published: it reaches ledgers within a minute. */
 const PROPAGATION_HEADER = 'x-headgate-propagation'
 
-/** The scope of the changes of a request: the organization of its path, else that of its session, else the deployment. */
-export function changeScope(context: AppContext): ChangeScope {
+/**
+ * The scope of the changes of a request: the organization of its path, else that of its session, else the deployment.
+ * @param permission of the endpoint: one of the installation is for the deployment.
+ */
+export function changeScope(context: AppContext, permission: Permission | null = null): ChangeScope {
   const { configuration, clock, database, ledgerOf } = context.get('deps')
   const caller = context.get('managementCaller')
-  const ofCaller = caller.kind === 'session' ? caller.principal.organizationId : DEPLOYMENT_ORGANIZATION_ID
+  const home = caller.kind === 'session' ? caller.principal.organizationId : null
+  const isForDeployment = home === null || (permission !== null && isOfInstallation(permission))
+  const ofCaller = isForDeployment ? DEPLOYMENT_ORGANIZATION_ID : home
+  const organizationId = context.req.param('organizationId') ?? ofCaller
   return {
     clock,
     database,
     ledgerOf,
-    organizationId: context.req.param('organizationId') ?? ofCaller,
+    organizationId,
     pepperRing: configuration.KEY_PEPPERS,
     vaultRing: configuration.VAULT_KEYS,
     egressAllow: configuration.EGRESS_ALLOW,
     requestId: context.get('requestId'),
     actor: actorOf(caller, callerAddress(context)),
+    operatorOf: home === organizationId ? null : home,
     propagationDelayed: () => context.header(PROPAGATION_HEADER, 'delayed'),
   }
 }
@@ -48,7 +56,8 @@ export function pageRequest(parameters: { limit: number; cursor?: PagePosition |
 }
 
 /**
- * Admits a request to the routes of an organization that exists: a session has one.
+ * Admits a request to the routes of an organization that exists: a session to its own, that of an operator to any. What an operator
+ * may do there depends on the permission of the endpoint.
  * @throws ApiError `not_found` otherwise.
  */
 export function organizationScope(): MiddlewareHandler<AppEnv> {
@@ -56,9 +65,12 @@ export function organizationScope(): MiddlewareHandler<AppEnv> {
     const organizationId = context.req.param('organizationId') ?? ''
     if (!isUuid(organizationId)) throw unknownId('Organization', organizationId)
     const caller = context.get('managementCaller')
-    if (caller.kind === 'session' && caller.principal.organizationId !== organizationId)
+    if (caller.kind === 'session' && !entersOrganization(caller.principal, organizationId))
       throw notFound('Organization', organizationId)
     await readOrganization(changeScope(context))
     await next()
   }
 }
+
+const entersOrganization = (principal: Principal, organizationId: string): boolean =>
+  principal.organizationId === organizationId || principal.entitlements.includes(OPERATOR)

@@ -41,13 +41,13 @@ const presentStatus = (connect: ConnectStatus | null) =>
 
 /** @throws ApiError `forbidden` for an owner who is another person: its account would be somebody else's. */
 async function checkNewOwner(context: AppContext, scope: ChangeScope, ownerId: string | null | undefined) {
-  const author = authorOf(context)
+  const author = authorOf(context, 'connections.change')
   if (author && ownerId) checkActsFor(author, await readMember(scope, ownerId))
 }
 
 /** @throws ApiError as `checkConnectionChange`; `not_found`. */
 async function checkOwner(context: AppContext, scope: ChangeScope, id: string, isRevoked = false) {
-  const author = authorOf(context)
+  const author = authorOf(context, 'connections.change')
   if (author === null) return
   const { ownerUserId } = await readConnection(scope, id)
   checkConnectionChange(author, ownerUserId === null ? null : await readMember(scope, ownerUserId), isRevoked)

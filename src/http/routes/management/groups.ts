@@ -30,7 +30,11 @@ export const groupHandlers: HandlersOf<'groups'> = {
   'groups.members': async ({ scope, path, query }) =>
     listBody(await listGroupMembers(scope, path.groupId, pageRequest(query)), presentMember),
   'groups.add': async ({ context, scope, path }) =>
-    presentMember(await setGroupMember(scope, path.groupId, path.userId, true, authorOf(context))),
+    presentMember(
+      await setGroupMember(scope, path.groupId, path.userId, true, authorOf(context, 'groups.change')),
+    ),
   'groups.withdraw': async ({ context, scope, path }) =>
-    presentMember(await setGroupMember(scope, path.groupId, path.userId, false, authorOf(context))),
+    presentMember(
+      await setGroupMember(scope, path.groupId, path.userId, false, authorOf(context, 'groups.change')),
+    ),
 }

@@ -41,7 +41,7 @@ async function newKeyUser(
   { context, scope, own }: { context: AppContext; scope: ChangeScope; own: string | null },
   userId: string | undefined,
 ): Promise<string> {
-  const author = authorOf(context)
+  const author = authorOf(context, 'keys.create')
   if (author === null) {
     if (userId !== undefined) return userId
     // The schema leaves it out for sessions.
@@ -75,7 +75,7 @@ export const keyHandlers: HandlersOf<'keys' | 'playground-keys'> = {
   },
   'keys.rotate': async ({ context, scope, own, path: { keyId }, body }) => {
     const { userId } = await reachedKey(scope, own, keyId)
-    const author = authorOf(context)
+    const author = authorOf(context, 'keys.rotate')
     // The answer holds a key of that user.
     if (author && userId !== author.userId) checkActsFor(author, await readMember(scope, userId))
     const values = { endsInSeconds: body.ends_in_seconds, expiresAt: body.expires_at }

@@ -27,6 +27,7 @@ import { meHandlers } from './me.ts'
 import { modelHandlers } from './models.ts'
 import { type Handlers, mountEndpoints, mountOpenEndpoints } from './mount-endpoints.ts'
 import { organizationHandlers } from './organizations.ts'
+import { overviewHandlers } from './overview.ts'
 import { policyHandlers } from './policies.ts'
 import { providerHandlers } from './providers.ts'
 import { runHandlers } from './runs.ts'
@@ -58,6 +59,7 @@ const handlers: Handlers = {
   ...agentHandlers,
   ...runHandlers,
   ...attentionHandlers,
+  ...overviewHandlers,
   ...findHandlers,
   ...callHandlers,
   ...creditHandlers,

@@ -82,7 +82,7 @@ function mount(
     routes.on(endpoint.method, [honoPath(endpoint.path)], ...checks, async (context) => {
       const answer = await handle({
         context,
-        scope: changeScope(context),
+        scope: changeScope(context, endpoint.permission),
         own: ownReach(context, endpoint.permission),
         path: context.req.valid('param' as never),
         query: context.req.valid('query' as never),

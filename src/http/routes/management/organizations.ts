@@ -1,6 +1,7 @@
 import type * as z from 'zod'
 import { type OrganizationRow, selectOrganizations } from '../../../admin/organizations.store.ts'
 import { changeOrganization, createOrganization, readOrganization } from '../../../admin/organizations.ts'
+import { reachOf } from '../../../wire/endpoints/permissions.ts'
 import type { organizationUpdate } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import { pageRequest } from './change-scope.ts'
@@ -39,7 +40,9 @@ function checkMembers(allowed: readonly string[], body: object): void {
 
 export const organizationHandlers: HandlersOf<'organizations'> = {
   'organizations.list': async ({ context, scope, query: { slug, ...paging } }) => {
-    const administered = sessionOf(context)?.principal.organizationId ?? null
+    const session = sessionOf(context)
+    const reachesAll = session === null || reachOf('organizations.read', session.principal) === 'installation'
+    const administered = reachesAll ? null : session.principal.organizationId
     return listBody(
       await selectOrganizations(scope.database, administered, { slug }, pageRequest(paging)),
       present,
@@ -49,8 +52,10 @@ export const organizationHandlers: HandlersOf<'organizations'> = {
     present(await createOrganization(scope, { ...valuesOf(limits), name, slug })),
   'organizations.show': async ({ scope }) => present(await readOrganization(scope)),
   'organizations.change': async ({ context, scope, body }) => {
-    const author = authorOf(context)
-    if (author) checkMembers(author.role === 'owner' ? OWNER_CHANGES : ADMIN_CHANGES, body)
+    const author = authorOf(context, 'organizations.change')
+    if (author && !author.isOperator) {
+      checkMembers(author.role === 'owner' ? OWNER_CHANGES : ADMIN_CHANGES, body)
+    }
     return present(await changeOrganization(scope, valuesOf(body)))
   },
 }

@@ -1,11 +1,12 @@
 import type { MiddlewareHandler } from 'hono'
 import type { Author } from '../../../admin/member-rules.ts'
-import type { SessionCaller } from '../../../identity/principal.ts'
+import type { Principal, SessionCaller } from '../../../identity/principal.ts'
 import { codedRefusal } from '../../../lib/api-error.ts'
 import {
   needsRecentSignIn,
   type Permission,
   RECENT_SIGN_IN_MS,
+  reachIn,
   reachOf,
 } from '../../../wire/endpoints/permissions.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
@@ -18,13 +19,24 @@ export function requirePermission(permission: Permission | null): MiddlewareHand
   return async function requirePermission(context, next) {
     const caller = context.get('managementCaller')
     if (permission !== null && caller.kind !== 'admin_token') {
-      if (caller.kind === 'visitor' || reachOf(permission, caller.principal) === null)
-        throw missing(permission)
+      if (caller.kind === 'visitor') throw missing(permission)
+      checkReach(context, permission, caller.principal)
       if (needsRecentSignIn(permission)) requireRecentSignIn(context)
     }
     await next()
   }
 }
+
+/** @throws ApiError `forbidden`, also for an operator in another organization where only its role gives the permission. */
+function checkReach(context: AppContext, permission: Permission, principal: Principal): void {
+  if (reachOf(permission, principal) === null) throw missing(permission)
+  if (reachIn(organizationOf(context, principal), permission, principal) !== null) return
+  throw missing(permission, `Your permission ${permission} does not reach other organizations.`)
+}
+
+/** The organization in the path of a request, else that of its session. */
+const organizationOf = (context: AppContext, principal: Principal): string =>
+  context.req.param('organizationId') ?? principal.organizationId
 
 /** @throws ApiError `unauthorized` for a session whose sign-in is too old for what it asks. */
 export function requireRecentSignIn(context: AppContext): void {
@@ -50,8 +62,18 @@ export function sessionOf(context: AppContext): SessionCaller | null {
   return caller.kind === 'session' ? caller : null
 }
 
-/** The member that makes a change; null for the administration token, which has no rules of members. */
-export function authorOf(context: AppContext): Author | null {
+/**
+ * The member that makes a change with a permission; null for the administration token, which has no rules of members. An operator
+ * has no role in other organizations.
+ */
+export function authorOf(context: AppContext, permission: Permission): Author | null {
   const session = sessionOf(context)
-  return session && { userId: session.principal.userId, role: session.principal.role }
+  if (session === null) return null
+  const { principal } = session
+  const isAtHome = organizationOf(context, principal) === principal.organizationId
+  return {
+    userId: principal.userId,
+    role: isAtHome ? principal.role : 'member',
+    isOperator: reachOf(permission, principal) === 'installation',
+  }
 }

@@ -13,7 +13,7 @@ import { presentMember } from './present-member.ts'
 import { authorOf, requireRecentSignIn } from './require-permission.ts'
 
 async function changed(context: AppContext, scope: ChangeScope, userId: string, values: MemberValues) {
-  const author = authorOf(context)
+  const author = authorOf(context, values.disabled === true ? 'users.disable' : 'users.change')
   const guards = author ? checkMemberChange(author, await readMember(scope, userId), values) : {}
   return presentMember(await changeMember(scope, userId, values, guards))
 }
@@ -22,8 +22,8 @@ async function entitled(
   { context, scope, path }: { context: AppContext; scope: ChangeScope; path: EntitlementPath },
   isGiven: boolean,
 ) {
-  const author = authorOf(context)
-  if (author) checkEntitlement(author, path.userId)
+  const author = authorOf(context, 'users.entitle')
+  if (author) checkEntitlement(author, path.userId, path.entitlement)
   return presentMember(await setEntitlement(scope, path.userId, path.entitlement, isGiven))
 }
 
@@ -40,9 +40,9 @@ export const userHandlers: HandlersOf<'users'> = {
     ),
   'users.create': async ({ context, scope, body }) => {
     const { rate_limit_per_minute: rateLimitPerMinute = null, ...values } = body
-    const author = authorOf(context)
+    const author = authorOf(context, 'users.create')
     if (author) checkNewMember(author, values.role)
-    return presentMember(await addMember(scope, { ...values, rateLimitPerMinute }))
+    return presentMember(await addMember(scope, { ...values, rateLimitPerMinute }, author))
   },
   'users.show': async ({ scope, own, path }) => {
     if (own !== null && own !== path.userId) throw notFound('User', path.userId)
@@ -55,7 +55,11 @@ export const userHandlers: HandlersOf<'users'> = {
   },
   'users.disable': ({ context, scope, path }) => changed(context, scope, path.userId, { disabled: true }),
   'users.setup-link': async ({ context, scope, path }) => {
-    const { token, expiresAt } = await createSetupLink(scope, path.userId, authorOf(context))
+    const { token, expiresAt } = await createSetupLink(
+      scope,
+      path.userId,
+      authorOf(context, 'users.setup-link'),
+    )
     return { token, expires_at: expiresAt }
   },
   'users.entitle': (call) => entitled(call, true),

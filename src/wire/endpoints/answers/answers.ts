@@ -1,6 +1,7 @@
 import type * as z from 'zod'
 import type { EndpointName } from '../endpoints.ts'
 import { agentAnswers } from './agents.ts'
+import { callAnswers } from './calls.ts'
 import { catalogueAnswers } from './catalogue.ts'
 import { integrationAnswers } from './integrations.ts'
 import { peopleAnswers } from './people.ts'
@@ -19,6 +20,7 @@ export const ANSWERS = {
   ...integrationAnswers,
   ...agentAnswers,
   ...recordAnswers,
+  ...callAnswers,
   ...catalogueAnswers,
 } satisfies Record<EndpointName, z.ZodType>
 

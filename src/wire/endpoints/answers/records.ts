@@ -1,5 +1,4 @@
 import * as z from 'zod'
-import { OUTCOMES, type Outcome } from '../../calls.ts'
 import { uuid } from '../../management-fields.ts'
 import { ATTENTION_KINDS, FOUND_KINDS } from '../../records.ts'
 import { count, credits, list, time } from './parts.ts'
@@ -60,7 +59,8 @@ const usageEvent = z
   })
   .meta({ id: 'UsageEvent' })
 
-const auditRecord = z
+/** A record of the audit trail. */
+export const auditRecord = z
   .strictObject({
     id: z.string(),
     shard: z.int(),
@@ -160,70 +160,6 @@ const exportedUnrecorded = list(z.strictObject({ table: tableName, name: z.strin
 
 const flushed = z.strictObject({ pending: count, since: z.string().optional() }).meta({ id: 'Flushed' })
 
-/** A call at its admission. */
-const openCall = z
-  .strictObject({
-    id: z.string(),
-    at: time,
-    request_id: z.string(),
-    user_id: z.string().nullable(),
-    key_id: z.string().nullable(),
-    surface: z.string(),
-    action: z.string(),
-    model: z.string().nullable(),
-    tool: z.string().nullable(),
-    response_id: z.string().nullable(),
-    run_id: z.string().nullable(),
-  })
-  .meta({ id: 'OpenCall' })
-
-const call = openCall
-  .extend({
-    connection_id: z.string().nullable(),
-    provider: z.string().nullable(),
-    /** 0 where the answer is unknown. */
-    status: z.int(),
-    error: z.string().nullable(),
-    outcome: z.enum(OUTCOMES),
-    flags: z.array(z.string()),
-    /** Detectors with findings. */
-    found: z.array(z.string()),
-    duration_ms: z.int(),
-    /** From the beginning of the call to the first event of a stream. */
-    first_event_ms: z.int().nullable(),
-    input_tokens: count,
-    output_tokens: count,
-    cost: credits,
-    /** Refused calls that the row stands for. */
-    count,
-  })
-  .meta({ id: 'Call' })
-
-/** `data` of the events `calls` and `end` of a stream of live calls. */
-const liveCalls = z.union([
-  z.strictObject({ opened: z.array(openCall), closed: z.array(call), skipped: z.boolean() }),
-  z.strictObject({ reason: z.enum(['time', 'rights']) }),
-])
-
-const histogramBucket = z.strictObject({
-  at: time,
-  ...(Object.fromEntries(OUTCOMES.map((outcome) => [outcome, count])) as Record<Outcome, typeof count>),
-  cost: credits,
-})
-
-const histogram = z
-  .strictObject({
-    from: time,
-    to: time,
-    bucket_ms: count,
-    data: z.array(histogramBucket),
-    /** Time to the first event of streams; null without any. */
-    first_event_ms: z.strictObject({ p50: count, p95: count }).nullable(),
-    /** Time from which on the counts are whole: later than `from` where the newest 100,000 calls were counted. */
-    complete_from: time,
-  })
-  .meta({ id: 'CallHistogram' })
-
 const found = z
   .strictObject({ kind: z.enum(FOUND_KINDS), id: z.string(), label: z.string() })
   .meta({ id: 'Found' })
@@ -244,10 +180,6 @@ const attentionItem = z
 export const recordAnswers = {
   'find.list': list(found),
   'attention.list': list(attentionItem),
-  'calls.list': list(call),
-  'calls.histogram': histogram,
-  'calls.tail': liveCalls,
-  'calls.show': call.extend({ record: auditRecord }),
   'credits.show': list(creditEntry).extend(balance),
   'credits.grant': z.strictObject({ id: z.string(), amount: credits, reason: z.string(), ...balance }),
   'usage.totals': list(usageTotals),
