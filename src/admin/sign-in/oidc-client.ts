@@ -213,7 +213,8 @@ const SERVER_FAULT = 500
 function failureOf(error: unknown): ProviderFailure {
   if (error instanceof BrokerError) return error.reason === 'unavailable' ? 'unreachable' : 'unusable'
   if (!(error instanceof Error)) return 'refused'
-  if (error.name === 'AuthorizationResponseError') return 'declined'
+  // The bundle gives classes other names, so that those of errors say nothing.
+  if (codeOf(error) === 'OAUTH_AUTHORIZATION_RESPONSE_ERROR') return 'declined'
   if ('status' in error && Number(error.status) >= SERVER_FAULT) return 'unreachable'
   if (error.cause instanceof Response && error.cause.status >= SERVER_FAULT) return 'unreachable'
   return error.cause instanceof Error ? failureOf(error.cause) : 'refused'
