@@ -27,8 +27,8 @@ const texts =
 const signIn = createRoute({
   getParentRoute: () => root,
   path: '/sign-in',
-  // Where somebody wanted to be.
-  validateSearch: texts('to'),
+  // Where somebody wanted to be, and why a sign-in with a company account failed.
+  validateSearch: texts('to', 'failed'),
   component: lazyRouteComponent(() => import('./pages/sign-in/sign-in.tsx'), 'SignInPage'),
 })
 const setup = createRoute({

@@ -2,11 +2,12 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import { addressToken, dropAddressToken } from '../../data/address-token.ts'
 import { call } from '../../data/client.ts'
+import { setUpWithCompany } from '../../data/company-account.ts'
 import { createPasskey } from '../../data/passkeys.ts'
 import { Button } from '../../design/button.tsx'
 import { Field } from '../../design/field.tsx'
 import { Mark } from '../../design/mark.tsx'
-import { Failure, Notice, Waiting } from '../../design/notice.tsx'
+import { Failure, Notice, RefusalNotice, Waiting } from '../../design/notice.tsx'
 import styles from '../sign-in/entry.module.css'
 import { PasskeyFailure, useEnter } from '../sign-in/sign-in.tsx'
 import { TEXT } from './text.ts'
@@ -50,6 +51,9 @@ export function SetupPage() {
             <dd>{shown.data.role}</dd>
           </dl>
           <PasskeyForm token={token} />
+          {shown.data.identity_provider && (
+            <CompanyButton token={token} issuer={shown.data.identity_provider.issuer} />
+          )}
         </>
       )}
     </main>
@@ -84,5 +88,18 @@ function PasskeyForm({ token }: { token: string }) {
         {TEXT.create}
       </Button>
     </form>
+  )
+}
+
+/** The account of the company in place of a passkey. */
+function CompanyButton({ token, issuer }: { token: string; issuer: string }) {
+  const begin = useMutation({ mutationFn: () => setUpWithCompany(token) })
+  return (
+    <>
+      {begin.error && <RefusalNotice error={begin.error} />}
+      <Button onClick={() => begin.mutate()} disabled={begin.isPending}>
+        {TEXT.company(new URL(issuer).host)}
+      </Button>
+    </>
   )
 }

@@ -9,4 +9,5 @@ export const TEXT = {
   device: 'Name of this passkey',
   defaultDevice: 'This device',
   create: 'Create passkey',
+  company: (host: string) => `Continue with ${host}`,
 } as const

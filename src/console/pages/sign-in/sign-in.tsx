@@ -1,12 +1,14 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useRouter, useSearch } from '@tanstack/react-router'
-import { useEffect, useRef } from 'react'
+import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { addressToken, dropAddressToken } from '../../data/address-token.ts'
 import { call } from '../../data/client.ts'
+import { lastOrganization, signInWithCompany } from '../../data/company-account.ts'
 import { rememberLocalSession } from '../../data/local-session.ts'
 import { signInWithPasskey } from '../../data/passkeys.ts'
 import { codeOf } from '../../data/refusals.ts'
 import { Button } from '../../design/button.tsx'
+import { Field } from '../../design/field.tsx'
 import { Mark } from '../../design/mark.tsx'
 import { Notice, RefusalNotice } from '../../design/notice.tsx'
 import styles from './entry.module.css'
@@ -21,6 +23,8 @@ export function SignInPage() {
     onSuccess: () => enter(true),
     onSettled: dropAddressToken,
   })
+  const { failed } = useSearch({ strict: false })
+  const methods = useQuery({ queryKey: ['sign-in-methods'], queryFn: () => call('sign-in.methods', {}) })
   const isStarted = useRef(false)
   const { mutate } = start
   useEffect(() => {
@@ -33,13 +37,45 @@ export function SignInPage() {
     <main className={styles.entry}>
       <Mark />
       <h1>{TEXT.title}</h1>
+      {failed !== undefined && <Notice title={TEXT.failures[failed] ?? TEXT.failed} look="failed" />}
       {start.error && <StartFailure error={start.error} />}
       {passkey.error && <PasskeyFailure error={passkey.error} />}
       <Button look="main" onClick={() => passkey.mutate()} disabled={passkey.isPending || start.isPending}>
         {TEXT.passkey}
       </Button>
+      {methods.data?.oidc && <CompanyForm />}
       <p className={styles.soft}>{TEXT.setup}</p>
     </main>
+  )
+}
+
+/** The way in with an account of an organization's identity provider. */
+function CompanyForm() {
+  const { to } = useSearch({ strict: false })
+  const [organization, setOrganization] = useState(lastOrganization)
+  const begin = useMutation({
+    mutationFn: () => signInWithCompany(organization.trim().toLowerCase(), returnPath(to)),
+  })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    begin.mutate()
+  }
+  return (
+    <form onSubmit={submit}>
+      <Field
+        label={TEXT.organization}
+        value={organization}
+        onChange={({ target }) => setOrganization(target.value)}
+        placeholder={TEXT.organizationHint}
+        autoComplete="organization"
+        required
+        maxLength={63}
+      />
+      {begin.error && <RefusalNotice error={begin.error} />}
+      <Button type="submit" disabled={begin.isPending}>
+        {TEXT.company}
+      </Button>
+    </form>
   )
 }
 
