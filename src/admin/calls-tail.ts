@@ -5,6 +5,7 @@ import { HOME_SHARD } from '../ledger/shards/shards.ts'
 import type { TailAnswer } from '../ledger/tail/tail.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { CallTailFilter } from '../wire/calls.ts'
+import { selectGroupUsers } from './groups.store.ts'
 
 /** A reader asks the ledger again after this time at the latest. */
 const WAIT_MS = 5_000
@@ -68,6 +69,10 @@ export async function* tailCalls(scope: ChangeScope, tail: Tail): AsyncGenerator
   const { clock } = scope
   if (tail.own === null)
     await recordView(scope, { action: 'calls.tailed', resource: 'calls', detail: { filter: tail.filter } })
+  const { group_id: groupId, ...filter } = tail.filter
+  let members: ReadonlySet<string> | null = null
+  const isShown = (row: OpenCallRow) =>
+    isWanted(row, filter) && (members === null || (row.userId !== null && members.has(row.userId)))
   const tailId = crypto.randomUUID()
   const until = clock() + 1_000 * tail.seconds
   let positions = tail.positions
@@ -77,6 +82,8 @@ export async function* tailCalls(scope: ChangeScope, tail: Tail): AsyncGenerator
     const askedAt = clock()
     const answers = await askShards(scope, tail, tailId, positions)
     const [home] = answers
+    // Read after the first epoch is known. A change of members raises it, which ends the tail: the next one reads them again.
+    if (groupId !== undefined) members ??= await selectGroupUsers(scope, groupId)
     if (home?.epoch != null) {
       if (epoch !== null && home.epoch !== epoch) return 'rights'
       epoch = home.epoch
@@ -86,7 +93,7 @@ export async function* tailCalls(scope: ChangeScope, tail: Tail): AsyncGenerator
       checkedAt = clock()
     }
     positions = new Map(answers.map(({ after }, shard) => [shard, after]))
-    yield frameOf(answers, positions, tail.filter)
+    yield frameOf(answers, positions, isShown)
     if (clock() >= until) return 'time'
     await pauseUntil(askedAt + FRAME_MS, clock)
   }
@@ -118,15 +125,15 @@ const pauseUntil = (instant: number, clock: () => number) =>
 function frameOf(
   answers: readonly TailAnswer[],
   positions: ReadonlyMap<number, number>,
-  filter: CallTailFilter,
+  isShown: (row: OpenCallRow) => boolean,
 ): TailFrame {
   const opened = answers.flatMap(({ opened: texts }) => texts.map(openCallRow))
   const closed = answers.flatMap(({ closed: texts }) => texts.flatMap(closedCallRow))
   const byTime = (left: OpenCallRow, right: OpenCallRow) => left.at.getTime() - right.at.getTime()
   return {
     positions,
-    opened: opened.filter((row) => isWanted(row, filter)).sort(byTime),
-    closed: closed.filter((row) => isWanted(row, filter)).sort(byTime),
+    opened: opened.filter(isShown).sort(byTime),
+    closed: closed.filter(isShown).sort(byTime),
     skipped: answers.some(({ skipped }) => skipped),
   }
 }
@@ -184,8 +191,11 @@ const from = (column: 'cost' | 'durationMilliseconds') => (row: Partial<CallRow>
 const upTo = (column: 'cost' | 'durationMilliseconds') => (row: Partial<CallRow>, value: Value) =>
   row[column] !== undefined && row[column] <= Number(value)
 
+/** Filters that a row decides by itself. */
+type RowFilter = Omit<CallTailFilter, 'group_id'>
+
 /** The same filters as those of a list, for a row. A call that has not ended does not fit what only its end shows. */
-const FITS: Record<keyof CallTailFilter, (row: Partial<CallRow>, value: Value) => boolean> = {
+const FITS: Record<keyof RowFilter, (row: Partial<CallRow>, value: Value) => boolean> = {
   request_id: of('requestId'),
   response_id: of('responseId'),
   run_id: of('runId'),
@@ -207,8 +217,8 @@ const FITS: Record<keyof CallTailFilter, (row: Partial<CallRow>, value: Value) =
   duration_max: upTo('durationMilliseconds'),
 }
 
-const isWanted = (row: Partial<CallRow>, filter: CallTailFilter): boolean =>
-  (Object.keys(FITS) as Array<keyof CallTailFilter>).every((name) => {
+const isWanted = (row: Partial<CallRow>, filter: RowFilter): boolean =>
+  (Object.keys(FITS) as Array<keyof RowFilter>).every((name) => {
     const value = filter[name]
     return value === undefined || FITS[name](row, value)
   })

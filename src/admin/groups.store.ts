@@ -87,6 +87,19 @@ export function toolSettingsNamingGroup({ database, organizationId }: Organizati
 }
 
 /** Adding a member twice changes nothing. */
+/** Users that are in a group of the organization now: none in a group of another one. */
+export async function selectGroupUsers(
+  { database, organizationId }: OrganizationScope,
+  groupId: string,
+): Promise<ReadonlySet<string>> {
+  const rows = await database
+    .select({ userId: groupMemberships.userId })
+    .from(groupMemberships)
+    .innerJoin(groups, eq(groups.id, groupMemberships.groupId))
+    .where(and(sql`${groups.id}::text = ${groupId}`, eq(groups.organizationId, organizationId)))
+  return new Set(rows.map(({ userId }) => userId))
+}
+
 export const insertGroupMember = (scope: OrganizationScope, groupId: string, userId: string) =>
   raisingEpoch(
     scope,

@@ -7943,6 +7943,7 @@ export interface operations {
         cost_max?: number
         duration_min?: number
         duration_max?: number
+        group_id?: string
         after?: string
         seconds?: number
       }

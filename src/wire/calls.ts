@@ -70,7 +70,7 @@ export const TAIL_POSITION = /^(\d{1,2}\.\d{1,15}(_\d{1,2}\.\d{1,15}){0,15})?$/
 const LONGEST_TAIL_SECONDS = 600
 
 export const callTailQuery = z.strictObject({
-  ...rowFilters,
+  ...filters,
   /** The id of the last event that was read; `Last-Event-ID` wins. */
   after: z.string().regex(TAIL_POSITION, 'is not the id of an event').optional(),
   /** Time after which the stream ends; with 0 it has what there is now. Ten minutes where left out. */

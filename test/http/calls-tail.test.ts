@@ -170,6 +170,30 @@ describe('live calls', () => {
     expect([...other.opened(), ...other.closed()]).toEqual([])
   })
 
+  it('are those of the users of a group, of whom none are of another organization', async () => {
+    const [ada, grace] = await Promise.all([person(), person()])
+    const other = await createTenant(gateway())
+    const newGroup = async (base: string) =>
+      (await api().ask<{ id: string }>('POST', `${base}/groups`, { name: uniqueName('group') })).id
+    const [groupId, foreign] = await Promise.all([newGroup(tenant.base), newGroup(other.base)])
+    await api().ask('PUT', `${tenant.base}/groups/${groupId}/members/${ada.userId}`)
+    const query = (id: string) => `?group_id=${id}`
+    const [reader, ofNone] = await Promise.all([
+      new Reader(tenant.base, query(groupId)).answered(),
+      new Reader(tenant.base, query(foreign)).answered(),
+    ])
+    await callOf(grace.key)
+    const first = await callOf(ada.key)
+    await soon(() => expect(requestsOf(reader.closed())).toEqual([first]))
+    expect([...ofNone.opened(), ...ofNone.closed()]).toEqual([])
+    // A reader of before the change ends, so that the next one has the members of now.
+    await api().ask('PUT', `${tenant.base}/groups/${groupId}/members/${grace.userId}`)
+    await soon(() => expect(reader.frames.at(-1)?.data).toEqual({ reason: 'rights' }))
+    const again = await new Reader(tenant.base, query(groupId)).answered()
+    const second = await callOf(grace.key)
+    await soon(() => expect(requestsOf(again.closed())).toContain(second))
+  })
+
   it('end for a reader whose rights change', async () => {
     const { userId, browser } = await person()
     const reader = await new Reader(tenant.base, '', browser.headers()).answered()

@@ -144,6 +144,21 @@ describe('for agents, the triggers of the Worker, as wrangler.toml has them,', (
     expect((await call(old)).status).toBe(403)
   })
 
+  it('leave the session of a start token, which else could be used again', async () => {
+    const user = await addMember(address, tenant.base)
+    await query(
+      address,
+      `insert into sessions (id, organization_id, user_id, digest, pepper_id, method, ceremony_id, user_agent,
+         signed_in_at, last_seen_at, expires_at, ended_at)
+       select name, $1, $2, name, 'one', 'local', name, '', now(), now(), now(), now()
+       from unnest(array['start_of_a_token', 'ceremony_of_a_switch']) as name`,
+      [tenant.organizationId, user],
+    )
+    await runTrigger(hourly())
+    const left = await query(address, 'select id from sessions where user_id = $1', [user])
+    expect(left).toEqual([{ id: 'start_of_a_token' }])
+  })
+
   it('delete more sessions than one statement takes', async () => {
     await query(
       address,

@@ -7,6 +7,7 @@ import { newId } from '../../lib/ids.ts'
 import { insertLocalSession, selectIsLocalSession, updateSessionEnded } from './sessions.store.ts'
 import { type SignedIn, startSession, type Visit } from './sign-in.ts'
 import { type MembershipId, type SignInMember, selectSignInMember } from './sign-in-members.store.ts'
+import { START_CEREMONY } from './sweep.store.ts'
 
 /** Signing in to a local system without a passkey (LOCAL_SIGN_IN): as its members, and as no others. */
 export interface LocalSignIn {
@@ -22,7 +23,7 @@ export interface LocalSignIn {
 export async function signInLocally(visit: Visit, local: LocalSignIn, token: string): Promise<SignedIn> {
   const [first] = local.members
   if (first === undefined || !secretsEqual(token, local.token)) throw unusableStart()
-  return signInAs(visit, first, `start_${sha256Hex(token)}`)
+  return signInAs(visit, first, START_CEREMONY + sha256Hex(token))
 }
 
 const unusableStart = () =>

@@ -2,6 +2,9 @@ import { sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { apiKeys, sessions, setupLinks } from '../../../schema/identity.ts'
 
+/** What the ceremony of a start token begins with; ids of other ceremonies begin with `ceremony_`. */
+export const START_CEREMONY = 'start_'
+
 // Deployment-wide: what a scheduled job removes. Rows are taken by where they were found (ctid), so that no plan looks for them again.
 
 /** Deletes what has expired of a table. @param now milliseconds since the epoch. @returns how many; at most `most`. */
@@ -19,8 +22,9 @@ async function deleteExpired(
   return rows.length
 }
 
+/** The session of the start token of a local system stays: it is the mark that the token was used, and the token does not expire. */
 export const deleteExpiredSessions = (database: Database, now: number, most: number): Promise<number> =>
-  deleteExpired(database, sessions, now, most)
+  deleteExpired(database, sessions, now, most, sql`NOT starts_with(ceremony_id, ${START_CEREMONY})`)
 
 export const deleteExpiredSetupLinks = (database: Database, now: number, most: number): Promise<number> =>
   deleteExpired(database, setupLinks, now, most)

@@ -30,8 +30,7 @@ type TableProps = { me: Me; search: CallSearch; filter: Filter; isLive: boolean 
 /** Every call of the period, newest first: those that are open, those that end while the page is seen, then the list. */
 export function CallTable({ me, search, filter, isLive }: TableProps) {
   const names = useNames(me)
-  const { group_id: _, ...ofRows } = filter
-  const live = useLiveCalls(me.organization.id, ofRows, isLive)
+  const live = useLiveCalls(me.organization.id, filter, isLive)
   const calls = useCallList(me, search, filter)
   const { shown, hidden, showAll } = useHeldBack(live.closed)
   const listed = calls.data?.pages.flatMap(({ data }) => data) ?? []

@@ -35,8 +35,8 @@ export function CallsPage() {
   const isOwn = me.permissions['calls.read'] === 'own'
   const [isLive, setLive] = useState(true)
   useShortcut('t', () => setLive(!isLive))
-  // Groups are no filter of live calls, and a period that has ended has none.
-  const canLive = filter.group_id === undefined && search.to === undefined
+  // A period that has ended has no live calls.
+  const canLive = search.to === undefined
   const acts = (
     <>
       {canLive && (
