@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { Link, useNavigate } from '@tanstack/react-router'
+import { Link, useNavigate, useRouter } from '@tanstack/react-router'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { call } from '../data/client.ts'
 import { type Me, SignedIn } from '../data/me.ts'
@@ -15,6 +15,8 @@ import { TEXT } from './text.ts'
 
 /** The pages that a phone shows at the bottom. */
 const TABS = 4
+/** Milliseconds after the first page from which the others are loaded. */
+const PRELOAD_MS = 1_000
 
 /** The frame of every page of a signed-in user. */
 export function Shell({ me, children }: { me: Me; children: ReactNode }) {
@@ -22,6 +24,7 @@ export function Shell({ me, children }: { me: Me; children: ReactNode }) {
   const pages = groups.flat()
   const help = useRef<HTMLDialogElement>(null)
   const [isFinding, setFinding] = useState(false)
+  usePreloadedPages(pages, me.organization.slug)
   useShortcuts(pages, me.organization.slug, {
     help: () => help.current?.open || help.current?.showModal(),
     find: () => setFinding(true),
@@ -138,6 +141,19 @@ function Menu({ me, pages }: { me: Me; pages: PageLink[] }) {
       <Choices me={me} />
     </div>
   )
+}
+
+/** Loads the other pages while nothing else is to do, so that they open when the gateway is away, too. They are small. */
+function usePreloadedPages(pages: readonly PageLink[], slug: string): void {
+  const router = useRouter()
+  const links = useRef(pages)
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      for (const { to } of links.current) router.preloadRoute({ to, params: { slug } })
+      router.preloadRoute({ to: '/$slug/calls/$callId', params: { slug, callId: 'call' } })
+    }, PRELOAD_MS)
+    return () => clearTimeout(timer)
+  }, [router, slug])
 }
 
 /** `g` and a letter goes to a page, `?` lists the keys, Ctrl K finds; only the last while somebody types. */

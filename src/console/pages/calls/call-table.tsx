@@ -2,6 +2,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
 import { useEffect, useLayoutEffect, useRef, useState } from 'react'
+import type { AnswerOf } from '../../../client/management-client.ts'
 import { call } from '../../data/client.ts'
 import { numberText, timeText, zoneName } from '../../data/format.ts'
 import type { Me } from '../../data/me.ts'
@@ -34,7 +35,7 @@ export function CallTable({ me, search, filter, isLive }: TableProps) {
   const calls = useCallList(me, search, filter)
   const { shown, hidden, showAll } = useHeldBack(live.closed)
   const listed = calls.data?.pages.flatMap(({ data }) => data) ?? []
-  const justEnded = useJustEnded(me, filter, isLive)
+  const justEnded = useJustEnded(me, filter, isLive, calls.dataUpdatedAt)
   const known = new Set(listed.map(({ id }) => id))
   const fresh = distinct([...shown, ...justEnded]).filter(({ id }) => !known.has(id))
   const rows = [...fresh, ...listed]
@@ -78,43 +79,43 @@ const distinct = (calls: readonly Call[]): Call[] => [
   ...new Map(calls.map((each) => [each.id, each])).values(),
 ]
 
-/** How long before the page was opened a call may have ended whose row was not there yet. */
+/** How long before the list was read a call may have ended whose row was not there yet. */
 const ON_ITS_WAY_MS = 60_000
 
-/** Calls that ended shortly before the page was opened: live calls begin after them, and the list may have been read before them. */
-function useJustEnded(me: Me, filter: Filter, isLive: boolean): readonly Call[] {
+/** Calls that ended since the list was read, or shortly before: live calls begin after them. @param readAt milliseconds since the epoch. */
+function useJustEnded(me: Me, filter: Filter, isLive: boolean, readAt: number): readonly Call[] {
   const organizationId = me.organization.id
-  const [from] = useState(() => new Date(Date.now() - ON_ITS_WAY_MS).toISOString())
+  const [opened] = useState(Date.now)
+  const since = new Date((readAt || opened) - ON_ITS_WAY_MS).toISOString()
   const ended = useQuery({
-    queryKey: ['calls-just-ended', organizationId, filter, from],
-    queryFn: () => call('calls.list', { path: { organizationId }, query: { ...filter, from, limit: 100 } }),
-    enabled: isLive,
+    queryKey: ['calls-just-ended', organizationId, filter, since, opened],
+    queryFn: () =>
+      call('calls.list', { path: { organizationId }, query: { ...filter, from: since, limit: PAGE_ROWS } }),
+    enabled: isLive && readAt > 0,
     refetchInterval: ({ state }) => (state.dataUpdateCount < 10 ? 2_000 : false),
   })
   return ended.data?.data ?? []
 }
 
-/** The calls that match, a page at a time. */
+type Bounds = ReturnType<typeof periodQuery>
+type CallPage = AnswerOf<'calls.list'> & { bounds: Bounds }
+
+/** The calls that match, a page at a time. Going back to the list finds it as it was. */
 function useCallList(me: Me, search: CallSearch, filter: Filter) {
-  const [opened] = useState(Date.now)
   const organizationId = me.organization.id
-  const period = periodOf(search, opened)
+  const { period, from, to } = search
   return useInfiniteQuery({
-    queryKey: ['calls', organizationId, filter, period],
-    queryFn: ({ pageParam }) =>
-      call('calls.list', {
-        path: { organizationId },
-        query: {
-          ...filter,
-          ...periodQuery(period),
-          limit: PAGE_ROWS,
-          ...(pageParam !== null && { cursor: pageParam }),
-        },
-      }),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ next_cursor }) => next_cursor,
+    queryKey: ['calls', organizationId, filter, period, from, to],
+    queryFn: async ({ pageParam }): Promise<CallPage> => {
+      const bounds = pageParam?.bounds ?? periodQuery(periodOf(search, Date.now()))
+      const cursor = pageParam && { cursor: pageParam.cursor }
+      const query = { ...filter, ...bounds, limit: PAGE_ROWS, ...cursor }
+      return { ...(await call('calls.list', { path: { organizationId }, query })), bounds }
+    },
+    initialPageParam: null as { cursor: string; bounds: Bounds } | null,
+    getNextPageParam: ({ next_cursor: cursor, bounds }) => cursor && { cursor, bounds },
     maxPages: MOST_PAGES,
-    refetchOnWindowFocus: false,
+    staleTime: Number.POSITIVE_INFINITY,
   })
 }
 

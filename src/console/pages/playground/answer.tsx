@@ -4,6 +4,7 @@ import type { ReactNode } from 'react'
 import { call } from '../../data/client.ts'
 import { creditText, durationText, numberText } from '../../data/format.ts'
 import { type Me, may } from '../../data/me.ts'
+import type { Call } from '../../data/outcomes.ts'
 import { Notice } from '../../design/notice.tsx'
 import { State } from '../../design/state.tsx'
 import styles from './playground.module.css'
@@ -13,6 +14,7 @@ import { TEXT } from './text.ts'
 /** What came of a call: its text, how quick it was, what it cost, and its record. */
 export function Answer({ me, made }: { me: Me; made: PlaygroundCall }) {
   const { state, text, thinking, error, body, events } = made
+  const record = useRecord(me, made)
   return (
     <div className={styles.answer}>
       {state === 'running' && made.first === null && <State look="live">{TEXT.waiting}</State>}
@@ -32,7 +34,14 @@ export function Answer({ me, made }: { me: Me; made: PlaygroundCall }) {
         <p className={styles.text}>{text}</p>
       </div>
       {state === 'stopped' && <State look="warn">{TEXT.stopped}</State>}
-      <Measures me={me} made={made} />
+      <div className={styles.measured}>
+        <Measures me={me} made={made} record={record} />
+        {record && (
+          <Link to="/$slug/calls/$callId" params={{ slug: me.organization.slug, callId: record.id }}>
+            {TEXT.call}
+          </Link>
+        )}
+      </div>
       {events.length > 0 && (
         <details>
           <summary>{TEXT.rawEvents(numberText(events.length))}</summary>
@@ -49,9 +58,8 @@ export function Answer({ me, made }: { me: Me; made: PlaygroundCall }) {
   )
 }
 
-function Measures({ me, made }: { me: Me; made: PlaygroundCall }) {
+function Measures({ me, made, record }: { me: Me; made: PlaygroundCall; record: Call | null }) {
   const { state, first, total, inputTokens, outputTokens } = made
-  const record = useRecord(me, made)
   const streamed = first === null ? 0 : total - first
   const speed = outputTokens > 0 && streamed > 0 ? Math.round((outputTokens * 1_000) / streamed) : null
   const cost = record === null ? TEXT.settling : creditText(record.cost)
@@ -75,11 +83,6 @@ function Measures({ me, made }: { me: Me; made: PlaygroundCall }) {
             <dd>{value}</dd>
           </div>
         ))}
-      {record && (
-        <Link to="/$slug/calls/$callId" params={{ slug: me.organization.slug, callId: record.id }}>
-          {TEXT.call}
-        </Link>
-      )}
     </dl>
   )
 }

@@ -18,7 +18,7 @@ export interface ColumnHandle {
 type ColumnProps = {
   me: Me
   models: readonly string[]
-  start: { surface: Surface; model: string }
+  start: { id: number; surface: Surface; model: string }
   onRemove: (() => void) | undefined
   register: (handle: ColumnHandle | null) => void
 }
@@ -35,7 +35,7 @@ export function Column({ me, models, start, onRemove, register }: ColumnProps) {
   })
   const url = me.base_url
   return (
-    <section className={styles.column} aria-label={modelOf(body) || TEXT.title}>
+    <section className={styles.column} aria-label={TEXT.column(start.id)}>
       <div className={styles.line}>
         <select
           className={styles.select}

@@ -2,6 +2,7 @@ export const TEXT = {
   title: 'Playground',
   about:
     'Each column is a real call with your rights: it is charged, limited, inspected and recorded like any other.',
+  column: (number: number) => `Column ${number}`,
   addColumn: 'Add column',
   removeColumn: 'Remove',
   run: 'Run',
