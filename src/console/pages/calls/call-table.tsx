@@ -113,7 +113,7 @@ function useCallList(me: Me, search: CallSearch, filter: Filter) {
       return { ...(await call('calls.list', { path: { organizationId }, query })), bounds }
     },
     initialPageParam: null as { cursor: string; bounds: Bounds } | null,
-    getNextPageParam: ({ next_cursor: cursor, bounds }) => cursor && { cursor, bounds },
+    getNextPageParam: ({ next_cursor: cursor, bounds }) => (cursor === null ? null : { cursor, bounds }),
     maxPages: MOST_PAGES,
     staleTime: Number.POSITIVE_INFINITY,
   })
