@@ -2,6 +2,11 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../schema/database.ts'
 import { countCalls, selectCalls } from '../../src/ledger/records/read-calls.store.ts'
+import {
+  type OverviewTimes,
+  selectDay,
+  selectLatestErrors,
+} from '../../src/ledger/records/read-overview.store.ts'
 import type { CallFilter } from '../../src/wire/calls.ts'
 import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from '../local/real-servers.ts'
 import { databaseAt, migrateDatabase } from '../unit/calls/fixtures.ts'
@@ -53,6 +58,27 @@ const FILTERS: Array<[name: string, filter: CallFilter, index: string]> = [
   ['duration of none', { duration_min: 1_000_000 }, 'calls_at'],
 ]
 
+/** The times of an overview, of which the last 24 hours have a thirtieth of the rows. */
+function overviewTimes(): OverviewTimes {
+  const day = 24 * 60 * 60_000
+  const now = new Date()
+  const today = new Date(now.getTime() - (now.getTime() % day))
+  const before = (time: Date) => new Date(time.getTime() - 7 * day)
+  return {
+    now,
+    today,
+    firstHour: new Date(now.getTime() - day),
+    weekBefore: { from: before(today), to: before(now) },
+  }
+}
+
+/** For all of an organization, for a user, and for a user without calls, each with the index of its rows. */
+const OVERVIEWS: Array<[userId: string | undefined, index: string]> = [
+  [undefined, 'calls_at'],
+  ['user_7', 'calls_user'],
+  ['nobody', 'calls_user'],
+]
+
 describe.skipIf(!hasRealPostgres)('lists of a million calls', { timeout: 600_000 }, () => {
   let real: RealServer
   let measured: MeasuredPostgres
@@ -99,10 +125,22 @@ describe.skipIf(!hasRealPostgres)('lists of a million calls', { timeout: 600_000
       await countCalls(scope(), filter, { from: new Date(0), to: new Date(), bucketMilliseconds: 86_400_000 })
       read[`chart by ${name}`] = measured.take().flatMap(({ plan }) => indexesOf(plan))
     }
-    const expected = FILTERS.flatMap(([name, , index]) => [
-      [`list by ${name}`, [index]],
-      [`chart by ${name}`, [index]],
-    ])
+    for (const [userId] of OVERVIEWS) {
+      await selectDay(scope(), userId, overviewTimes())
+      read[`overview of ${userId}`] = measured.take().flatMap(({ plan }) => indexesOf(plan))
+      await selectLatestErrors(scope(), userId, overviewTimes().firstHour)
+      read[`errors of ${userId}`] = [...new Set(measured.take().flatMap(({ plan }) => indexesOf(plan)))]
+    }
+    const expected = [
+      ...FILTERS.flatMap(([name, , index]) => [
+        [`list by ${name}`, [index]],
+        [`chart by ${name}`, [index]],
+      ]),
+      ...OVERVIEWS.flatMap(([userId, index]) => [
+        [`overview of ${userId}`, [index, index]],
+        [`errors of ${userId}`, [userId === undefined ? 'calls_outcome' : index]],
+      ]),
+    ]
     expect(read).toEqual(Object.fromEntries(expected))
   }
 
@@ -132,6 +170,11 @@ describe.skipIf(!hasRealPostgres)('lists of a million calls', { timeout: 600_000
     for (const [name, filter] of FILTERS) {
       const list = await medianOf(() => selectCalls(timed, filter, { limit: 200, after: null }))
       times.push([name, list, await medianOf(() => countCalls(timed, filter, month))])
+    }
+    for (const [userId] of OVERVIEWS) {
+      const overview = await medianOf(() => selectDay(timed, userId, overviewTimes()))
+      const errors = await medianOf(() => selectLatestErrors(timed, userId, overviewTimes().firstHour))
+      times.push([`overview of ${userId}, errors`, overview, errors])
     }
     console.log(`milliseconds of ${ROWS} calls: filter, list, chart`)
     for (const [name, list, chart] of times) console.log(`${name.padEnd(30)} ${list} ${chart}`)

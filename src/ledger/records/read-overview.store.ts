@@ -130,9 +130,10 @@ export async function selectLatestErrors(
       .where(
         and(
           eq(calls.organizationId, organizationId),
-          eq(calls.outcome, outcome),
-          // The index is of calls that did not succeed.
-          sql`outcome <> 'ok'`,
+          // By the index of calls that did not succeed; of one user by that of users, since the other has the errors of all.
+          userId === undefined
+            ? and(eq(calls.outcome, outcome), sql`outcome <> 'ok'`)
+            : sql`${calls.outcome} || '' = ${outcome}`,
           equal(calls.userId, userId),
           within(calls.at, { from: since }),
         ),
