@@ -7,6 +7,7 @@ import {
   selectLatestErrors,
 } from '../ledger/records/read-overview.store.ts'
 import { OUTCOMES, type Outcome } from '../wire/calls.ts'
+import { type RecentRun, selectRecentRuns } from './recent-runs.store.ts'
 
 const HOUR_MS = 60 * 60_000
 const DAY_MS = 24 * HOUR_MS
@@ -24,17 +25,27 @@ interface Overview {
   /** Users that have spent something today, but are not in `day.spend`. */
   others: Pick<CountedDay, 'users'> & { calls: number; cost: number }
   errors: CallRow[]
+  /** Null where the caller may not read runs. */
+  runs: RecentRun[] | null
   /** When the counts begin to be whole. */
   completeFrom: Date
 }
 
-/** How the calls of an organization are going: of today (UTC) and of the last 24 hours. @param own as for `viewCall`. */
-export async function readOverview(scope: ChangeScope, own: string | null): Promise<Overview> {
+/**
+ * How the calls of an organization are going: of today (UTC) and of the last 24 hours; and its runs of the last hour.
+ * @param own as for `viewCall`. @param readsRuns whether the caller may read the runs of the organization.
+ */
+export async function readOverview(
+  scope: ChangeScope,
+  own: string | null,
+  readsRuns: boolean,
+): Promise<Overview> {
   const times = timesAt(scope.clock())
   const userId = own ?? undefined
-  const [day, errors] = await Promise.all([
+  const [day, errors, runs] = await Promise.all([
     selectDay(scope, userId, times),
     selectLatestErrors(scope, userId, new Date(times.now.getTime() - DAY_MS)),
+    readsRuns ? selectRecentRuns(scope, new Date(times.now.getTime() - HOUR_MS)) : null,
   ])
   const today = countsOf(day.today)
   const [p50, p95] = day.firstEvent ?? []
@@ -62,6 +73,7 @@ export async function readOverview(scope: ChangeScope, own: string | null): Prom
       cost: today.cost - listed.cost,
     },
     errors,
+    runs,
     completeFrom: new Date(
       Math.max(day.countedFrom ?? 0, Math.min(times.today.getTime(), times.firstHour.getTime())),
     ),

@@ -2436,6 +2436,19 @@ export interface components {
         cost: number
       }
       latest_errors: components['schemas']['Call'][]
+      runs:
+        | {
+            id: string
+            agent_id: string
+            agent: string
+            /** @enum {string} */
+            status: 'in_progress' | 'success' | 'failure' | 'cancelled'
+            step: number
+            /** Format: date-time */
+            created_at: string
+            ended_at: string | null
+          }[]
+        | null
       /** Format: date-time */
       complete_from: string
     }

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type ConsoleBrowser, signedInBrowser } from '../harness/console-browser.ts'
 import { gateway } from '../harness/gateway.ts'
 import { callEntries } from '../harness/records.ts'
+import { createRoutedModel } from '../harness/routed-model.ts'
 import { send } from '../harness/send.ts'
 import { addMember, administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { registerScript } from '../harness/upstream.ts'
@@ -214,6 +215,31 @@ describe.skipIf(!hasChromium())('jobs in the console', () => {
     await page.click('li:has-text("role admin") button')
     await expect.poll(() => page.$('li:has-text("role admin")')).toBeNull()
     await page.close()
+  })
+
+  it('shows operators the routes of a model, which they order', async () => {
+    const { id, providers } = await createRoutedModel(gateway(), ['openai-compatible', 'openai-compatible'])
+    const userId = await addMember(gateway(), tenant.base, { role: 'admin' })
+    await api().ask('PUT', `${tenant.base}/users/${userId}/entitlements/operator`)
+    const opened = await openPage(chromium.browser)
+    const { page } = opened
+    await takeSession(opened, await signedInBrowser(gateway(), tenant.base, userId), gateway().baseUrl)
+    await page.goto(`${gateway().baseUrl}/console/${slug}/models?model=${id}`)
+    await page.waitForSelector('h2:has-text("Routes")')
+    const order = () =>
+      page.$$eval('section[aria-label="Routes"] td[data-place="a2"]', (all) =>
+        all.map((each) => each.textContent),
+      )
+    await expect.poll(order).toEqual(providers)
+    await expectAccessible(opened)
+    await page.click('button:has-text("Earlier")')
+    await expect.poll(order).toEqual(providers.toReversed())
+    await expectAccessible(opened)
+    await page.close()
+    const ofOwner = await open(`/models?model=${id}`)
+    await ofOwner.page.waitForSelector(`h2:has-text("${id}")`)
+    expect(await ofOwner.page.$('h2:has-text("Routes")')).toBeNull()
+    await ofOwner.page.close()
   })
 
   it('says what needs somebody, with what to do about it', async () => {

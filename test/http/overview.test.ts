@@ -5,6 +5,7 @@ import { callEntries } from '../harness/records.ts'
 import { send } from '../harness/send.ts'
 import { addKey, addMember, administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { registerScript } from '../harness/upstream.ts'
+import { createAgent, definitionOf } from './support/agents.ts'
 
 const OUTCOMES = ['ok', 'cancelled', 'refused', 'blocked', 'failed'] as const
 type Outcome = (typeof OUTCOMES)[number]
@@ -31,6 +32,7 @@ interface Overview {
   spend: Array<{ user_id: string; calls: number; cost: number }>
   others: { users: number; calls: number; cost: number }
   latest_errors: Row[]
+  runs: Array<{ agent: string; status: string; step: number; ended_at: string | null }> | null
   complete_from: string
 }
 
@@ -182,6 +184,29 @@ describe('the overview of calls', () => {
         .toReversed(),
     )
     expect(errors.map(({ id }) => id)).not.toContain('call_thirty')
+  })
+
+  it('lists the runs of the last hour for those who may read them', async () => {
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: 'Hello.' }], { name: 'Digest' }))
+    for (const [minutes, status] of [
+      [5, 'failure'],
+      [20, 'in_progress'],
+      [90, 'success'],
+    ])
+      await query(
+        gateway(),
+        `INSERT INTO runs (id, organization_id, user_id, agent_id, agent_version, conversation_id, origin, sealed_inputs,
+           status, rev, step, attempt, created_at, deadline_at)
+         SELECT gen_random_uuid(), $1, $2, $3, 1, 'conv_x', 'api', '', $4, 1, 2, 1, at, at
+         FROM (SELECT now() - $5::int * interval '1 minute') AS moment(at)`,
+        [tenant.organizationId, tenant.userId, agentId, status, minutes],
+      )
+    const { runs } = await overviewOf()
+    expect(runs?.map(({ agent, status, step }) => [agent, status, step])).toEqual([
+      ['Digest', 'failure', 2],
+      ['Digest', 'in_progress', 2],
+    ])
+    expect((await overviewOf(ada.browser)).runs).toBeNull()
   })
 
   it('has only the calls of a member for that member', async () => {

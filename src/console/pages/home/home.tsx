@@ -10,6 +10,7 @@ import { Attention } from './attention.tsx'
 import { DayFigures } from './day-figures.tsx'
 import styles from './home.module.css'
 import { LatestErrors } from './latest-errors.tsx'
+import { RecentRuns } from './recent-runs.tsx'
 import { SpendByUser } from './spend-by-user.tsx'
 import { TEXT } from './text.ts'
 
@@ -48,6 +49,7 @@ function Day({ me }: { me: Me }) {
         <LatestErrors me={me} errors={data.latest_errors} />
         <SpendByUser me={me} overview={data} />
       </Columns>
+      {data.runs && <RecentRuns me={me} runs={data.runs} at={data.at} />}
     </>
   )
 }

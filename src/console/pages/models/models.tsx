@@ -12,6 +12,7 @@ import { Page } from '../../design/page.tsx'
 import { Section } from '../../design/section.tsx'
 import { Table } from '../../design/table.tsx'
 import { ModelGrants } from './model-grants.tsx'
+import { ModelRoutes } from './model-routes.tsx'
 import styles from './models.module.css'
 import { TEXT } from './text.ts'
 
@@ -54,6 +55,7 @@ function Models({ me }: { me: Me }) {
     <>
       {failure}
       {opened && <ModelGrants me={me} model={opened} />}
+      {opened && may(me, 'installation.catalogue') && <ModelRoutes me={me} modelId={opened.id} />}
       <Section title={isOfAll ? TEXT.all : TEXT.caption} note={TEXT.perMillion}>
         <input
           ref={field}

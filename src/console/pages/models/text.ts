@@ -29,6 +29,12 @@ export const TEXT = {
   subjects: { organization: 'everybody', group: 'group', user: 'user', role: 'role' },
   nobody: 'Nobody has this model.',
   close: 'Close',
+  routes: 'Routes',
+  bestFirst: 'best first; a call that fails goes to the next',
+  routeHeads: { provider: 'Provider', upstream: 'Its model', health: 'Health', order: 'Order' },
+  health: { ok: 'answers', refuses_gateway: 'refuses the gateway', unknown: 'not known' },
+  up: 'Earlier',
+  earlier: (provider: string) => `Earlier: ${provider}`,
   tryIt: 'Try it',
   callsOf: 'Its calls',
 } as const

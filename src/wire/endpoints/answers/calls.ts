@@ -1,5 +1,7 @@
 import * as z from 'zod'
+import { runStatus } from '../../agents.ts'
 import { OUTCOMES, type Outcome } from '../../calls.ts'
+import { uuid } from '../../management-fields.ts'
 import { count, credits, list, time } from './parts.ts'
 import { auditRecord } from './records.ts'
 
@@ -93,6 +95,20 @@ const overview = z
     others: z.strictObject({ users: count, calls: count, cost: credits }),
     /** The latest calls of 24 hours that were refused, blocked or failed, at most six. */
     latest_errors: z.array(call),
+    /** The latest runs of the last hour, at most six; null for those who may not read runs. */
+    runs: z
+      .array(
+        z.strictObject({
+          id: uuid,
+          agent_id: uuid,
+          agent: z.string(),
+          status: runStatus,
+          step: count,
+          created_at: time,
+          ended_at: time.nullable(),
+        }),
+      )
+      .nullable(),
     complete_from: time,
   })
   .meta({ id: 'Overview' })
