@@ -5,7 +5,8 @@ import { expect, inject, it } from 'vitest'
 // What the script has is read and run by every isolate that starts, whether or not a call needs it.
 
 // About 330,000 of them are the library of WebAuthn with its certificates and ASN.1, read with the script; the first sign-in evaluates it.
-const MOST_BYTES = 2_750_000
+// 103,000 are the client of OpenID Connect, which the first sign-in with an identity provider evaluates.
+const MOST_BYTES = 2_860_000
 
 it('has no more than the gateway needs when it starts', () => {
   const script = join(inject('bundleDirectory'), 'gateway.js')

@@ -3,9 +3,10 @@ import { managementDocument } from '../../../scripts/openapi/management-document
 import { publicDocument } from '../../../scripts/openapi/public-document.ts'
 import { app } from '../../../src/app.ts'
 
-/** Routes that are no part of an API: pages for people, deliveries of QStash, the documents themselves, a probe of coding agents. */
+/** Routes that are no part of an API: pages for people, returns of browsers, deliveries of QStash, the documents themselves, a probe of coding agents. */
 const NOT_DESCRIBED = [
   /^\w+ \/connect\//,
+  /^GET \/api\/sign-in\/oidc\/callback$/,
   /^POST \/internal\//,
   /^GET \/(api\/)?openapi\.json$/,
   /^(GET|HEAD) \/api\/hello$/,
