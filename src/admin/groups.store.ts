@@ -7,6 +7,7 @@ import {
   raisingEpoch,
   selectPage,
 } from '../ledger/changes/scoped-statements.store.ts'
+import { isUuid } from '../wire/management-fields.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 import { policiesNamingGroup } from './dlp-policies.store.ts'
 
@@ -86,20 +87,21 @@ export function toolSettingsNamingGroup({ database, organizationId }: Organizati
     .where(and(eq(organizations.id, organizationId), sql`${organizations.toolSettings} @> ${named}::jsonb`))
 }
 
-/** Adding a member twice changes nothing. */
 /** Users that are in a group of the organization now: none in a group of another one. */
 export async function selectGroupUsers(
   { database, organizationId }: OrganizationScope,
   groupId: string,
 ): Promise<ReadonlySet<string>> {
+  if (!isUuid(groupId)) return new Set()
   const rows = await database
     .select({ userId: groupMemberships.userId })
     .from(groupMemberships)
     .innerJoin(groups, eq(groups.id, groupMemberships.groupId))
-    .where(and(sql`${groups.id}::text = ${groupId}`, eq(groups.organizationId, organizationId)))
+    .where(and(eq(groups.id, groupId), eq(groups.organizationId, organizationId)))
   return new Set(rows.map(({ userId }) => userId))
 }
 
+/** Adding a member twice changes nothing. */
 export const insertGroupMember = (scope: OrganizationScope, groupId: string, userId: string) =>
   raisingEpoch(
     scope,

@@ -1,4 +1,4 @@
-import { and, desc, eq, gt } from 'drizzle-orm'
+import { and, desc, eq, gt, isNull } from 'drizzle-orm'
 import { agents, runs } from '../../schema/agents.ts'
 import type { OrganizationScope } from '../ledger/changes/scoped-statements.store.ts'
 
@@ -11,7 +11,7 @@ export type RecentRun = Pick<
   'id' | 'agentId' | 'status' | 'step' | 'createdAt' | 'endedAt'
 > & { agent: string }
 
-/** The latest runs of an organization since a time, newest first. Runs have an index by agent. */
+/** The latest runs of an organization since a time, newest first, but for those of removed agents. Runs have an index by agent. */
 export function selectRecentRuns(
   { database, organizationId }: OrganizationScope,
   since: Date,
@@ -41,7 +41,7 @@ export function selectRecentRuns(
     })
     .from(agents)
     .innerJoinLateral(latest, gt(latest.createdAt, since))
-    .where(eq(agents.organizationId, organizationId))
+    .where(and(eq(agents.organizationId, organizationId), isNull(agents.deletedAt)))
     .orderBy(desc(latest.createdAt))
     .limit(MOST_RUNS)
 }

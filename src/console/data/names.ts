@@ -5,16 +5,21 @@ import { type Me, may } from './me.ts'
 /** Names of users and labels of keys, by their ids. */
 export type Names = ReadonlyMap<string, string>
 
+/** The first users of the organization, where the user may read them. */
+export const useUsers = (me: Me) =>
+  useQuery({
+    queryKey: ['users', me.organization.id],
+    queryFn: () =>
+      call('users.list', { path: { organizationId: me.organization.id }, query: { limit: 200 } }),
+    enabled: may(me, 'users.read'),
+    staleTime: 60_000,
+  })
+
 /** Names of users and keys that the user may read; ids stand for the others. */
 export function useNames(me: Me): Names {
   const organizationId = me.organization.id
   const path = { organizationId }
-  const users = useQuery({
-    queryKey: ['names-of-users', organizationId],
-    queryFn: () => call('users.list', { path, query: { limit: 200 } }),
-    enabled: may(me, 'users.read'),
-    staleTime: 60_000,
-  })
+  const users = useUsers(me)
   const keys = useQuery({
     queryKey: ['names-of-keys', organizationId],
     queryFn: () => call('keys.list', { path, query: { limit: 200 } }),

@@ -1,21 +1,7 @@
-import { useSyncExternalStore } from 'react'
 import type { Zone } from './format.ts'
+import { setting } from './setting.ts'
 
-const NAME = 'headgate.zone'
-const listeners = new Set<() => void>()
-
-const read = (): Zone => (localStorage.getItem(NAME) === 'local' ? 'local' : 'utc')
+const ZONE = setting<Zone>('headgate.zone', ['utc', 'local'])
 
 /** The zone of times that are shown, and a function that changes it everywhere. */
-export function useZone(): [zone: Zone, choose: (zone: Zone) => void] {
-  const zone = useSyncExternalStore((listener) => {
-    listeners.add(listener)
-    return () => listeners.delete(listener)
-  }, read)
-  return [zone, choose]
-}
-
-function choose(zone: Zone): void {
-  localStorage.setItem(NAME, zone)
-  for (const listener of listeners) listener()
-}
+export const useZone = (): [zone: Zone, choose: (zone: Zone) => void] => [ZONE.useValue(), ZONE.write]

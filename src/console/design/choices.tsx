@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { call } from '../data/client.ts'
+import { forgetDrafts } from '../data/drafts.ts'
 import { isLocalSession } from '../data/local-session.ts'
 import type { Me } from '../data/me.ts'
 import { useShortcutsOn } from '../data/shortcut.ts'
@@ -21,6 +22,7 @@ export function Choices({ me }: { me: Me }) {
     mutationFn: () => call('me.sign-out', {}),
     onSettled: () => {
       queries.clear()
+      forgetDrafts()
       navigate({ to: '/sign-in' })
     },
   })

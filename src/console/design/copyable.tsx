@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from 'react'
 import { Button } from './button.tsx'
 import styles from './copyable.module.css'
+import { Hidden } from './hidden.tsx'
 import { TEXT } from './text.ts'
 
 /** A text in a fixed-width face with a button that copies it. */
@@ -23,7 +24,7 @@ export function CopyButton({ text, of, children }: { text: string; of?: string; 
   return (
     <Button look="plain" onClick={copy}>
       {shown}
-      {of && <span className={styles.hidden}>: {of}</span>}
+      {of && <Hidden>: {of}</Hidden>}
     </Button>
   )
 }

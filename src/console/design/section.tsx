@@ -22,28 +22,18 @@ export const Columns = ({ narrow = false, children }: { narrow?: boolean; childr
   <div className={narrow ? styles.narrow : styles.columns}>{children}</div>
 )
 
-/** Facts of something: names and values, one under the other. Facts without a value are left out. */
-export function Facts({ facts }: { facts: ReadonlyArray<readonly [name: string, value: ReactNode]> }) {
-  return (
-    <dl className={styles.facts}>
-      {facts
-        .filter(([, value]) => value !== null && value !== undefined && value !== '')
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-    </dl>
-  )
+type FactsProps = {
+  facts: ReadonlyArray<readonly [name: string, value: ReactNode]>
+  /** One under the other, as the figures that a page begins with, or in a line. */
+  look?: 'facts' | 'lede' | 'line'
 }
 
-/** The figures that a page begins with. */
-export function Lede({ figures }: { figures: ReadonlyArray<readonly [name: string, value: ReactNode]> }) {
+/** Names and values. Those without a value are left out. */
+export function Facts({ facts, look = 'facts' }: FactsProps) {
   return (
-    <dl className={styles.lede}>
-      {figures
-        .filter(([, value]) => value !== null)
+    <dl className={styles[look]}>
+      {facts
+        .filter(([, value]) => value !== null && value !== undefined && value !== '')
         .map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>

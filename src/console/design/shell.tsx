@@ -7,6 +7,7 @@ import { isShortcut } from '../data/shortcut.ts'
 import { Balance } from './balance.tsx'
 import { Button } from './button.tsx'
 import { Choices } from './choices.tsx'
+import { Hidden } from './hidden.tsx'
 import { Mark } from './mark.tsx'
 import { groupsOf, type PageLink } from './pages.ts'
 import { OpenPalette, Palette } from './palette.tsx'
@@ -78,7 +79,7 @@ function PageEntry({ page, slug, count = 0 }: { page: PageLink; slug: string; co
       {count > 0 && (
         <span className={styles.count}>
           {count}
-          <span className={styles.hidden}> {TEXT.needAttention}</span>
+          <Hidden> {TEXT.needAttention}</Hidden>
         </span>
       )}
     </Link>

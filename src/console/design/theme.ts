@@ -1,20 +1,18 @@
-import { useSyncExternalStore } from 'react'
+import { setting } from '../data/setting.ts'
 
 export const THEMES = ['system', 'light', 'dark'] as const
 export type Theme = (typeof THEMES)[number]
 
-const NAME = 'headgate.theme'
-const listeners = new Set<() => void>()
+const THEME = setting<Theme>('headgate.theme', THEMES)
 
 /** The theme that was chosen in this browser. */
-export const readTheme = (): Theme => THEMES.find((theme) => theme === localStorage.getItem(NAME)) ?? 'system'
+export const readTheme = THEME.read
 
 /** Shows a theme, and keeps it for the next visit. */
 export function applyTheme(theme: Theme): void {
-  localStorage.setItem(NAME, theme)
   if (theme === 'system') delete document.documentElement.dataset.theme
   else document.documentElement.dataset.theme = theme
-  for (const listener of listeners) listener()
+  THEME.write(theme)
 }
 
 /** Whether what is shown is dark. */
@@ -24,8 +22,4 @@ export function isDark(): boolean {
 }
 
 /** The theme that was chosen, as it changes. */
-export const useTheme = (): Theme =>
-  useSyncExternalStore((listener) => {
-    listeners.add(listener)
-    return () => listeners.delete(listener)
-  }, readTheme)
+export const useTheme = THEME.useValue

@@ -3,6 +3,7 @@ import type { PgColumn } from 'drizzle-orm/pg-core'
 import { auditRecords, calls } from '../../../schema/governance.ts'
 import { groupMemberships, groups } from '../../../schema/identity.ts'
 import type { CallFilter, OUTCOMES } from '../../wire/calls.ts'
+import { isUuid } from '../../wire/management-fields.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { equal, newestFirst, type OrganizationScope, within } from '../changes/scoped-statements.store.ts'
 import type { CallRow } from './extracted-rows.ts'
@@ -75,9 +76,12 @@ const wantedBy = (organizationId: string, filter: CallFilter): SQL | undefined =
     filter.group_id === undefined ? undefined : isInGroup(organizationId, filter.group_id),
   )
 
-const isInGroup = (organizationId: string, groupId: string) => sql`${calls.userId} IN (
-  SELECT member.user_id::text FROM ${groupMemberships} AS member JOIN ${groups} AS named ON named.id = member.group_id
-  WHERE member.group_id::text = ${groupId} AND named.organization_id = ${organizationId}::uuid)`
+const isInGroup = (organizationId: string, groupId: string) =>
+  isUuid(groupId)
+    ? sql`${calls.userId} IN (
+        SELECT member.user_id::text FROM ${groupMemberships} AS member JOIN ${groups} AS named ON named.id = member.group_id
+        WHERE member.group_id = ${groupId}::uuid AND named.organization_id = ${organizationId}::uuid)`
+    : sql`false`
 
 /** The rows that are read: those of the period that the first indexed filter leaves. */
 function examined({ organizationId }: OrganizationScope, filter: CallFilter): SQL | undefined {

@@ -21,7 +21,7 @@ import { Button } from '../../design/button.tsx'
 import { Copyable, CopyButton } from '../../design/copyable.tsx'
 import { Failure, Notice, Waiting } from '../../design/notice.tsx'
 import { Head, Page } from '../../design/page.tsx'
-import { Columns, Lede, Section } from '../../design/section.tsx'
+import { Columns, Facts, Section } from '../../design/section.tsx'
 import { State } from '../../design/state.tsx'
 import { Proof, WhoAndWhat } from './call-facts.tsx'
 import type { ShownCall } from './call-record.ts'
@@ -95,8 +95,9 @@ function OneCall({ me, shown }: { me: Me; shown: ShownCall }) {
           </>
         }
       >
-        <Lede
-          figures={[
+        <Facts
+          look="lede"
+          facts={[
             [
               TEXT.status,
               <State key="status" look={LOOK_OF[shown.outcome]}>

@@ -22,7 +22,6 @@ export const TEXT = {
   events: (events: string) => `${events} events`,
   perSecond: (tokens: string) => `${tokens} tokens/s`,
   firstAt: (time: string) => `first event at ${time}`,
-  settled: 'Settled',
   noTiming:
     'This record has no times of its parts: it is of a call that was not sent, or of an older version.',
   data: 'Data',

@@ -12,6 +12,7 @@ import { useSettled } from '../../data/settled.ts'
 import { useShortcut } from '../../data/shortcut.ts'
 import { useZone } from '../../data/zone.ts'
 import { Button } from '../../design/button.tsx'
+import { Hidden } from '../../design/hidden.tsx'
 import { Failure, Notice, Waiting } from '../../design/notice.tsx'
 import { type Head, Table } from '../../design/table.tsx'
 import { CallRow, OpenCallRow } from './call-rows.tsx'
@@ -43,9 +44,9 @@ export function CallTable({ me, search, filter, isLive }: TableProps) {
   const failure = calls.error && <Failure error={calls.error} retry={() => calls.refetch()} />
   return (
     <>
-      <span className={styles.hidden} role="status">
+      <Hidden isStatus>
         <Announcement count={live.closed.length} />
-      </span>
+      </Hidden>
       {failure}
       {live.skipped && <Notice title={TEXT.skipped} look="warn" />}
       {hidden > 0 && (
@@ -247,7 +248,7 @@ function useChosenRow(rows: readonly Call[], slug: string, search: CallSearch) {
     () => {
       if (id !== null) navigate({ to: '/$slug/calls/$callId', params: { slug, callId: id }, search })
     },
-    id !== null && !(document.activeElement instanceof HTMLButtonElement),
+    id !== null,
   )
   return [chosen, choose] as const
 }
@@ -257,13 +258,11 @@ function NoCalls({ me, filter }: { me: Me; filter: Filter }) {
   const [zone] = useZone()
   const organizationId = me.organization.id
   const { slug } = me.organization
-  const newest = useInfiniteQuery({
+  const newest = useQuery({
     queryKey: ['newest-call', organizationId, filter],
     queryFn: () => call('calls.list', { path: { organizationId }, query: { ...filter, limit: 1 } }),
-    initialPageParam: null,
-    getNextPageParam: () => null,
   })
-  const [found] = newest.data?.pages[0]?.data ?? []
+  const [found] = newest.data?.data ?? []
   return (
     <Notice title={TEXT.empty}>
       {found ? (

@@ -109,12 +109,7 @@ function PeriodChoice({ search, onChoose }: { search: CallSearch; onChoose: (sea
     if (period !== undefined) onChoose({ ...(q && { q }), period: period as keyof typeof PERIODS })
   }
   return (
-    <select
-      className={styles.select}
-      aria-label={TEXT.period}
-      value={name ?? 'chosen'}
-      onChange={({ target }) => choose(target.value)}
-    >
+    <select aria-label={TEXT.period} value={name ?? 'chosen'} onChange={({ target }) => choose(target.value)}>
       {name === null && (
         <option value="chosen">
           {TEXT.chosenPeriod(timeText(from, zone), to === undefined ? TEXT.now : timeText(to, zone))}{' '}

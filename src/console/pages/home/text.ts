@@ -53,7 +53,6 @@ export const TEXT = {
   spend: 'Spend by user',
   ofToday: 'today',
   spendHeads: { user: 'User', calls: 'Calls', credits: 'Credits', share: 'Share' },
-  others: (users: string) => users,
   other: 'other',
   noSpend: 'Nobody has called anything today.',
   noUser: 'no user',

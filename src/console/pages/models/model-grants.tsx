@@ -4,6 +4,7 @@ import { type FormEvent, useState } from 'react'
 import type { RequestOf } from '../../../client/management-client.ts'
 import { call } from '../../data/client.ts'
 import { type Me, may } from '../../data/me.ts'
+import { useUsers } from '../../data/names.ts'
 import { Button } from '../../design/button.tsx'
 import { Failure } from '../../design/notice.tsx'
 import { Section } from '../../design/section.tsx'
@@ -89,7 +90,7 @@ function GrantForm({ me, model }: { me: Me; model: Model }) {
     <form className={styles.form} onSubmit={submit}>
       <label>
         {TEXT.to}{' '}
-        <select className={styles.select} value={subject} onChange={({ target }) => setSubject(target.value)}>
+        <select value={subject} onChange={({ target }) => setSubject(target.value)}>
           {subjects.map(({ value, text }) => (
             <option key={value} value={value}>
               {text}
@@ -113,11 +114,7 @@ function useSubjects(me: Me): Array<{ value: string; text: string }> {
     queryFn: () => call('groups.list', { path, query: { limit: 200 } }),
     enabled: may(me, 'groups.read'),
   })
-  const users = useQuery({
-    queryKey: ['names-of-users', path.organizationId],
-    queryFn: () => call('users.list', { path, query: { limit: 200 } }),
-    enabled: may(me, 'users.read'),
-  })
+  const users = useUsers(me)
   const { subjects } = TEXT
   return [
     { value: 'organization ', text: subjects.organization },

@@ -18,8 +18,6 @@ export const TEXT = {
     capabilities: 'Capabilities',
     granted: 'Granted by',
   },
-  tokens: 'tokens',
-  price: 'price',
   more: 'Show more',
   who: 'Who may use it',
   grantNow: 'Grant',

@@ -1,11 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import type { ReactNode } from 'react'
+import { type ReactNode, useState } from 'react'
 import { call } from '../../data/client.ts'
 import { creditText, durationText, numberText } from '../../data/format.ts'
 import { type Me, may } from '../../data/me.ts'
 import type { Call } from '../../data/outcomes.ts'
 import { Notice } from '../../design/notice.tsx'
+import { Facts } from '../../design/section.tsx'
 import { State } from '../../design/state.tsx'
 import styles from './playground.module.css'
 import type { PlaygroundCall } from './playground-call.ts'
@@ -42,12 +43,7 @@ export function Answer({ me, made }: { me: Me; made: PlaygroundCall }) {
           </Link>
         )}
       </div>
-      {events.length > 0 && (
-        <details>
-          <summary>{TEXT.rawEvents(numberText(events.length))}</summary>
-          <pre className={styles.raw}>{events.join('\n')}</pre>
-        </details>
-      )}
+      {events.length > 0 && <RawEvents events={events} />}
       {body !== null && error === null && (
         <details>
           <summary>{TEXT.rawAnswer}</summary>
@@ -55,6 +51,17 @@ export function Answer({ me, made }: { me: Me; made: PlaygroundCall }) {
         </details>
       )}
     </div>
+  )
+}
+
+/** Joined only while they are seen: they grow with each piece of a stream. */
+function RawEvents({ events }: { events: readonly string[] }) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>{TEXT.rawEvents(numberText(events.length))}</summary>
+      {isOpen && <pre className={styles.raw}>{events.join('\n')}</pre>}
+    </details>
   )
 }
 
@@ -73,18 +80,7 @@ function Measures({ me, made, record }: { me: Me; made: PlaygroundCall; record: 
     [TEXT.speed, speed === null ? null : numberText(speed)],
     [TEXT.cost, state === 'running' || made.requestId === null || !may(me, 'calls.read') ? null : cost],
   ]
-  return (
-    <dl className={styles.measures}>
-      {measures
-        .filter(([, value]) => value !== null)
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-    </dl>
-  )
+  return <Facts look="line" facts={measures} />
 }
 
 /** The record of a call, once it is there. */

@@ -38,7 +38,6 @@ export function Column({ me, models, start, onRemove, register }: ColumnProps) {
     <section className={styles.column} aria-label={TEXT.column(start.id)}>
       <div className={styles.line}>
         <select
-          className={styles.select}
           aria-label={TEXT.surface}
           value={surface}
           onChange={({ target }) => {
@@ -54,7 +53,6 @@ export function Column({ me, models, start, onRemove, register }: ColumnProps) {
           ))}
         </select>
         <select
-          className={styles.select}
           aria-label={TEXT.model}
           value={modelOf(body)}
           onChange={({ target }) => setBody(withModel(body, surface, target.value))}

@@ -134,12 +134,15 @@ function parsed(text: string): unknown {
 async function* eventsOf(answer: Response): AsyncGenerator<string[]> {
   if (answer.body === null) return
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
-  let rest = ''
+  // Joined where a line ends: a long event in many pieces is not read again for each of them.
+  let pieces: string[] = []
   for (;;) {
     const { done, value } = await reader.read()
     if (done) return
-    const blocks = (rest + value).split(/\r?\n\r?\n/)
-    rest = blocks.pop() ?? ''
+    pieces.push(value)
+    if (!value.includes('\n')) continue
+    const blocks = pieces.join('').split(/\r?\n\r?\n/)
+    pieces = [blocks.pop() ?? '']
     const events = blocks.map(dataOf).filter((data) => data !== '')
     if (events.length > 0) yield events
   }

@@ -25,7 +25,6 @@ export const TEXT = {
   speed: 'Tokens/s',
   tokens: 'Tokens',
   cost: 'Credits',
-  events: 'Events',
   total: 'Total',
   settling: 'on its way',
   call: 'Open the call',

@@ -1,7 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { call } from '../../data/client.ts'
-import { plural } from '../../data/format.ts'
 import { type Me, may, useSignedIn } from '../../data/me.ts'
 import { useShortcut } from '../../data/shortcut.ts'
 import { Failure, Notice, Waiting } from '../../design/notice.tsx'
@@ -66,7 +65,7 @@ function PolicyList({ me, policies, chosenId, canChange }: ListProps) {
   return (
     <nav className={styles.items} aria-label={TEXT.title}>
       <p>
-        {plural(policies.length, TEXT.policy).replace('policys', 'policies')}
+        {TEXT.count(policies.length)}
         {canChange && (
           <Link to="/$slug/policies/$policyId" params={{ slug, policyId: `${NEW}cards` }}>
             {TEXT.newPolicy}

@@ -1,4 +1,5 @@
 import type { AnswerOf } from '../../../client/management-client.ts'
+import { keep, readKept } from '../../data/drafts.ts'
 
 export type Policy = AnswerOf<'policies.list'>['data'][number]
 export type Rule = Policy['rules'][number]
@@ -22,24 +23,13 @@ export const contentOf = (policy: PolicyContent): PolicyContent => {
   return { name, scope, directions, rules, patterns, dictionaries, uninspectable }
 }
 
-const PREFIX = 'headgate.draft.'
-const nameOf = (organizationId: string, policyId: string) => `${PREFIX}${organizationId}.${policyId}`
-
 /** The draft of a policy that this browser has kept. */
-export function readDraft(organizationId: string, policyId: string): Draft | null {
-  try {
-    return JSON.parse(localStorage.getItem(nameOf(organizationId, policyId)) ?? 'null') as Draft | null
-  } catch {
-    return null
-  }
-}
+export const readDraft = (organizationId: string, policyId: string): Draft | null =>
+  readKept<Draft>(`${organizationId}.${policyId}`)
 
 /** Keeps a draft in this browser; null forgets it. */
-export function keepDraft(organizationId: string, policyId: string, draft: Draft | null): void {
-  const name = nameOf(organizationId, policyId)
-  if (draft === null) localStorage.removeItem(name)
-  else localStorage.setItem(name, JSON.stringify(draft))
-}
+export const keepDraft = (organizationId: string, policyId: string, draft: Draft | null): void =>
+  keep(`${organizationId}.${policyId}`, draft)
 
 /** What a rule is about, such as `card`. */
 export const subjectOf = (rule: Rule): string => rule.detector ?? rule.category ?? rule.custom ?? ''

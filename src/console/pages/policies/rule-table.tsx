@@ -154,12 +154,7 @@ function AddRule({ me, content, change }: Pick<RulesProps, 'me' | 'content' | 'c
   }
   return (
     <p className={styles.line}>
-      <select
-        className={styles.select}
-        aria-label={TEXT.addRule}
-        value={chosen}
-        onChange={({ target }) => choose(target.value)}
-      >
+      <select aria-label={TEXT.addRule} value={chosen} onChange={({ target }) => choose(target.value)}>
         <option value="">{TEXT.addRule}</option>
         {offered.map((key) => (
           <option key={key} value={key}>

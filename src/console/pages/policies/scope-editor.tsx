@@ -104,7 +104,6 @@ function Uninspectable({ content, change, canChange }: PartProps) {
         <label key={direction} className={styles.check}>
           {TEXT.direction[direction]}
           <select
-            className={styles.select}
             disabled={!canChange}
             value={treatmentOf(content, direction)}
             onChange={({ target }) =>

@@ -1,7 +1,7 @@
 export const TEXT = {
   title: 'Policies',
-  list: (count: string) => count,
-  policy: 'policy',
+  count: (count: number) => `${count} ${count === 1 ? 'policy' : 'policies'}`,
+  versionHeads: { version: 'Version', change: 'Change', author: 'By', at: 'At' },
   newPolicy: 'New policy',
   off: 'switched off',
   everything: 'everything',
@@ -32,7 +32,6 @@ export const TEXT = {
   cancel: 'Cancel',
   conflict: (version: number) =>
     `Somebody has made version ${version} while you were editing. Your draft is kept; below is what they changed.`,
-  theirs: 'Their changes',
   yours: 'Your changes',
   takeTheirs: 'Put my draft on top of theirs',
   same: 'No change.',
@@ -43,7 +42,6 @@ export const TEXT = {
   addRule: 'Add rule',
   noRules: 'There is no rule: the policy finds nothing.',
   ruleHeads: { kind: 'Kind', rule: 'Rule', minimum: 'Min.', action: 'Action', remove: 'Change' },
-  kinds: { detector: 'detector', category: 'category', custom: 'custom' },
   own: 'own',
   every: 'every kind',
   minimumOf: (rule: string) => `Smallest score: ${rule}`,

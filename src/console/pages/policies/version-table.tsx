@@ -26,6 +26,7 @@ export function VersionTable({
   const [zone] = useZone()
   const names = useNames(me)
   const [chosen, choose] = useState<number | null>(null)
+  const { versionHeads: heads } = TEXT
   const path = { organizationId: me.organization.id, policyId: policy.id }
   const versions = useQuery({
     queryKey: ['policy-versions', path.organizationId, path.policyId, policy.version],
@@ -38,10 +39,10 @@ export function VersionTable({
         caption={TEXT.versions}
         isNarrow
         heads={[
-          { text: 'Version', width: 84 },
-          { text: 'Change' },
-          { text: 'By', width: 110 },
-          { text: 'At', width: 124 },
+          { text: heads.version, width: 84 },
+          { text: heads.change },
+          { text: heads.author, width: 110 },
+          { text: heads.at, width: 124 },
         ]}
       >
         {changes.length > 0 && (

@@ -1,12 +1,13 @@
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { useInfiniteQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { AnswerOf } from '../../../client/management-client.ts'
 import { call } from '../../data/client.ts'
 import { idText, timeText, zoneName } from '../../data/format.ts'
 import { type Me, may, reachesOthers, useSignedIn } from '../../data/me.ts'
-import { nameOf, useNames } from '../../data/names.ts'
+import { nameOf, useNames, useUsers } from '../../data/names.ts'
 import { useShortcut } from '../../data/shortcut.ts'
+import { useSpendByKey } from '../../data/spend.ts'
 import { useZone } from '../../data/zone.ts'
 import { Button } from '../../design/button.tsx'
 import { Credits } from '../../design/credits.tsx'
@@ -58,11 +59,7 @@ export function SettingsApiPage() {
 function UserChoice({ me }: { me: Me }) {
   const { user = '' } = route.useSearch()
   const navigate = useNavigate()
-  const users = useQuery({
-    queryKey: ['names-of-users', me.organization.id],
-    queryFn: () =>
-      call('users.list', { path: { organizationId: me.organization.id }, query: { limit: 200 } }),
-  })
+  const users = useUsers(me)
   const choose = (id: string) =>
     navigate({
       to: '/$slug/settings/api',
@@ -72,7 +69,7 @@ function UserChoice({ me }: { me: Me }) {
   return (
     <label className={styles.row}>
       {TEXT.of}
-      <select className={styles.select} value={user} onChange={({ target }) => choose(target.value)}>
+      <select value={user} onChange={({ target }) => choose(target.value)}>
         <option value="">{TEXT.everybody}</option>
         {(users.data?.data ?? []).map(({ id, name }) => (
           <option key={id} value={id}>
@@ -189,20 +186,4 @@ function KeyRow({ me, entry, areOfOthers, spent, onMade }: RowProps) {
       </td>
     </tr>
   )
-}
-
-/** Micro-credits of this month (UTC) by key. */
-function useSpendByKey(me: Me): ReadonlyMap<string, number> {
-  const now = new Date()
-  const from = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth())).toISOString()
-  const usage = useQuery({
-    queryKey: ['spend-by-key', me.organization.id, from],
-    queryFn: () =>
-      call('usage.totals', {
-        path: { organizationId: me.organization.id },
-        query: { group_by: 'key', from, limit: 200 },
-      }),
-    enabled: may(me, 'usage.read'),
-  })
-  return new Map((usage.data?.data ?? []).map(({ key, cost }) => [key ?? '', cost]))
 }

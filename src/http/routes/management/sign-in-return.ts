@@ -23,7 +23,7 @@ const FAILURES = new Set([
  * The return from an identity provider: signs in, and leads to the page that the browser's own round names. The session's cookie is
  * strict, and is set by the answer to a navigation that began at another site: browsers store it, and do not send it with the
  * redirect. The page at its end needs none, since it is a static file; its own requests come from the gateway's origin, and have the
- * cookie. A test in Chromium shows it (test/browser/oidc-sign-in).
+ * cookie. A test in Chromium shows it (test/browser/console-company-account).
  */
 export async function returnFromProvider(context: AppContext): Promise<Response> {
   context.header('cache-control', 'no-store')
