@@ -11,6 +11,7 @@ interface ProjectOptions {
   exclude?: string[]
   env?: Record<string, string>
   setupFiles?: string
+  expect?: { poll: { timeout: number } }
 }
 
 const project = (name: string, include: string | string[], options: ProjectOptions = {}) => ({
@@ -78,7 +79,11 @@ export default defineConfig({
         env: { PROPERTY_RUNS: process.env.PROPERTY_RUNS ?? '1000' },
       }),
       project('clients', 'test/clients/**/*.test.ts', { globalSetup: SHARED_GATEWAY, testTimeout: 60_000 }),
-      project('browser', 'test/browser/**/*.test.ts', { globalSetup: SHARED_GATEWAY, testTimeout: 120_000 }),
+      project('browser', 'test/browser/**/*.test.ts', {
+        globalSetup: SHARED_GATEWAY,
+        testTimeout: 120_000,
+        expect: { poll: { timeout: 15_000 } },
+      }),
     ],
   },
 })
