@@ -96,25 +96,25 @@ describe('schedules', () => {
   it('begin runs with the rights of the agent’s creator, once for each message', async () => {
     const text = marker()
     const script = await inTurn(gateway(), answered('chat', 'Morning.', true))
+    // Ten minutes from now and then in an hour, so that the time which the test takes begins no other run.
+    const cron = `${new Date((await advance(0)) + 600_000).getUTCMinutes()} * * * *`
     const definition = definitionOf([{ instructions: `${script} ${text} {{City}}` }], {
       inputs: [{ name: 'City' }],
-      triggers: [
-        { kind: 'schedule', name: 'daily', cron: '*/5 * * * *', inputs: [{ name: 'City', value: 'Paris' }] },
-      ],
+      triggers: [{ kind: 'schedule', name: 'hourly', cron, inputs: [{ name: 'City', value: 'Paris' }] }],
     })
     const agentId = await createAgent(tenant, definition)
     const path = `${tenant.base}/agents/${agentId}`
     expect(await management().ask('GET', path)).toMatchObject({
-      triggers: [{ name: 'daily', kind: 'schedule', cron: '*/5 * * * *', active: true }],
+      triggers: [{ name: 'hourly', kind: 'schedule', cron, active: true }],
     })
-    await advance(300_000)
+    await advance(600_000)
     expect((await seenRequest(gateway(), text)).body).toContain('Paris')
     const runs = () => management().ask<{ data: Json[] }>('GET', `${path}/runs`)
     const [run] = (await runs()).data
     expect(run).toMatchObject({ origin: 'schedule', user_id: tenant.userId })
     await endedRun(tenant, String(run?.id))
 
-    const body = { organization_id: tenant.organizationId, agent_id: agentId, trigger: 'daily' }
+    const body = { organization_id: tenant.organizationId, agent_id: agentId, trigger: 'hourly' }
     const schedules = '/internal/agents/schedules'
     const first = { headers: { 'upstash-message-id': marker() } }
     for (let times = 0; times < 3; times++) {
@@ -133,17 +133,18 @@ describe('schedules', () => {
     await management().ask('PUT', path, { version: 1, definition: { ...definition, triggers: [] } })
     expect(await management().ask('GET', path)).toMatchObject({ triggers: [] })
     expect((await deliver(schedules, body)).status).toBe(200)
-    await advance(600_000)
+    await advance(3_600_000)
     expect((await runs()).data).toHaveLength(3)
     expect(await query(gateway(), 'SELECT * FROM agent_triggers WHERE agent_id = $1', [agentId])).toEqual([])
   })
 })
 
-/** Moves the clock of QStash. */
-async function advance(milliseconds: number): Promise<void> {
+/** Moves the clock of QStash. @returns its time in milliseconds since 1970 */
+async function advance(milliseconds: number): Promise<number> {
   const body = JSON.stringify({ milliseconds })
   const answer = await send(`${gateway().standIns.qstash}/control/advance`, { method: 'POST', body })
   expect(answer.status).toBe(200)
+  return Number(jsonOf(answer).now)
 }
 
 describe.concurrent('webhooks', () => {
