@@ -77,7 +77,7 @@ async function upstreamCount(
   body: Uint8Array,
 ): Promise<{ tokens: number | null; record: Attempt } | null> {
   const startedAt = deps.clock()
-  const route = routes.find(({ provider }) => speaks(provider, 'input_tokens'))
+  const route = routes.find(({ provider, upstreamModel }) => speaks(provider, 'input_tokens', upstreamModel))
   if (!route || body.length > LONGEST_SENT_BYTES) return null
   if ((restingUntil.get(routeKey(route)) ?? 0) > startedAt) return null
   const request = counterRequest(body, route)

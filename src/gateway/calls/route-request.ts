@@ -5,6 +5,7 @@ import type { Route } from '../catalogue/call-routes.ts'
 import { OPERATIONS } from '../protocols/operations.ts'
 import type { OwnTools } from '../protocols/own-tools.ts'
 import { outsideOfInSlices, requestEdits } from '../protocols/request-edits.ts'
+import { bodyMembersOf } from '../providers/provider.ts'
 import { signatureOrigin } from '../translation/signature-origin.ts'
 import { TranslatedCall } from '../translation/translated-call.ts'
 import type { PlannedCall } from './model-call.ts'
@@ -17,6 +18,8 @@ export interface RouteRequest {
   body: EditedBytes
   /** Null between equal protocols. */
   translated: TranslatedCall | null
+  /** Members of the caller's request that only tune the answer, or that no table lists, and that the upstream is not sent. */
+  dropped: readonly string[]
 }
 
 /** @returns the request for a route, in slices, or the error of a request that the route's protocol cannot express. */
@@ -45,21 +48,23 @@ function* requestFor(
   if (!translation || translation.caller === 'responses') {
     refuseMembers(outline, route.provider, request.principal.organizationId)
   }
-  const edits = translation
-    ? []
-    : yield* requestEdits(outline, protocol, { upstreamModel, capabilities, changedThinking })
+  const { stream } = outline
+  const callerHeaders = translation ? null : request.headers
+  const bodyMembers = bodyMembersOf(route.provider, {
+    ...{ operation: route.operation, upstreamModel, stream, callerHeaders },
+  })
+  const { body: edits, dropped } = translation
+    ? { body: [], dropped: [] }
+    : yield* requestEdits(outline, protocol, { upstreamModel, capabilities, changedThinking, bodyMembers })
   const texts = yield* outsideOfInSlices(edits, inspected.edits)
   const body = yield* applyEditsInSlices(outline.body, [...edits, ...texts])
-  if (!translation) return { route, body, translated: null }
+  if (!translation) return { route, body, translated: null, dropped }
   const target = { upstreamModel, maxOutputTokens, capabilities, origin: originOf(route) }
-  const own = outline.own && definitionsOf(outline.own)
-  const translated = new TranslatedCall(joinBytes(body.pieces), { ...translation, target, own: own ?? null })
+  const own = (outline.own && definitionsOf(outline.own)) ?? null
+  const translated = new TranslatedCall(joinBytes(body.pieces), { ...translation, target, own, bodyMembers })
   // The members that are left out of the body are sent too.
-  return {
-    route,
-    body: { ...body, released: body.released + outline.bytes - outline.body.length },
-    translated,
-  }
+  const released = body.released + outline.bytes - outline.body.length
+  return { route, body: { ...body, released }, translated, dropped: translated.dropped }
 }
 
 const definitionsOf = ({ tools, at }: OwnTools) => ({

@@ -1,7 +1,8 @@
+import type { BodyMembers } from '../protocols/body-members.ts'
 import { anthropic } from './anthropic.ts'
 import type { ProviderCredential } from './credential.ts'
 import { openaiCompatible } from './openai-compatible.ts'
-import type { ProviderKindDefinition, Transport, UpstreamOperation } from './transport.ts'
+import type { ProviderKindDefinition, RequestTarget, Transport, UpstreamOperation } from './transport.ts'
 
 /**
  * Providers are thin transports: address, authorization, framing, and the caller's headers that they understand. The
@@ -42,5 +43,9 @@ export function transportOf(provider: Provider): Transport {
   return transport
 }
 
-export const speaks = (provider: Provider, operation: UpstreamOperation): boolean =>
-  transportOf(provider).speaks(operation)
+export const speaks = (provider: Provider, operation: UpstreamOperation, upstreamModel: string): boolean =>
+  transportOf(provider).speaks(operation, upstreamModel)
+
+/** How the body of a request to a provider differs from that of its protocol; null for not at all. */
+export const bodyMembersOf = (provider: Provider, target: RequestTarget): BodyMembers | null =>
+  transportOf(provider).bodyMembers?.(target) ?? null

@@ -1,4 +1,5 @@
 import type { FrameReader } from '../../lib/sse.ts'
+import type { BodyMembers } from '../protocols/body-members.ts'
 import type { Operation } from '../protocols/operations.ts'
 import type { CredentialForm, CredentialParts } from './credential.ts'
 import type { RequestBody } from './upstream-body.ts'
@@ -40,8 +41,10 @@ export interface RequestToAuthorize {
 
 /** The connection to one provider. All requests of an isolate share it, so it holds no state of a request. */
 export interface Transport {
-  /** Whether the provider has a path for the operation. */
-  speaks(operation: UpstreamOperation): boolean
+  /** Whether the provider has a path for the operation, and serves the model on it. */
+  speaks(operation: UpstreamOperation, upstreamModel: string): boolean
+  /** How the body of a request differs from that of its protocol; absent where it never does. */
+  bodyMembers?(target: RequestTarget): BodyMembers | null
   /** Address, headers and body. @throws for an operation without a path. */
   prepare(target: RequestTarget, body: RequestBody): PreparedRequest
   /** Returns the headers that authorize the request; null when `prepare` already sets a fixed one. */

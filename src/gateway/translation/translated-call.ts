@@ -1,5 +1,6 @@
 import { invalidRequest } from '../../lib/api-error.ts'
 import type { SseFrame } from '../../lib/sse.ts'
+import { type BodyMembers, changeMembers } from '../protocols/body-members.ts'
 import { type Json, objectOf, parseJson } from '../protocols/json.ts'
 import type { CallerProtocol, UpstreamProtocol } from '../protocols/protocol.ts'
 import { ChatDecoder } from './events/chat-decoder.ts'
@@ -28,6 +29,8 @@ export interface TranslationOptions {
   target: TargetModel
   /** Tools of this service that are left out of the body of a turn. */
   own?: OwnDefinitions | null
+  /** The members that the upstream takes; absent for those of its protocol. */
+  bodyMembers?: BodyMembers | null
 }
 
 /** A body in pieces, in order, and its length in bytes. */
@@ -158,7 +161,7 @@ const CONVERTERS: Record<CallerProtocol, Partial<Record<UpstreamProtocol, Conver
 
 function convert(
   request: Json,
-  { caller, upstream, target, own = null }: TranslationOptions,
+  { caller, upstream, target, own = null, bodyMembers = null }: TranslationOptions,
 ): ConvertedRequest {
   const converter = CONVERTERS[caller][upstream]
   if (!converter) throw new Error(`${caller} needs no translation to ${upstream}`)
@@ -168,5 +171,7 @@ function convert(
   if (upstream === 'chat_completions' && request.stream === true) {
     body.stream_options = { include_usage: true }
   }
-  return { body, jsonByInstruction, dropped }
+  if (bodyMembers === null) return { body, jsonByInstruction, dropped }
+  const changed = changeMembers(body, bodyMembers)
+  return { body: changed.body, jsonByInstruction, dropped: [...dropped, ...changed.dropped] }
 }

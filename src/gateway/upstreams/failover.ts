@@ -41,7 +41,7 @@ export interface FailoverResult {
   route: Route | null
   /** When the first attempt could begin, in milliseconds since the epoch. */
   startedAt: number
-  /** Members of the caller's request that its translation for this route dropped. */
+  /** `RouteRequest.dropped` of this route. */
   dropped: readonly string[]
   /** Null when no request was sent. */
   requestCounts: InspectionCounts | null
@@ -256,7 +256,7 @@ class Failover {
       lost: lostBy(this.#attempts),
       route: decisive?.request.route ?? null,
       startedAt: this.#startedAt,
-      dropped: decisive?.request.translated?.dropped ?? [],
+      dropped: decisive?.request.dropped ?? [],
       requestCounts: decisive?.requestCounts ?? null,
       responseCounts: decisive?.responseCounts ?? null,
     }
