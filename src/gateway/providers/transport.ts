@@ -56,6 +56,11 @@ export interface Transport {
   prepare(target: RequestTarget, body: RequestBody): PreparedRequest
   /** Returns the headers that authorize the request; null when `prepare` already sets a fixed one. */
   authorize: ((request: RequestToAuthorize) => Promise<HeaderRecord>) | null
+  /**
+   * Called when the provider answered 401: whether `authorize` will give other headers, so that the request is sent once
+   * more. Absent where it never does. @param refused the headers that were sent. @param now milliseconds since the epoch.
+   */
+  renew?(refused: HeaderRecord, now: number): boolean
   /** Content type of its streams. Only `text/event-stream` may be passed to callers unread. */
   streamType: string
   /** A reader of one stream. */
