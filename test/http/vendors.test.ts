@@ -202,27 +202,29 @@ describe('one model with routes to Claude at three vendors', () => {
     })
   })
 
-  const conversation = (text: string) => ({
+  const request = (messages: Anthropic.MessageParam[]) => ({
     model: id,
     max_tokens: 1_500,
     thinking: { type: 'enabled' as const, budget_tokens: 1_024 },
     system: [{ type: 'text' as const, text: 'Be brief.', cache_control: { type: 'ephemeral' as const } }],
     tools: [{ ...WEATHER, cache_control: { type: 'ephemeral' as const, ttl: '1h' as const } }],
-    messages: [
-      { role: 'user' as const, content: text },
-      {
-        role: 'assistant' as const,
-        content: [
-          { type: 'thinking' as const, thinking: 'I should look.', signature: 'EpwBsignature' },
-          { type: 'tool_use' as const, id: 'toolu_1', name: 'get_weather', input: { city: 'Paris' } },
-        ],
-      },
-      {
-        role: 'user' as const,
-        content: [{ type: 'tool_result' as const, tool_use_id: 'toolu_1', content: 'Sunny' }],
-      },
-    ],
+    messages,
   })
+
+  /** A conversation whose first turn thought, with a signature, and called a tool. */
+  async function conversation(text: string) {
+    const { content } = await anthropic().messages.create(
+      request([{ role: 'user', content: 'script:thinking-tools' }]),
+    )
+    const call = content.find((block) => block.type === 'tool_use')
+    const result = { type: 'tool_result' as const, tool_use_id: call?.id ?? '', content: 'Sunny' }
+    expect(JSON.stringify(content)).toMatch(/"signature":"[^"]{20}/)
+    return request([
+      { role: 'user', content: text },
+      { role: 'assistant', content },
+      { role: 'user', content: [result] },
+    ])
+  }
 
   const limited = failed(429, '{"type":"error","error":{"type":"rate_limit_error","message":"Slow down"}}')
 
@@ -234,17 +236,17 @@ describe('one model with routes to Claude at three vendors', () => {
     async (_, before, percent) => {
       const text = marker()
       const script = await inTurn(gateway(), ...before, answered('messages', 'Moved.', false))
-      const request = conversation(`${script} ${text}`)
-      const { data, response } = await anthropic().messages.create(request).withResponse()
+      const asked = await conversation(`${script} ${text}`)
+      const { data, response } = await anthropic().messages.create(asked).withResponse()
       expect(textOf(data)).toBe('Moved.')
       const sent = (await seenRequests(gateway(), text)).map(({ body }) => JSON.parse(body))
       expect(sent).toHaveLength(before.length + 1)
       for (const { system, tools, messages, thinking } of sent) {
         expect({ system, tools, messages, thinking }).toEqual({
-          system: request.system,
-          tools: request.tools,
-          messages: request.messages,
-          thinking: request.thinking,
+          system: asked.system,
+          tools: asked.tools,
+          messages: asked.messages,
+          thinking: asked.thinking,
         })
       }
       const { record } = await auditEntryOf(gateway(), tenant, response.headers.get('x-request-id'))
@@ -260,7 +262,7 @@ describe('one model with routes to Claude at three vendors', () => {
       failed(429),
       failed(429),
     )
-    const error = await failureOf(anthropic().messages.create(conversation(script)))
+    const error = await failureOf(anthropic().messages.create(await conversation(script)))
     expect([error.status, error.type]).toEqual([429, 'rate_limit_error'])
     expect(Number((error.headers as Headers).get('retry-after'))).toBeGreaterThanOrEqual(1)
   })
