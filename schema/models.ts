@@ -18,7 +18,7 @@ export const providers = pgTable('providers', {
   id: uuid('id').primaryKey().defaultRandom(),
   /** Lowercase slug, also the default owner label of its models. */
   name: text('name').notNull().unique(),
-  kind: text('kind', { enum: ['openai-compatible', 'anthropic'] }).notNull(),
+  kind: text('kind', { enum: ['openai-compatible', 'anthropic', 'bedrock'] }).notNull(),
   baseUrl: text('base_url').notNull(),
   sealedCredential: text('sealed_credential').notNull(),
   /** The only organization whose calls are sent there; null for all. */

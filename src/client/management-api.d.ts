@@ -2571,7 +2571,7 @@ export interface components {
       id: string
       name: string
       /** @enum {string} */
-      kind: 'openai-compatible' | 'anthropic'
+      kind: 'openai-compatible' | 'anthropic' | 'bedrock'
       base_url: string
       organization_id: string | null
       allowed_members: string[]
@@ -2586,7 +2586,7 @@ export interface components {
       id: string
       name: string
       /** @enum {string} */
-      kind: 'openai-compatible' | 'anthropic'
+      kind: 'openai-compatible' | 'anthropic' | 'bedrock'
       base_url: string
       organization_id: string | null
       allowed_members: string[]
@@ -8877,9 +8877,9 @@ export interface operations {
            * @description Its protocol.
            * @enum {string}
            */
-          kind: 'openai-compatible' | 'anthropic'
+          kind: 'openai-compatible' | 'anthropic' | 'bedrock'
           /** @description Where it answers. */
-          base_url: string
+          base_url?: string
           /** @description The secret, or its named parts. No answer holds it. */
           credential:
             | string

@@ -52,12 +52,13 @@ const allowedMembers = z
   .array(z.string().regex(/^[A-Za-z_]{1,60}$/, 'must be names of members'))
   .max(50, 'may have at most 50 names')
 
-export const providerKind = z.enum(['openai-compatible', 'anthropic'])
+export const providerKind = z.enum(['openai-compatible', 'anthropic', 'bedrock'])
 
 export const providerCreation = z.strictObject({
   name: slug,
   kind: providerKind,
-  base_url: address,
+  /** Kinds of one vendor have a default. */
+  base_url: address.optional(),
   credential,
   organization_id: uuid.nullish(),
   allowed_members: allowedMembers.optional(),

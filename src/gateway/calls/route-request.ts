@@ -5,7 +5,7 @@ import type { Route } from '../catalogue/call-routes.ts'
 import { OPERATIONS } from '../protocols/operations.ts'
 import type { OwnTools } from '../protocols/own-tools.ts'
 import { outsideOfInSlices, requestEdits } from '../protocols/request-edits.ts'
-import { bodyMembersOf } from '../providers/provider.ts'
+import { bodyMembersOf, capabilitiesOf } from '../providers/provider.ts'
 import { signatureOrigin } from '../translation/signature-origin.ts'
 import { TranslatedCall } from '../translation/translated-call.ts'
 import type { PlannedCall } from './model-call.ts'
@@ -41,7 +41,8 @@ function* requestFor(
   route: Route,
 ): Slices<RouteRequest> {
   const { upstreamModel, translation } = route
-  const { capabilities, maxOutputTokens } = model
+  const { maxOutputTokens } = model
+  const capabilities = capabilitiesOf(route.provider, model.capabilities)
   const { changedThinking } = inspected
   const { protocol } = OPERATIONS[request.operation]
   // Responses pass members that the gateway does not know to chat completions as well.

@@ -1,7 +1,8 @@
 import { invalidRequest } from '../../lib/api-error.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import { isPresent, type Json } from './json.ts'
-import type { TopMember } from './request-outline.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import { entryOf, isPresent, type Json, objectOf } from './json.ts'
+import type { RequestOutline } from './request-outline.ts'
 
 /** How the top-level members of a body differ at one provider from those of its protocol. */
 export interface BodyMembers {
@@ -13,10 +14,14 @@ export interface BodyMembers {
   moved?: ReadonlySet<string>
   /** Members without which the request would mean something else: it is refused. */
   refused?: ReadonlySet<string>
+  /** A member of a member that is refused as well. */
+  refusedInside?: Readonly<Record<string, string>>
   /** Names that the provider uses for members of the protocol. */
   renamed?: Readonly<Record<string, string>>
   /** Members that are sent in place of the request's own. */
   added?: Json
+  /** Names of what is left out outside of the body, such as values of headers. */
+  alsoDropped?: readonly string[]
 }
 
 /** A request without what a provider does not take, and the names of what was left out. */
@@ -41,20 +46,22 @@ const refusal = (name: string) =>
 
 /**
  * The changes of a body that passes as bytes.
- * @param members of the body. @param isRemoved whether a member is left out by other rules.
+ * @param isRemoved whether a member is left out by other rules.
  * @returns the members to remove, and edits outside of them.
  * @throws ApiError invalid_request naming a member that must not be lost.
  */
 export function memberEdits(
-  members: readonly TopMember[],
+  { body, members }: Pick<RequestOutline, 'body' | 'members'>,
   rules: BodyMembers,
   isRemoved: (name: string) => boolean,
 ): ChangedMembers<{ removed: ReadonlySet<string>; edits: ByteEdit[] }> {
   const removed = new Set<string>()
   const edits: ByteEdit[] = []
-  const dropped: string[] = []
-  for (const { name, kind, memberStart, start } of members) {
+  const dropped = [...(rules.alsoDropped ?? [])]
+  for (const { name, kind, memberStart, start, end } of members) {
     if (isRemoved(name)) continue
+    const inner = rules.refusedInside && entryOf(rules.refusedInside, name)
+    if (inner !== undefined && holds(body.subarray(start, end), inner)) throw refusal(`${name}.${inner}`)
     const treatment = treatmentOf(rules, name)
     if (treatment === 'refused' && kind !== 'null') throw refusal(name)
     if (treatment === 'dropped' && kind !== 'null') dropped.push(name)
@@ -78,11 +85,24 @@ export function memberEdits(
 
 const encoder = new TextEncoder()
 
+/** Whether the object of a text has a member with a value. */
+function holds(json: Uint8Array, name: string): boolean {
+  let isHeld = false
+  scanJson(json, {
+    value(path, kind) {
+      if (path.length === 1 && path[0] === name && kind !== 'null') isHeld = true
+    },
+  })
+  return isHeld
+}
+
 /** `memberEdits` for the parsed body of a translation. @throws ApiError as `memberEdits`. */
 export function changeMembers(body: Json, rules: BodyMembers): ChangedMembers<Json> {
   const changed: Json = { ...rules.added }
-  const dropped: string[] = []
+  const dropped = [...(rules.alsoDropped ?? [])]
   for (const [name, value] of Object.entries(body)) {
+    const inner = rules.refusedInside && entryOf(rules.refusedInside, name)
+    if (inner !== undefined && isPresent(objectOf(value)[inner])) throw refusal(`${name}.${inner}`)
     const treatment = treatmentOf(rules, name)
     if (treatment === 'refused' && isPresent(value)) throw refusal(name)
     if (treatment === 'dropped' && isPresent(value)) dropped.push(name)

@@ -33,9 +33,7 @@ export function* requestEdits(
   const { upstreamModel, bodyMembers } = target
   const removals = new Set(protocol.removals)
   if (outline.jsonObject && lacks(target, 'json_object')) removals.add('response_format')
-  const changed = bodyMembers
-    ? memberEdits(outline.members, bodyMembers, (name) => removals.has(name))
-    : UNCHANGED
+  const changed = bodyMembers ? memberEdits(outline, bodyMembers, (name) => removals.has(name)) : UNCHANGED
   const isRemoved = (name: string) => removals.has(name) || changed.body.removed.has(name)
   const cuts = removalEdits(outline.members, ({ name }) => isRemoved(name))
   const edits = [...(protocol.ownEdits ? yield* protocol.ownEdits(outline.body, target.changedThinking) : [])]

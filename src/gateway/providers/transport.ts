@@ -4,7 +4,10 @@ import type { Operation } from '../protocols/operations.ts'
 import type { CredentialForm, CredentialParts } from './credential.ts'
 import type { RequestBody } from './upstream-body.ts'
 
-/** Operations of upstreams; `input_tokens` is the token counter of the responses protocol. */
+/** Forms of token counters, each with a request and an answer of its own (`token-count/counters.ts`). */
+export type CounterForm = 'responses' | 'messages' | 'bedrock'
+
+/** Operations of upstreams; `input_tokens` is a token counter in a form of its own. */
 export type UpstreamOperation = Operation | 'input_tokens'
 
 export type HeaderRecord = Readonly<Record<string, string>>
@@ -45,6 +48,10 @@ export interface Transport {
   speaks(operation: UpstreamOperation, upstreamModel: string): boolean
   /** How the body of a request differs from that of its protocol; absent where it never does. */
   bodyMembers?(target: RequestTarget): BodyMembers | null
+  /** Capabilities of models in the catalogue that this provider does not have; absent for none. */
+  withheld?: readonly string[]
+  /** The form of its token counter for a model (operation `input_tokens`); absent or null where it has none. */
+  counter?(upstreamModel: string): CounterForm | null
   /** Address, headers and body. @throws for an operation without a path. */
   prepare(target: RequestTarget, body: RequestBody): PreparedRequest
   /** Returns the headers that authorize the request; null when `prepare` already sets a fixed one. */
@@ -60,6 +67,12 @@ export interface Transport {
   frames(response: Response): FrameReader
 }
 
+/** Settings of a provider's entry that its transport obeys. */
+export interface ConnectOptions {
+  /** Members of requests that the operator says the provider takes. */
+  allowedMembers: readonly string[]
+}
+
 /** A kind of provider: its form of credentials and its transport. */
 export interface ProviderKindDefinition {
   credential: CredentialForm
@@ -68,6 +81,13 @@ export interface ProviderKindDefinition {
    * address.
    */
   routingMembers: ReadonlySet<string>
+  /**
+   * The base URL of a provider that is given none; absent where one has to be given.
+   * @throws ApiError `unprocessable` for parts of the credential from which it cannot be made.
+   */
+  defaultBaseUrl?(credential: CredentialParts): string
+  /** Names of the hosts that may be sent the credential, besides those of EGRESS_ALLOW; absent for any. */
+  hosts?: RegExp
   /** Called once for each provider: computes what is the same for all its calls. */
-  connect(baseUrl: string, credential: CredentialParts): Transport
+  connect(baseUrl: string, credential: CredentialParts, options: ConnectOptions): Transport
 }
