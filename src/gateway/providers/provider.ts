@@ -2,6 +2,8 @@ import type { BodyMembers } from '../protocols/body-members.ts'
 import { anthropic } from './anthropic/anthropic.ts'
 import { bedrock } from './bedrock/bedrock.ts'
 import type { ProviderCredential } from './credential.ts'
+import { MAKER_KINDS } from './makers/maker-provider.ts'
+import type { MakerKind } from './makers/makers.ts'
 import { openaiCompatible } from './openai-compatible.ts'
 import type {
   CounterForm,
@@ -16,12 +18,13 @@ import type {
  * contents of bodies and frames belong to the protocols.
  */
 
-export type ProviderKind = 'openai-compatible' | 'anthropic' | 'bedrock'
+export type ProviderKind = 'openai-compatible' | 'anthropic' | 'bedrock' | MakerKind
 
 export const PROVIDER_KINDS: Readonly<Record<ProviderKind, ProviderKindDefinition>> = {
   'openai-compatible': openaiCompatible,
   anthropic,
   bedrock,
+  ...MAKER_KINDS,
 }
 
 /** An upstream service. */
