@@ -18,6 +18,7 @@ const PROVIDER_KINDS = [
   'openai-compatible',
   'anthropic',
   'bedrock',
+  'vertex',
   'mistral',
   'groq',
   'xai',

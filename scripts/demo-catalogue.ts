@@ -4,6 +4,7 @@ import type { CredentialParts } from '../src/gateway/providers/credential.ts'
 import type { ProviderKind } from '../src/gateway/providers/provider.ts'
 import { StartError } from './local/children.ts'
 import { SCRIPTED_AWS } from './local/model-upstream/vendors/bedrock/scripted-aws.ts'
+import { scriptedAccount } from './local/model-upstream/vendors/vertex/scripted-account.ts'
 
 /** A provider that is to be in the database, with the models it serves. */
 export interface WantedProvider {
@@ -34,6 +35,7 @@ export const REGISTERED_PROVIDERS = [
   'scripted-openai',
   'scripted-anthropic',
   'scripted-bedrock',
+  'scripted-vertex',
 ] as const
 
 /**
@@ -155,6 +157,18 @@ const scriptedVendors = (url: string): WantedProvider[] => [
       {
         ...scriptedModel('scripted-bedrock-claude', 'anthropic', 3, ['json_schema', 'vision']),
         upstreamModel: 'us.anthropic.claude-scripted-messages-v1:0',
+      },
+    ],
+  },
+  {
+    name: 'scripted-vertex',
+    kind: 'vertex',
+    baseUrl: `${url}/vendors/vertex`,
+    credential: { ...scriptedAccount(url), location: 'us-east5' },
+    models: [
+      {
+        ...scriptedModel('scripted-vertex-claude', 'anthropic', 3, ['json_schema', 'vision']),
+        upstreamModel: 'claude-scripted@20250929',
       },
     ],
   },

@@ -42,7 +42,7 @@ export async function createProvider(
   const id = crypto.randomUUID()
   const { name, kind, organizationId = null, allowedMembers = [], allowsUnpriced } = values
   const definition = PROVIDER_KINDS[kind]
-  const credential = credentialOf(definition.credential, values.credential)
+  const credential = checkedCredential(definition, values.credential)
   const given = values.baseUrl ?? definition.defaultBaseUrl?.(credential.parts)
   if (given === undefined) throw unprocessable('base_url: is required for this kind of provider.')
   const baseUrl = checkBaseUrl(given, definition, scope.egressAllow)
@@ -138,13 +138,20 @@ function checkedChange(
 ): { baseUrl: string | undefined; credential: ProviderCredential | undefined } {
   const definition = PROVIDER_KINDS[before.kind]
   const credential =
-    given.credential === undefined ? undefined : credentialOf(definition.credential, given.credential)
+    given.credential === undefined ? undefined : checkedCredential(definition, given.credential)
   const baseUrl =
     given.baseUrl === undefined ? undefined : checkBaseUrl(given.baseUrl, definition, egressAllow)
   if (baseUrl !== undefined && credential === undefined && !sameOrigin(baseUrl, before.baseUrl)) {
     throw conflict('A base_url on another host needs its credential in the same request.')
   }
   return { baseUrl, credential }
+}
+
+/** @throws ApiError `unprocessable` for a credential of another form, or whose parts cannot be right. */
+function checkedCredential(definition: ProviderKindDefinition, given: GivenCredential): ProviderCredential {
+  const credential = credentialOf(definition.credential, given)
+  definition.check?.(credential.parts)
+  return credential
 }
 
 /**

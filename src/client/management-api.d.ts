@@ -2571,7 +2571,21 @@ export interface components {
       id: string
       name: string
       /** @enum {string} */
-      kind: 'openai-compatible' | 'anthropic' | 'bedrock'
+      kind:
+        | 'openai-compatible'
+        | 'anthropic'
+        | 'bedrock'
+        | 'vertex'
+        | 'mistral'
+        | 'groq'
+        | 'xai'
+        | 'deepseek'
+        | 'together'
+        | 'fireworks'
+        | 'openrouter'
+        | 'ollama'
+        | 'vllm'
+        | 'gemini-openai'
       base_url: string
       organization_id: string | null
       allowed_members: string[]
@@ -2586,7 +2600,21 @@ export interface components {
       id: string
       name: string
       /** @enum {string} */
-      kind: 'openai-compatible' | 'anthropic' | 'bedrock'
+      kind:
+        | 'openai-compatible'
+        | 'anthropic'
+        | 'bedrock'
+        | 'vertex'
+        | 'mistral'
+        | 'groq'
+        | 'xai'
+        | 'deepseek'
+        | 'together'
+        | 'fireworks'
+        | 'openrouter'
+        | 'ollama'
+        | 'vllm'
+        | 'gemini-openai'
       base_url: string
       organization_id: string | null
       allowed_members: string[]
@@ -8877,7 +8905,21 @@ export interface operations {
            * @description Its protocol.
            * @enum {string}
            */
-          kind: 'openai-compatible' | 'anthropic' | 'bedrock'
+          kind:
+            | 'openai-compatible'
+            | 'anthropic'
+            | 'bedrock'
+            | 'vertex'
+            | 'mistral'
+            | 'groq'
+            | 'xai'
+            | 'deepseek'
+            | 'together'
+            | 'fireworks'
+            | 'openrouter'
+            | 'ollama'
+            | 'vllm'
+            | 'gemini-openai'
           /** @description Where it answers. */
           base_url?: string
           /** @description The secret, or its named parts. No answer holds it. */

@@ -13,8 +13,11 @@ const credentialPart = z
   .meta({ pattern: LINE })
 
 const PART_NAME = /^[a-z][a-z0-9_]{0,39}$/
+/** A key in PEM form has several lines. */
+const KEY_PART = 'private_key'
 const isPart = ([name, value]: [string, string]) =>
-  PART_NAME.test(name) && credentialPart.safeParse(value).success
+  PART_NAME.test(name) &&
+  credentialPart.safeParse(name === KEY_PART ? value.replace(/[\r\n]/g, '') : value).success
 
 /**
  * One secret, or named parts; the kind of provider defines which. An error quotes neither values nor names, because a secret may
@@ -27,7 +30,7 @@ const credential = z.union(
       .record(z.string(), z.string())
       .refine(
         (parts) => Object.entries(parts).every(isPart),
-        'must hold names of lowercase letters, digits and underscores, each with one line of text',
+        'must hold names of lowercase letters, digits and underscores, each with one line of text (`private_key`: several)',
       )
       .meta({
         propertyNames: { pattern: PART_NAME.source },
@@ -56,6 +59,7 @@ export const providerKind = z.enum([
   'openai-compatible',
   'anthropic',
   'bedrock',
+  'vertex',
   'mistral',
   'groq',
   'xai',

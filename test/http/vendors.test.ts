@@ -16,7 +16,10 @@ import { marker, registerScript, seenRequest } from '../harness/upstream.ts'
 
 // Official clients on a model of each vendor whose transport is its own.
 
-const CLAUDE = [{ vendor: 'Bedrock', model: 'scripted-bedrock-claude' }]
+const CLAUDE = [
+  { vendor: 'Bedrock', model: 'scripted-bedrock-claude', overloaded: 503 },
+  { vendor: 'Vertex', model: 'scripted-vertex-claude', overloaded: 529 },
+]
 
 let tenant: Tenant
 beforeAll(async () => {
@@ -31,7 +34,7 @@ const WEATHER = {
   input_schema: { type: 'object' as const, properties: { city: { type: 'string' } } },
 }
 
-describe.each(CLAUDE)('Claude on $vendor', ({ model }) => {
+describe.each(CLAUDE)('Claude on $vendor', ({ model, overloaded }) => {
   const ask = (content: Anthropic.MessageParam['content'], more = {}) => ({
     model,
     max_tokens: 2_000,
@@ -113,7 +116,7 @@ describe.each(CLAUDE)('Claude on $vendor', ({ model }) => {
     ['error-400', 400, 'invalid_request_error'],
     ['error-429', 429, 'rate_limit_error'],
     ['error-500', 500, 'api_error'],
-    ['error-529', 503, 'api_error'],
+    ['error-529', overloaded, overloaded === 529 ? 'overloaded_error' : 'api_error'],
   ])('turns %s into an error of the messages protocol', async (script, status, type) => {
     const error = await failureOf(anthropic().messages.create(ask(`script:${script}`)))
     expect([error.status, error.type]).toEqual([status, type])

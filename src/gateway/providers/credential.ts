@@ -8,8 +8,21 @@ export type CredentialParts = Readonly<Record<string, string>>
 /** A credential in clear. It is sent to its provider only; other parts of the gateway use it to redact it. */
 export interface ProviderCredential {
   parts: CredentialParts
-  /** Values that must not occur in anything that is sent to a caller. */
+  /** Values that must not occur in anything that is sent to a caller: secret parts, and the latest access tokens. */
   secrets: readonly string[]
+}
+
+/** Access tokens of a credential that are cut out of answers: the current one, and the one before it. */
+const KEPT_TOKENS = 2
+
+/** Adds an access token to the secrets of its credential. */
+export function noteToken(credential: ProviderCredential, token: string): void {
+  if (token === '' || credential.secrets.includes(token)) return
+  const own = Object.values(credential.parts)
+  const [parts, tokens] = [true, false].map((isPart) =>
+    credential.secrets.filter((secret) => own.includes(secret) === isPart),
+  ) as [string[], string[]]
+  credential.secrets = [...parts, ...[...tokens, token].slice(-KEPT_TOKENS)]
 }
 
 /** A part of a credential. */

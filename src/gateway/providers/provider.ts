@@ -1,7 +1,7 @@
 import type { BodyMembers } from '../protocols/body-members.ts'
 import { anthropic } from './anthropic/anthropic.ts'
 import { bedrock } from './bedrock/bedrock.ts'
-import type { ProviderCredential } from './credential.ts'
+import { noteToken, type ProviderCredential } from './credential.ts'
 import { MAKER_KINDS } from './makers/maker-provider.ts'
 import type { MakerKind } from './makers/makers.ts'
 import { openaiCompatible } from './openai-compatible.ts'
@@ -12,18 +12,20 @@ import type {
   Transport,
   UpstreamOperation,
 } from './transport.ts'
+import { vertex } from './vertex/vertex.ts'
 
 /**
  * Providers are thin transports: address, authorization, framing, and the caller's headers that they understand. The
  * contents of bodies and frames belong to the protocols.
  */
 
-export type ProviderKind = 'openai-compatible' | 'anthropic' | 'bedrock' | MakerKind
+export type ProviderKind = 'openai-compatible' | 'anthropic' | 'bedrock' | 'vertex' | MakerKind
 
 export const PROVIDER_KINDS: Readonly<Record<ProviderKind, ProviderKindDefinition>> = {
   'openai-compatible': openaiCompatible,
   anthropic,
   bedrock,
+  vertex,
   ...MAKER_KINDS,
 }
 
@@ -51,8 +53,23 @@ export function transportOf(provider: Provider): Transport {
   if (known) return known
   const { kind, baseUrl, credential, allowedMembers = [] } = provider
   const transport = PROVIDER_KINDS[kind].connect(baseUrl, credential.parts, { allowedMembers })
-  transports.set(provider, transport)
-  return transport
+  const keeping = transport.renew ? notingTokens(transport, credential) : transport
+  transports.set(provider, keeping)
+  return keeping
+}
+
+/** A transport whose access tokens are cut out of answers as its credential is. */
+function notingTokens(transport: Transport, credential: ProviderCredential): Transport {
+  const { authorize } = transport
+  if (!authorize) return transport
+  return {
+    ...transport,
+    async authorize(request) {
+      const headers = await authorize(request)
+      noteToken(credential, (headers.authorization ?? '').replace(/^Bearer /, ''))
+      return headers
+    },
+  }
 }
 
 export const speaks = (provider: Provider, operation: UpstreamOperation, upstreamModel: string): boolean =>

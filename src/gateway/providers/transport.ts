@@ -5,7 +5,7 @@ import type { CredentialForm, CredentialParts } from './credential.ts'
 import type { RequestBody } from './upstream-body.ts'
 
 /** Forms of token counters, each with a request and an answer of its own (`token-count/counters.ts`). */
-export type CounterForm = 'responses' | 'messages' | 'bedrock'
+export type CounterForm = 'responses' | 'bedrock' | 'vertex'
 
 /** Operations of upstreams; `input_tokens` is a token counter in a form of its own. */
 export type UpstreamOperation = Operation | 'input_tokens'
@@ -84,9 +84,11 @@ export interface ProviderKindDefinition {
    */
   routingMembers: ReadonlySet<string>
   /**
-   * The base URL of a provider that is given none; absent where one has to be given.
-   * @throws ApiError `unprocessable` for parts of the credential from which it cannot be made.
+   * Checks parts that are given for an entry; absent where any text will do.
+   * @throws ApiError `unprocessable`, whose message quotes no value.
    */
+  check?(credential: CredentialParts): void
+  /** The base URL of a provider that is given none; absent where one has to be given. */
   defaultBaseUrl?(credential: CredentialParts): string
   /** Names of the hosts that may be sent the credential, besides those of EGRESS_ALLOW; absent for any. */
   hosts?: RegExp

@@ -12,8 +12,12 @@ interface Counter {
 const COUNTERS: Readonly<Record<CounterForm, Counter>> = {
   // https://platform.openai.com/docs/api-reference/responses/input-tokens
   responses: { request: responsesCountRequest, count: ({ input_tokens: tokens }) => tokens },
-  messages: {
-    request: ({ max_tokens: _, stream: __, ...messages }, model) => ({ ...messages, model }),
+  // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/count-tokens
+  vertex: {
+    request: ({ max_tokens: _, stream: __, ...messages }, model) => ({
+      ...{ ...messages, model },
+      anthropic_version: 'vertex-2023-10-16',
+    }),
     count: ({ input_tokens: tokens }) => tokens,
   },
   // https://docs.aws.amazon.com/bedrock/latest/userguide/count-tokens.html: the body as InvokeModel takes it.

@@ -1,8 +1,12 @@
 import { answerBedrock } from './bedrock/bedrock.ts'
 import type { VendorRequest } from './vendor-request.ts'
+import { answerVertex } from './vertex/vertex.ts'
 
 /** The scripted vendors, each below a base URL of its own: `<server>/vendors/<name>`. */
-const VENDORS: Record<string, (request: VendorRequest) => Promise<void>> = { bedrock: answerBedrock }
+const VENDORS: Record<string, (request: VendorRequest) => Promise<void>> = {
+  bedrock: answerBedrock,
+  vertex: answerVertex,
+}
 
 /** @returns the vendor of a path, and the path below its base URL; null for other paths. */
 export function vendorOf(

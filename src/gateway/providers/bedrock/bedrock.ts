@@ -51,8 +51,10 @@ export const bedrock: ProviderKindDefinition = {
   },
   routingMembers: anthropic.routingMembers,
   hosts: /\.(amazonaws\.com|amazonaws\.com\.cn|api\.aws)$/,
-  defaultBaseUrl({ region = '' }) {
+  check({ region = '' }) {
     if (!REGION.test(region)) throw unprocessable('credential: `region` must be one such as us-east-1.')
+  },
+  defaultBaseUrl({ region = '' }) {
     const domain = DOMAINS.find(([pattern]) => pattern.test(region))?.[1] ?? 'amazonaws.com'
     return `https://bedrock-runtime.${region}.${domain}`
   },

@@ -1,12 +1,8 @@
 import { AnthropicBedrock } from '@anthropic-ai/bedrock-sdk'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { messages } from '../../../../../src/gateway/protocols/messages.ts'
-import { requestEdits } from '../../../../../src/gateway/protocols/request-edits.ts'
 import { bedrock } from '../../../../../src/gateway/providers/bedrock/bedrock.ts'
-import { sendToProvider } from '../../../../../src/gateway/providers/send-to-provider.ts'
-import { applyEdits, joinBytes } from '../../../../../src/lib/byte-edits.ts'
-import { drained } from '../../../../../src/lib/slices.ts'
-import { recordFetch, requestOf, type Sent } from '../upstream-recorder.ts'
+import { bodyOf, CONVERSATION, clientFetch, sentByGateway } from '../sent-by-gateway.ts'
+import type { Sent } from '../upstream-recorder.ts'
 
 // The request of the gateway beside that of the vendor's own client for the same conversation.
 
@@ -21,77 +17,24 @@ const KEYS = {
 }
 const BASE = 'https://bedrock-runtime.us-east-1.amazonaws.com'
 
-const CONVERSATION = {
-  max_tokens: 16,
-  system: [{ type: 'text' as const, text: 'Be brief.', cache_control: { type: 'ephemeral' as const } }],
-  messages: [
-    { role: 'user' as const, content: 'Hi' },
-    {
-      role: 'assistant' as const,
-      content: [
-        { type: 'thinking' as const, thinking: 't', signature: 'sig' },
-        { type: 'tool_use' as const, id: 'toolu_1', name: 'f', input: { a: 1 } },
-      ],
-    },
-    {
-      role: 'user' as const,
-      content: [{ type: 'tool_result' as const, tool_use_id: 'toolu_1', content: 'ok' }],
-    },
-  ],
-  tools: [{ name: 'f', input_schema: { type: 'object' as const } }],
-  thinking: { type: 'enabled' as const, budget_tokens: 1_024 },
-}
-
-/** Sends a messages request as a call of the gateway would. */
+/** @returns the request of the gateway. */
 async function sendByGateway(
   model: string,
   request: object,
   credential: Record<string, string>,
-  { stream = false, headers = {}, baseUrl = BASE } = {},
+  { baseUrl = BASE, ...more }: { stream?: boolean; headers?: Record<string, string>; baseUrl?: string } = {},
 ): Promise<Sent> {
-  const sent = recordFetch()
   const transport = bedrock.connect(baseUrl, credential, { allowedMembers: [] })
-  const target = {
-    operation: 'messages' as const,
-    upstreamModel: model,
-    stream,
-    callerHeaders: new Headers(headers),
-  }
-  const source = new TextEncoder().encode(JSON.stringify({ model: 'caller-name', ...request, stream }))
-  const outline = drained(messages.outline(source))
-  const { body: edits } = drained(
-    requestEdits(outline, messages, {
-      upstreamModel: model,
-      capabilities: [],
-      bodyMembers: transport.bodyMembers?.(target) ?? null,
-    }),
-  )
-  const body = joinBytes(applyEdits(source, edits).pieces)
-  await sendToProvider(transport, requestOf({ ...target, body, now: Date.parse('2026-11-23T12:00:00Z') }))
-  return sent[0] as Sent
+  return (await sentByGateway(transport, model, request, more))[0] as Sent
 }
 
 /** Sends the same request by the official client. */
 async function sendByClient(model: string, request: object, more: object, stream = false): Promise<Sent> {
-  const sent: Sent[] = []
-  const client = new AnthropicBedrock({
-    awsRegion: 'us-east-1',
-    maxRetries: 0,
-    ...more,
-    fetch: async (address: unknown, init?: RequestInit) => {
-      const { method, headers, body, redirect } = init ?? {}
-      const names = Object.fromEntries(new Headers(headers))
-      sent.push({ address: String(address), method, headers: names, body: body as BodyInit, redirect })
-      return Response.json({ content: [] })
-    },
-  } as ConstructorParameters<typeof AnthropicBedrock>[0])
-  const call = client.messages.create({ model, ...request, stream } as never)
-  await Promise.resolve(call).catch(() => {})
+  const { fetch, sent } = clientFetch()
+  const client = new AnthropicBedrock({ awsRegion: 'us-east-1', maxRetries: 0, ...more, fetch } as object)
+  await Promise.resolve(client.messages.create({ model, ...request, stream } as never)).catch(() => {})
   return sent[0] as Sent
 }
-
-const bodyOf = ({ body }: Sent): Record<string, unknown> =>
-  JSON.parse(typeof body === 'string' ? body : new TextDecoder().decode(body as Uint8Array))
 
 const KEYS_OF_CLIENT = { awsAccessKey: KEYS.access_key_id, awsSecretKey: KEYS.secret_access_key }
 
