@@ -13,12 +13,30 @@ import {
 import { createdAt, instant } from './columns.ts'
 import { organizations } from './identity.ts'
 
+/** Kinds of providers; the gateway has a transport for each. */
+const PROVIDER_KINDS = [
+  'openai-compatible',
+  'anthropic',
+  'bedrock',
+  'vertex',
+  'mistral',
+  'groq',
+  'xai',
+  'deepseek',
+  'together',
+  'fireworks',
+  'openrouter',
+  'ollama',
+  'vllm',
+  'gemini-openai',
+] as const
+
 /** An upstream service of this deployment. The parts of its credential are sealed together (AES-256-GCM), and never shown. */
 export const providers = pgTable('providers', {
   id: uuid('id').primaryKey().defaultRandom(),
   /** Lowercase slug, also the default owner label of its models. */
   name: text('name').notNull().unique(),
-  kind: text('kind', { enum: ['openai-compatible', 'anthropic', 'bedrock', 'vertex'] }).notNull(),
+  kind: text('kind', { enum: PROVIDER_KINDS }).notNull(),
   baseUrl: text('base_url').notNull(),
   sealedCredential: text('sealed_credential').notNull(),
   /** The only organization whose calls are sent there; null for all. */

@@ -2572,7 +2572,21 @@ export interface components {
       id: string
       name: string
       /** @enum {string} */
-      kind: 'openai-compatible' | 'anthropic' | 'bedrock' | 'vertex'
+      kind:
+        | 'openai-compatible'
+        | 'anthropic'
+        | 'bedrock'
+        | 'vertex'
+        | 'mistral'
+        | 'groq'
+        | 'xai'
+        | 'deepseek'
+        | 'together'
+        | 'fireworks'
+        | 'openrouter'
+        | 'ollama'
+        | 'vllm'
+        | 'gemini-openai'
       base_url: string
       organization_id: string | null
       allowed_members: string[]
@@ -2587,7 +2601,21 @@ export interface components {
       id: string
       name: string
       /** @enum {string} */
-      kind: 'openai-compatible' | 'anthropic' | 'bedrock' | 'vertex'
+      kind:
+        | 'openai-compatible'
+        | 'anthropic'
+        | 'bedrock'
+        | 'vertex'
+        | 'mistral'
+        | 'groq'
+        | 'xai'
+        | 'deepseek'
+        | 'together'
+        | 'fireworks'
+        | 'openrouter'
+        | 'ollama'
+        | 'vllm'
+        | 'gemini-openai'
       base_url: string
       organization_id: string | null
       allowed_members: string[]
@@ -8878,7 +8906,21 @@ export interface operations {
            * @description Its protocol.
            * @enum {string}
            */
-          kind: 'openai-compatible' | 'anthropic' | 'bedrock' | 'vertex'
+          kind:
+            | 'openai-compatible'
+            | 'anthropic'
+            | 'bedrock'
+            | 'vertex'
+            | 'mistral'
+            | 'groq'
+            | 'xai'
+            | 'deepseek'
+            | 'together'
+            | 'fireworks'
+            | 'openrouter'
+            | 'ollama'
+            | 'vllm'
+            | 'gemini-openai'
           /** @description Where it answers. */
           base_url?: string
           /** @description The secret, or its named parts. No answer holds it. */

@@ -55,7 +55,22 @@ const allowedMembers = z
   .array(z.string().regex(/^[A-Za-z_]{1,60}$/, 'must be names of members'))
   .max(50, 'may have at most 50 names')
 
-export const providerKind = z.enum(['openai-compatible', 'anthropic', 'bedrock', 'vertex'])
+export const providerKind = z.enum([
+  'openai-compatible',
+  'anthropic',
+  'bedrock',
+  'vertex',
+  'mistral',
+  'groq',
+  'xai',
+  'deepseek',
+  'together',
+  'fireworks',
+  'openrouter',
+  'ollama',
+  'vllm',
+  'gemini-openai',
+])
 
 export const providerCreation = z.strictObject({
   name: slug,

@@ -5,7 +5,7 @@ import type { Route } from '../catalogue/call-routes.ts'
 import { OPERATIONS } from '../protocols/operations.ts'
 import type { OwnTools } from '../protocols/own-tools.ts'
 import { outsideOfInSlices, requestEdits } from '../protocols/request-edits.ts'
-import { bodyMembersOf, capabilitiesOf } from '../providers/provider.ts'
+import { bodyMembersOf, capabilitiesOf, transportOf } from '../providers/provider.ts'
 import { signatureOrigin } from '../translation/signature-origin.ts'
 import { TranslatedCall } from '../translation/translated-call.ts'
 import type { PlannedCall } from './model-call.ts'
@@ -60,9 +60,12 @@ function* requestFor(
   const texts = yield* outsideOfInSlices(edits, inspected.edits)
   const body = yield* applyEditsInSlices(outline.body, [...edits, ...texts])
   if (!translation) return { route, body, translated: null, dropped }
-  const target = { upstreamModel, maxOutputTokens, capabilities, origin: originOf(route) }
+  const takesReasoning = bodyMembers?.messages?.reasoningContent ?? false
+  const target = { upstreamModel, maxOutputTokens, capabilities, origin: originOf(route), takesReasoning }
   const own = (outline.own && definitionsOf(outline.own)) ?? null
-  const translated = new TranslatedCall(joinBytes(body.pieces), { ...translation, target, own, bodyMembers })
+  const { repeatsReasoning = false } = transportOf(route.provider)
+  const options = { ...translation, target, own, bodyMembers, repeatsReasoning }
+  const translated = new TranslatedCall(joinBytes(body.pieces), options)
   // The members that are left out of the body are sent too.
   const released = body.released + outline.bytes - outline.body.length
   return { route, body: { ...body, released }, translated, dropped: translated.dropped }

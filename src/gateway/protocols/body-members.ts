@@ -1,6 +1,8 @@
 import { invalidRequest } from '../../lib/api-error.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
+import { changeMessages, type MessageRules } from './chat-message-rules.ts'
+import { jsonAt } from './frame-json.ts'
 import { entryOf, isPresent, type Json, objectOf } from './json.ts'
 import type { RequestOutline } from './request-outline.ts'
 
@@ -16,8 +18,12 @@ export interface BodyMembers {
   refused?: ReadonlySet<string>
   /** A member of a member that is refused as well. */
   refusedInside?: Readonly<Record<string, string>>
-  /** Names that the provider uses for members of the protocol. */
+  /** Names that the provider uses for members of the protocol. One whose new name is in the request as well is left out. */
   renamed?: Readonly<Record<string, string>>
+  /** What is sent in place of a member, by its text; without members that the request has itself. */
+  replaced?: Readonly<Record<string, Readonly<Record<string, Json>>>>
+  /** Changes within the messages of a translated request. */
+  messages?: MessageRules
   /** Members that are sent in place of the request's own. */
   added?: Json
   /** Names of what is left out outside of the body, such as values of headers. */
@@ -39,6 +45,26 @@ function treatmentOf(rules: BodyMembers, name: string): 'kept' | 'dropped' | 'mo
   return dropped?.has(name) || (taken && !taken.has(name)) ? 'dropped' : 'kept'
 }
 
+/** Whether a member is sent as it is. @param rules null for those of the protocol. */
+export const takesMember = (rules: BodyMembers | null | undefined, name: string): boolean =>
+  !rules || treatmentOf(rules, name) === 'kept'
+
+/** The members that are sent in place of one; undefined for the member itself. */
+function replacementOf(
+  { replaced, renamed }: BodyMembers,
+  { name, text }: { name: string; text: () => unknown },
+  has: (name: string) => boolean,
+): Json | undefined {
+  const texts = replaced && entryOf(replaced, name)
+  const value = texts && text()
+  const members = typeof value === 'string' ? texts && entryOf(texts, value) : undefined
+  if (members) {
+    return Object.fromEntries(Object.entries(members).filter(([other]) => other === name || !has(other)))
+  }
+  const isTwice = renamed && entryOf(renamed, name) !== undefined && has(renamed[name] ?? '')
+  return isTwice ? {} : undefined
+}
+
 const refusal = (name: string) =>
   invalidRequest(
     `${name}: the provider of this model does not have it, and the answer would be another one without it.`,
@@ -58,6 +84,7 @@ export function memberEdits(
   const removed = new Set<string>()
   const edits: ByteEdit[] = []
   const dropped = [...(rules.alsoDropped ?? [])]
+  const has = (name: string) => members.some((member) => member.name === name)
   for (const { name, kind, memberStart, start, end } of members) {
     if (isRemoved(name)) continue
     const inner = rules.refusedInside && entryOf(rules.refusedInside, name)
@@ -65,7 +92,11 @@ export function memberEdits(
     const treatment = treatmentOf(rules, name)
     if (treatment === 'refused' && kind !== 'null') throw refusal(name)
     if (treatment === 'dropped' && kind !== 'null') dropped.push(name)
-    if (treatment !== 'kept') removed.add(name)
+    const text = () => (kind === 'string' ? jsonAt(body, { start, end }) : null)
+    const members = treatment === 'kept' ? replacementOf(rules, { name, text }, has) : {}
+    if (members && Object.keys(members).length === 0) removed.add(name)
+    else if (members)
+      edits.push({ start: memberStart, end, replacement: encoder.encode(membersText(members)) })
     else if (rules.renamed && Object.hasOwn(rules.renamed, name)) {
       edits.push({
         start: memberStart,
@@ -77,13 +108,16 @@ export function memberEdits(
   const added = Object.entries(rules.added ?? {})
   const first = members[0]
   if (added.length > 0 && first) {
-    const text = added.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`).join('')
-    edits.push({ start: first.memberStart, end: first.memberStart, replacement: encoder.encode(text) })
+    const replacement = encoder.encode(`${membersText(rules.added ?? {})},`)
+    edits.push({ start: first.memberStart, end: first.memberStart, replacement })
   }
   return { body: { removed, edits }, dropped }
 }
 
 const encoder = new TextEncoder()
+
+/** The members of an object as JSON, without its braces. */
+const membersText = (members: Json): string => JSON.stringify(members).slice(1, -1)
 
 /** Whether the object of a text has a member with a value. */
 function holds(json: Uint8Array, name: string): boolean {
@@ -96,17 +130,22 @@ function holds(json: Uint8Array, name: string): boolean {
   return isHeld
 }
 
-/** `memberEdits` for the parsed body of a translation. @throws ApiError as `memberEdits`. */
+/** `memberEdits` for the parsed body of a translation, and the rules for its messages. @throws ApiError as `memberEdits`. */
 export function changeMembers(body: Json, rules: BodyMembers): ChangedMembers<Json> {
   const changed: Json = { ...rules.added }
   const dropped = [...(rules.alsoDropped ?? [])]
+  const has = (name: string) => Object.hasOwn(body, name)
   for (const [name, value] of Object.entries(body)) {
     const inner = rules.refusedInside && entryOf(rules.refusedInside, name)
     if (inner !== undefined && isPresent(objectOf(value)[inner])) throw refusal(`${name}.${inner}`)
     const treatment = treatmentOf(rules, name)
     if (treatment === 'refused' && isPresent(value)) throw refusal(name)
     if (treatment === 'dropped' && isPresent(value)) dropped.push(name)
-    if (treatment === 'kept') changed[rules.renamed?.[name] ?? name] = value
+    if (treatment !== 'kept') continue
+    const members = replacementOf(rules, { name, text: () => value }, has)
+    if (members) Object.assign(changed, members)
+    else changed[rules.renamed?.[name] ?? name] = value
   }
+  if (rules.messages) dropped.push(...changeMessages(changed, rules.messages))
   return { body: changed, dropped }
 }

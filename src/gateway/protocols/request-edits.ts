@@ -1,7 +1,7 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import { drained, type Slices, sortedInSlices } from '../../lib/slices.ts'
-import { type BodyMembers, type ChangedMembers, memberEdits } from './body-members.ts'
+import { type BodyMembers, type ChangedMembers, memberEdits, takesMember } from './body-members.ts'
 import type { Protocol } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
 
@@ -46,7 +46,8 @@ export function* requestEdits(
       replacement: encoder.encode(JSON.stringify(upstreamModel)),
     })
   }
-  if (outline.stream && protocol.usageIsOptional && !outline.usageRequested)
+  const takesOptions = takesMember(bodyMembers, 'stream_options')
+  if (outline.stream && protocol.usageIsOptional && !outline.usageRequested && takesOptions)
     edits.push(...usageEdits(outline))
   const kept = changed.body.removed.size > 0 ? yield* outsideOfInSlices(cuts, edits) : edits
   return { body: [...changed.body.edits, ...cuts, ...kept], dropped: changed.dropped }

@@ -2,6 +2,8 @@ import type { BodyMembers } from '../protocols/body-members.ts'
 import { anthropic } from './anthropic/anthropic.ts'
 import { bedrock } from './bedrock/bedrock.ts'
 import { noteToken, type ProviderCredential } from './credential.ts'
+import { MAKER_KINDS } from './makers/maker-provider.ts'
+import type { MakerKind } from './makers/makers.ts'
 import { openaiCompatible } from './openai-compatible.ts'
 import type {
   CounterForm,
@@ -17,13 +19,14 @@ import { vertex } from './vertex/vertex.ts'
  * contents of bodies and frames belong to the protocols.
  */
 
-export type ProviderKind = 'openai-compatible' | 'anthropic' | 'bedrock' | 'vertex'
+export type ProviderKind = 'openai-compatible' | 'anthropic' | 'bedrock' | 'vertex' | MakerKind
 
 export const PROVIDER_KINDS: Readonly<Record<ProviderKind, ProviderKindDefinition>> = {
   'openai-compatible': openaiCompatible,
   anthropic,
   bedrock,
   vertex,
+  ...MAKER_KINDS,
 }
 
 /** An upstream service. */

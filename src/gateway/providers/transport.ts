@@ -50,6 +50,8 @@ export interface Transport {
   bodyMembers?(target: RequestTarget): BodyMembers | null
   /** Capabilities of models in the catalogue that this provider does not have; absent for none. */
   withheld?: readonly string[]
+  /** Whether its streams of chat completions send the same piece of reasoning several times over. */
+  repeatsReasoning?: true
   /** The form of its token counter for a model (operation `input_tokens`); absent or null where it has none. */
   counter?(upstreamModel: string): CounterForm | null
   /** Address, headers and body. @throws for an operation without a path. */

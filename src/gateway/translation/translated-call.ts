@@ -31,6 +31,8 @@ export interface TranslationOptions {
   own?: OwnDefinitions | null
   /** The members that the upstream takes; absent for those of its protocol. */
   bodyMembers?: BodyMembers | null
+  /** Whether the upstream's chunks repeat pieces of reasoning. */
+  repeatsReasoning?: boolean
 }
 
 /** A body in pieces, in order, and its length in bytes. */
@@ -61,7 +63,8 @@ export class TranslatedCall {
     const { text, cut } = cutBody(body, options.caller)
     const request = objectOf(parseJson(text))
     this.#upstream = options.upstream
-    this.#decoder = options.upstream === 'messages' ? new MessagesDecoder() : new ChatDecoder()
+    this.#decoder =
+      options.upstream === 'messages' ? new MessagesDecoder() : new ChatDecoder(options.repeatsReasoning)
     // The response engine restores names itself, because its tools have namespaces.
     this.#toolNames = options.caller === 'responses' ? new Map() : originalToolNames(request)
     const { body: upstreamBody, jsonByInstruction, dropped } = convert(request, options)
