@@ -2574,6 +2574,7 @@ export interface components {
       kind:
         | 'openai-compatible'
         | 'anthropic'
+        | 'azure-openai'
         | 'bedrock'
         | 'vertex'
         | 'mistral'
@@ -2603,6 +2604,7 @@ export interface components {
       kind:
         | 'openai-compatible'
         | 'anthropic'
+        | 'azure-openai'
         | 'bedrock'
         | 'vertex'
         | 'mistral'
@@ -8908,6 +8910,7 @@ export interface operations {
           kind:
             | 'openai-compatible'
             | 'anthropic'
+            | 'azure-openai'
             | 'bedrock'
             | 'vertex'
             | 'mistral'
