@@ -17,6 +17,7 @@ import { organizations } from './identity.ts'
 const PROVIDER_KINDS = [
   'openai-compatible',
   'anthropic',
+  'azure-openai',
   'bedrock',
   'vertex',
   'mistral',

@@ -2575,6 +2575,7 @@ export interface components {
       kind:
         | 'openai-compatible'
         | 'anthropic'
+        | 'azure-openai'
         | 'bedrock'
         | 'vertex'
         | 'mistral'
@@ -2604,6 +2605,7 @@ export interface components {
       kind:
         | 'openai-compatible'
         | 'anthropic'
+        | 'azure-openai'
         | 'bedrock'
         | 'vertex'
         | 'mistral'
@@ -8909,6 +8911,7 @@ export interface operations {
           kind:
             | 'openai-compatible'
             | 'anthropic'
+            | 'azure-openai'
             | 'bedrock'
             | 'vertex'
             | 'mistral'

@@ -58,6 +58,7 @@ const allowedMembers = z
 export const providerKind = z.enum([
   'openai-compatible',
   'anthropic',
+  'azure-openai',
   'bedrock',
   'vertex',
   'mistral',

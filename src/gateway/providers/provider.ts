@@ -1,5 +1,6 @@
 import type { BodyMembers } from '../protocols/body-members.ts'
 import { anthropic } from './anthropic/anthropic.ts'
+import { azureOpenAi } from './azure/azure-openai.ts'
 import { bedrock } from './bedrock/bedrock.ts'
 import { noteToken, type ProviderCredential } from './credential.ts'
 import { MAKER_KINDS } from './makers/maker-provider.ts'
@@ -19,11 +20,18 @@ import { vertex } from './vertex/vertex.ts'
  * contents of bodies and frames belong to the protocols.
  */
 
-export type ProviderKind = 'openai-compatible' | 'anthropic' | 'bedrock' | 'vertex' | MakerKind
+export type ProviderKind =
+  | 'openai-compatible'
+  | 'anthropic'
+  | 'azure-openai'
+  | 'bedrock'
+  | 'vertex'
+  | MakerKind
 
 export const PROVIDER_KINDS: Readonly<Record<ProviderKind, ProviderKindDefinition>> = {
   'openai-compatible': openaiCompatible,
   anthropic,
+  'azure-openai': azureOpenAi,
   bedrock,
   vertex,
   ...MAKER_KINDS,

@@ -1,9 +1,11 @@
+import { answerAzure } from './azure/azure.ts'
 import { answerBedrock } from './bedrock/bedrock.ts'
 import type { VendorRequest } from './vendor-request.ts'
 import { answerVertex } from './vertex/vertex.ts'
 
 /** The scripted vendors, each below a base URL of its own: `<server>/vendors/<name>`. */
 const VENDORS: Record<string, (request: VendorRequest) => Promise<void>> = {
+  azure: answerAzure,
   bedrock: answerBedrock,
   vertex: answerVertex,
 }
