@@ -1,6 +1,7 @@
 import type { BodyMembers } from '../protocols/body-members.ts'
 import { anthropic } from './anthropic/anthropic.ts'
 import { azureOpenAi } from './azure/azure-openai.ts'
+import { foundry } from './azure/foundry.ts'
 import { bedrock } from './bedrock/bedrock.ts'
 import { noteToken, type ProviderCredential } from './credential.ts'
 import { MAKER_KINDS } from './makers/maker-provider.ts'
@@ -25,6 +26,7 @@ export type ProviderKind =
   | 'anthropic'
   | 'azure-openai'
   | 'bedrock'
+  | 'foundry'
   | 'vertex'
   | MakerKind
 
@@ -33,6 +35,7 @@ export const PROVIDER_KINDS: Readonly<Record<ProviderKind, ProviderKindDefinitio
   anthropic,
   'azure-openai': azureOpenAi,
   bedrock,
+  foundry,
   vertex,
   ...MAKER_KINDS,
 }
