@@ -89,6 +89,8 @@ export const modelRoutes = pgTable(
       .notNull()
       .references(() => providers.id),
     upstreamModel: text('upstream_model').notNull(),
+    /** Percent of the model's token prices that calls cost over this route, such as for a region. */
+    pricePercent: integer('price_percent').notNull().default(100),
   },
   (table) => [primaryKey({ columns: [table.modelId, table.position] })],
 )

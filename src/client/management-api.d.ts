@@ -2321,6 +2321,7 @@ export interface components {
         provider_id: string
         provider: string
         upstream_model: string
+        price_percent: number
       }[]
       disabled_at: string | null
       /** Format: date-time */
@@ -9176,6 +9177,8 @@ export interface operations {
           routes: {
             provider_id: string
             upstream_model: string
+            /** @default 100 */
+            price_percent?: number
           }[]
           /**
            * @description Whether it is out of use.

@@ -100,7 +100,7 @@ export const price = z
   .max(1_000_000_000_000, 'must be at most 1000000000000')
 
 const tokens = z.int('must be a whole number of tokens').min(1, 'must be at least 1').max(LARGEST_INTEGER)
-const percent = z.int('must be a whole number of percent').min(1, 'must be at least 1').max(100_000)
+export const percent = z.int('must be a whole number of percent').min(1, 'must be at least 1').max(100_000)
 const priceName = z
   .string()
   .regex(/^[a-z][a-z0-9_]{0,49}(=[A-Za-z0-9._-]{1,100})?$/, 'must be a unit, or a class as member=value')
@@ -150,7 +150,14 @@ export const modelReplacement = z.strictObject({
   capabilities: z.array(text(50)).max(50, 'must hold at most 50 capabilities').default([]),
   /** Best first. */
   routes: z
-    .array(z.strictObject({ provider_id: uuid, upstream_model: text(300) }))
+    .array(
+      z.strictObject({
+        provider_id: uuid,
+        upstream_model: text(300),
+        /** Of the token prices, for calls over this route. */
+        price_percent: percent.default(100),
+      }),
+    )
     .min(1, 'must hold at least one route')
     .max(20, 'must hold at most 20 routes'),
   disabled: z.boolean().default(false),

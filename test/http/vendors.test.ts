@@ -2,6 +2,7 @@ import type Anthropic from '@anthropic-ai/sdk'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
 import { auditEntryOf } from '../harness/records.ts'
+import { ANSWER_COST, answered, failed, inTurn } from '../harness/routed-model.ts'
 import {
   failureOf,
   newestAnthropic,
@@ -12,7 +13,7 @@ import {
   userMessage,
 } from '../harness/sdk-clients.ts'
 import { administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
-import { marker, registerScript, seenRequest } from '../harness/upstream.ts'
+import { marker, registerScript, seenRequest, seenRequests } from '../harness/upstream.ts'
 
 // Official clients on a model of each vendor whose transport is its own.
 
@@ -173,5 +174,96 @@ describe('a provider of one vendor', () => {
     await expect(
       create({ credential: { region: 'us-east-1', api_key: 'k' }, base_url: 'https://attacker.example' }),
     ).rejects.toThrow(/no host of this vendor/)
+  })
+})
+
+describe('one model with routes to Claude at three vendors', () => {
+  const id = uniqueName('claude-everywhere')
+  /** An input token costs one micro-credit at 100 percent, an output token five. */
+  beforeAll(async () => {
+    const { ask } = administrator(gateway())
+    const { data } = await ask<{ data: Array<{ id: string; name: string }> }>('GET', '/providers?limit=100')
+    const route = (name: string, upstream_model: string, price_percent: number) => ({
+      provider_id: data.find((provider) => provider.name === name)?.id,
+      upstream_model,
+      price_percent,
+    })
+    await ask('PUT', `/models/${id}`, {
+      owned_by: 'test',
+      context_window: 100_000,
+      max_output_tokens: 2_000,
+      prices: { input: 1_000_000, output: 5_000_000 },
+      capabilities: ['reasoning'],
+      routes: [
+        route('scripted-anthropic', 'claude-direct', 100),
+        route('scripted-bedrock', 'us.anthropic.claude-scripted-messages-v1:0', 110),
+        route('scripted-vertex', 'claude-scripted@20250929', 300),
+      ],
+    })
+  })
+
+  const request = (messages: Anthropic.MessageParam[]) => ({
+    model: id,
+    max_tokens: 1_500,
+    thinking: { type: 'enabled' as const, budget_tokens: 1_024 },
+    system: [{ type: 'text' as const, text: 'Be brief.', cache_control: { type: 'ephemeral' as const } }],
+    tools: [{ ...WEATHER, cache_control: { type: 'ephemeral' as const, ttl: '1h' as const } }],
+    messages,
+  })
+
+  /** A conversation whose first turn thought, with a signature, and called a tool. */
+  async function conversation(text: string) {
+    const { content } = await anthropic().messages.create(
+      request([{ role: 'user', content: 'script:thinking-tools' }]),
+    )
+    const call = content.find((block) => block.type === 'tool_use')
+    const result = { type: 'tool_result' as const, tool_use_id: call?.id ?? '', content: 'Sunny' }
+    expect(JSON.stringify(content)).toMatch(/"signature":"[^"]{20}/)
+    return request([
+      { role: 'user', content: text },
+      { role: 'assistant', content },
+      { role: 'user', content: [result] },
+    ])
+  }
+
+  const limited = failed(429, '{"type":"error","error":{"type":"rate_limit_error","message":"Slow down"}}')
+
+  it.each([
+    ['Bedrock', [limited], 110],
+    ['Vertex', [limited, failed(503)], 300],
+  ])(
+    'moves on to %s with everything that the request has, at the price of that route',
+    async (_, before, percent) => {
+      const text = marker()
+      const script = await inTurn(gateway(), ...before, answered('messages', 'Moved.', false))
+      const asked = await conversation(`${script} ${text}`)
+      const { data, response } = await anthropic().messages.create(asked).withResponse()
+      expect(textOf(data)).toBe('Moved.')
+      const sent = (await seenRequests(gateway(), text)).map(({ body }) => JSON.parse(body))
+      expect(sent).toHaveLength(before.length + 1)
+      for (const { system, tools, messages, thinking } of sent) {
+        expect({ system, tools, messages, thinking }).toEqual({
+          system: asked.system,
+          tools: asked.tools,
+          messages: asked.messages,
+          thinking: asked.thinking,
+        })
+      }
+      const { record } = await auditEntryOf(gateway(), tenant, response.headers.get('x-request-id'))
+      expect(record.attempts).toHaveLength(before.length + 1)
+      expect(record.cost).toBe(Math.ceil((ANSWER_COST * percent) / 100))
+    },
+  )
+
+  it('tells the client when to come back when every vendor is throttled', async () => {
+    const script = await inTurn(
+      gateway(),
+      failed(429, '{}', { 'retry-after': '7' }),
+      failed(429),
+      failed(429),
+    )
+    const error = await failureOf(anthropic().messages.create(await conversation(script)))
+    expect([error.status, error.type]).toEqual([429, 'rate_limit_error'])
+    expect(Number((error.headers as Headers).get('retry-after'))).toBeGreaterThanOrEqual(1)
   })
 })
