@@ -7,6 +7,8 @@ export interface TargetModel {
   capabilities: readonly string[]
   /** Origin of the signed reasoning that it accepts (`signatureOrigin`); reasoning of other origins is dropped. */
   origin?: string
+  /** Whether the provider of a generateContent model refuses ids of calls. */
+  omitsCallIds?: boolean
 }
 
 /** The capabilities of the catalogue that translation reads. */
