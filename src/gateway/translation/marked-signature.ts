@@ -1,4 +1,5 @@
 import { sha256Hex } from '../../lib/crypto.ts'
+import { SIGNATURE_MARK } from '../protocols/unsigned-thinking.ts'
 
 /**
  * Signatures that callers of chat completions and messages send back by themselves name no origin, and a vendor refuses
@@ -6,8 +7,6 @@ import { sha256Hex } from '../../lib/crypto.ts'
  * gateway stores the origin with the signature.
  */
 
-/** Begins every marked signature; no vendor's signature has the full stop. */
-export const SIGNATURE_MARK = 'headgate.'
 const HASH_LENGTH = 16
 
 const headOf = (origin: string): string => `${SIGNATURE_MARK}${sha256Hex(origin).slice(0, HASH_LENGTH)}.`

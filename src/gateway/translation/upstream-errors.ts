@@ -1,5 +1,7 @@
+import { blockedPrompt, malformedAnswer } from '../protocols/generate-content-endings.ts'
 import { isPresent, type Json, objectOf, textOf } from '../protocols/json.ts'
 import { isOverload, OVERLOADED } from '../protocols/overload.ts'
+import type { UpstreamProtocol } from '../protocols/protocol.ts'
 
 /**
  * Error types of the messages protocol by status (interface: Errors, Messages). Its vendor adds 529
@@ -130,13 +132,24 @@ export function errorIn(body: Json): Json {
   return body.error ? objectOf(body.error) : { message: body.message ?? body.detail }
 }
 
+/** The member that every answer has. */
+const PARTS: Record<UpstreamProtocol, string> = {
+  chat_completions: 'choices',
+  messages: 'content',
+  generate_content: 'candidates',
+}
+
 /**
  * The error that an upstream sends with status 200 in place of a whole answer, as some do when they fail late.
  * @param body parsed. @returns null for an answer.
  */
-export function errorInsteadOfAnswer(body: Json, upstream: 'chat_completions' | 'messages'): string | null {
-  const parts = upstream === 'messages' ? body.content : body.choices
-  const answered = Array.isArray(parts) && (upstream === 'messages' || parts.length > 0)
+export function errorInsteadOfAnswer(body: Json, upstream: UpstreamProtocol): string | null {
+  const malformed = upstream === 'generate_content' ? malformedAnswer(body) : null
+  if (malformed !== null) return malformed
+  const parts = body[PARTS[upstream]]
+  const answered =
+    (Array.isArray(parts) && (upstream === 'messages' || parts.length > 0)) ||
+    (upstream === 'generate_content' && blockedPrompt(body) !== null)
   if (answered && !isPresent(body.error)) return null
   const message = isPresent(body.error) ? textOf(errorIn(body).message) : ''
   return message || 'The upstream sent JSON that is no answer.'

@@ -1,7 +1,7 @@
 import { isPresent, type Json } from '../../protocols/json.ts'
 import type { CanonicalField } from './canonical-request.ts'
 import { CHAT_MEMBERS } from './chat-members.ts'
-import { dropped, kept, type MemberRules, refused, removed, translated } from './member-rules.ts'
+import { dropped, kept, type MemberRules, refused, translated } from './member-rules.ts'
 import { MESSAGES_MEMBERS } from './messages-members.ts'
 import { RESPONSES_MEMBERS } from './responses-members.ts'
 
@@ -70,7 +70,7 @@ export const RESPONSES_TO_CANONICAL: MemberRules = {
   prompt_cache_key: dropped('of another vendor'),
   reasoning: translated('the effort or the budget of thinking'),
   safety_identifier: dropped('no such member'),
-  service_tier: removed('tiers of another vendor'),
+  service_tier: dropped('tiers of another vendor'),
   temperature: sampled('temperature'),
   text: translated('the format of the answer; `verbosity` is dropped'),
   tool_choice: translated('the choice of tools'),

@@ -93,7 +93,7 @@ export type CanonicalFormat =
   /** `place` of the schema in the caller's request, for errors. */
   | { kind: 'json_schema'; name: string; schema: Json; place: string }
 
-export interface CanonicalSampling {
+interface CanonicalSampling {
   temperature?: number | undefined
   topP?: number | undefined
   topK?: number | undefined

@@ -68,7 +68,10 @@ const LISTED = new Set(['anyOf', 'oneOf', 'prefixItems'])
 const SILENT = new Set(['$schema', '$comment', 'default', 'examples', 'definitions'])
 const OLD_DEFINITIONS = /^#\/definitions\//
 
-/** A schema in the keywords that the vendor has; other constraints move to the description. */
+/**
+ * A schema in the keywords that the vendor has; other constraints move to the description.
+ * @internal for tests of the keywords alone.
+ */
 export function responseSchema(given: Json): Json {
   const schema = mergedSchema(given)
   const result: Json = {}

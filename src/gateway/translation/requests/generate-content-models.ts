@@ -1,7 +1,7 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 
 /** Properties of Gemini models that their names tell: no list of the vendor has them in a form that can be read. */
-export interface GeminiModel {
+interface GeminiModel {
   /** 2.5 for `gemini-2.5-flash`. A name without a version counts as the newest generation. */
   generation: number
   isPro: boolean
