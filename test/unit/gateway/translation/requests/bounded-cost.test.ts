@@ -7,6 +7,7 @@ import {
 } from '../../../../../src/gateway/translation/requests/large-strings.ts'
 import { originalToolNames } from '../../../../../src/gateway/translation/requests/tool-names.ts'
 import { StepCounter } from '../../../../harness/counted-steps.ts'
+import { chat, messages, ORIGIN, responses } from './generate-content.ts'
 import {
   assistant,
   call,
@@ -45,6 +46,10 @@ const format = (schema: Json): Json => ({ response_format: { type: 'json_schema'
 /** A chain of parts within parts as deep as a body may be, of which the innermost is large. */
 const chainOfAll = (count: number, depth: number): Json =>
   depth === 0 ? strictObject(count) : { allOf: [chainOfAll(count, depth - 1)] }
+
+const ofChat = (request: Json): unknown => chat(request)
+const ofMessages = (request: Json): unknown => messages(request)
+const ofResponses = (request: Json): unknown => responses(request)
 
 const fromCompletion = (request: Json): unknown => completionToChat(request, target('reasoning'))
 
@@ -238,6 +243,51 @@ const CASES: Case[] = [
         tools: list(size, (index) => ({ type: 'function', name: `tool_${size - 1 - index}` })),
       },
     }),
+  ],
+  [
+    'calls and results, for generateContent',
+    ENTRIES,
+    ofChat,
+    (size) => ({
+      messages: [
+        user('q'),
+        assistant(null, { tool_calls: list(size, (index) => call(`c${index}`)) }),
+        ...list(size, (index) => toolMessage(`c${size - 1 - index}`, 'r')),
+      ],
+    }),
+  ],
+  [
+    'results of one call, and turns, for generateContent',
+    ENTRIES,
+    ofMessages,
+    (size) => ({
+      messages: [
+        ...list(size, (i) => (i % 2 === 0 ? user('a') : assistant('b'))),
+        user('q'),
+        assistant([use('a')]),
+        user(list(size, () => resultOf('a'))),
+      ],
+    }),
+  ],
+  [
+    'thoughts, calls and tools of responses, for generateContent',
+    ENTRIES,
+    ofResponses,
+    (size) => ({
+      input: list(size, (index) => [
+        reasoning('b', { signature: 's', origin: ORIGIN }),
+        calls(`c${index}`),
+        answers(`c${index}`),
+      ]).flat(),
+      tools: list(size, (index) => tool(`tool_${index}`)),
+    }),
+  ],
+  [
+    'schemas of parts and of old definitions, for generateContent',
+    ENTRIES,
+    ofChat,
+    (size) =>
+      format({ ...chainOfAll(size, 20), definitions: members(size, () => ({ const: 1, pattern: 'a' })) }),
   ],
   [
     'long strings',
