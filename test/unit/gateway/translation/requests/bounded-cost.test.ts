@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { Inspection } from '../../../../../src/dlp/inspection.ts'
+import { generateContent } from '../../../../../src/gateway/protocols/generate-content.ts'
 import { type Json, objectOf } from '../../../../../src/gateway/protocols/json.ts'
 import { completionToChat } from '../../../../../src/gateway/translation/requests/completions-to-chat.ts'
 import {
@@ -6,7 +8,10 @@ import {
   restoreLargeStrings,
 } from '../../../../../src/gateway/translation/requests/large-strings.ts'
 import { originalToolNames } from '../../../../../src/gateway/translation/requests/tool-names.ts'
+import { drained } from '../../../../../src/lib/slices.ts'
 import { StepCounter } from '../../../../harness/counted-steps.ts'
+import { notingEngine } from '../../stream-reading.ts'
+import { last } from '../fixtures/generate-content-streams.ts'
 import { chat, messages, ORIGIN, responses } from './generate-content.ts'
 import {
   assistant,
@@ -50,6 +55,14 @@ const chainOfAll = (count: number, depth: number): Json =>
 const ofChat = (request: Json): unknown => chat(request)
 const ofMessages = (request: Json): unknown => messages(request)
 const ofResponses = (request: Json): unknown => responses(request)
+
+/** Reads an answer of generateContent under a policy that changes every text. */
+function readGenerateContent(answer: Json): unknown {
+  const inspection = new Inspection(notingEngine(/secret/))
+  inspection.begin()
+  const context = { inspection, modelId: null, usageRequested: true }
+  return drained(generateContent.readAnswer(new TextEncoder().encode(JSON.stringify(answer)), context))
+}
 
 const fromCompletion = (request: Json): unknown => completionToChat(request, target('reasoning'))
 
@@ -288,6 +301,19 @@ const CASES: Case[] = [
     ofChat,
     (size) =>
       format({ ...chainOfAll(size, 20), definitions: members(size, () => ({ const: 1, pattern: 'a' })) }),
+  ],
+  [
+    'parts of an answer, and their signatures, of generateContent',
+    ENTRIES,
+    readGenerateContent,
+    (size) =>
+      last(
+        'STOP',
+        list(size, () => ({
+          functionCall: { name: 'f', args: { a: 'secret', b: 1 } },
+          thoughtSignature: 's',
+        })),
+      ),
   ],
   [
     'long strings',
