@@ -13,12 +13,31 @@ import {
 import { createdAt, instant } from './columns.ts'
 import { organizations } from './identity.ts'
 
+/** Kinds of providers; the gateway has a transport for each. */
+const PROVIDER_KINDS = [
+  'openai-compatible',
+  'anthropic',
+  'azure-openai',
+  'bedrock',
+  'vertex',
+  'mistral',
+  'groq',
+  'xai',
+  'deepseek',
+  'together',
+  'fireworks',
+  'openrouter',
+  'ollama',
+  'vllm',
+  'gemini-openai',
+] as const
+
 /** An upstream service of this deployment. The parts of its credential are sealed together (AES-256-GCM), and never shown. */
 export const providers = pgTable('providers', {
   id: uuid('id').primaryKey().defaultRandom(),
   /** Lowercase slug, also the default owner label of its models. */
   name: text('name').notNull().unique(),
-  kind: text('kind', { enum: ['openai-compatible', 'anthropic'] }).notNull(),
+  kind: text('kind', { enum: PROVIDER_KINDS }).notNull(),
   baseUrl: text('base_url').notNull(),
   sealedCredential: text('sealed_credential').notNull(),
   /** The only organization whose calls are sent there; null for all. */
@@ -70,6 +89,8 @@ export const modelRoutes = pgTable(
       .notNull()
       .references(() => providers.id),
     upstreamModel: text('upstream_model').notNull(),
+    /** Percent of the model's token prices that calls cost over this route, such as for a region. */
+    pricePercent: integer('price_percent').notNull().default(100),
   },
   (table) => [primaryKey({ columns: [table.modelId, table.position] })],
 )

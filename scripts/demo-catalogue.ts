@@ -1,14 +1,18 @@
 import type { ModelPrices } from '../schema/models.ts'
 import catalogue from '../src/gateway/catalogue/model-catalogue.json' with { type: 'json' }
+import type { CredentialParts } from '../src/gateway/providers/credential.ts'
+import type { ProviderKind } from '../src/gateway/providers/provider.ts'
 import { StartError } from './local/children.ts'
+import { SCRIPTED_AWS } from './local/model-upstream/vendors/bedrock/scripted-aws.ts'
+import { scriptedAccount } from './local/model-upstream/vendors/vertex/scripted-account.ts'
 
 /** A provider that is to be in the database, with the models it serves. */
 export interface WantedProvider {
   /** `openai` and `anthropic` are the vendors; `scripted-…` are served by the local upstream. */
-  name: 'openai' | 'anthropic' | 'scripted-openai' | 'scripted-anthropic'
-  kind: 'openai-compatible' | 'anthropic'
+  name: (typeof REGISTERED_PROVIDERS)[number]
+  kind: ProviderKind
   baseUrl: string
-  credential: string
+  credential: string | CredentialParts
   models: WantedModel[]
 }
 
@@ -20,10 +24,19 @@ export interface WantedModel {
   prices: ModelPrices
   /** Words of the catalogue, such as `reasoning`, `json_schema` and `completions`. */
   capabilities: string[]
+  /** The model's name at the provider, where it has another one there. */
+  upstreamModel?: string
 }
 
 /** Every provider name that this file may register: one that is not in use any more is disabled. */
-export const REGISTERED_PROVIDERS = ['openai', 'anthropic', 'scripted-openai', 'scripted-anthropic'] as const
+export const REGISTERED_PROVIDERS = [
+  'openai',
+  'anthropic',
+  'scripted-openai',
+  'scripted-anthropic',
+  'scripted-bedrock',
+  'scripted-vertex',
+] as const
 
 /**
  * The providers of the environment: a real one for each key that is set, the scripted upstream for the others.
@@ -52,6 +65,7 @@ export function wantedProviders(
   } else if (scriptedUpstream !== null) {
     wanted.push(scriptedAnthropic(scriptedUpstream))
   }
+  if (scriptedUpstream !== null) wanted.push(...scriptedVendors(scriptedUpstream))
   return wanted
 }
 
@@ -127,6 +141,38 @@ const scriptedAnthropic = (url: string): WantedProvider => ({
     },
   ],
 })
+
+/** One model of each vendor that speaks a protocol over a transport of its own. */
+const scriptedVendors = (url: string): WantedProvider[] => [
+  {
+    name: 'scripted-bedrock',
+    kind: 'bedrock',
+    baseUrl: `${url}/vendors/bedrock`,
+    credential: {
+      region: SCRIPTED_AWS.region,
+      access_key_id: SCRIPTED_AWS.accessKeyId,
+      secret_access_key: SCRIPTED_AWS.secretAccessKey,
+    },
+    models: [
+      {
+        ...scriptedModel('scripted-bedrock-claude', 'anthropic', 3, ['json_schema', 'vision']),
+        upstreamModel: 'us.anthropic.claude-scripted-messages-v1:0',
+      },
+    ],
+  },
+  {
+    name: 'scripted-vertex',
+    kind: 'vertex',
+    baseUrl: `${url}/vendors/vertex`,
+    credential: { ...scriptedAccount(url), location: 'us-east5' },
+    models: [
+      {
+        ...scriptedModel('scripted-vertex-claude', 'anthropic', 3, ['json_schema', 'vision']),
+        upstreamModel: 'claude-scripted@20250929',
+      },
+    ],
+  },
+]
 
 /** Prices in the proportions that both vendors use. @param dollars for a million input tokens */
 function scriptedModel(id: string, ownedBy: string, dollars: number, capabilities: string[]): WantedModel {

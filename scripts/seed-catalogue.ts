@@ -84,7 +84,7 @@ async function putModel(database: ScriptDatabase, providerId: string, wanted: Wa
     .from(modelRoutes)
     .where(eq(modelRoutes.modelId, wanted.id))
     .orderBy(asc(modelRoutes.position))
-  const { id, ...values } = { ...wanted, disabledAt: null }
+  const { id, upstreamModel = wanted.id, ...values } = { ...wanted, disabledAt: null }
   const same =
     held !== undefined &&
     held.disabledAt === null &&
@@ -99,7 +99,7 @@ async function putModel(database: ScriptDatabase, providerId: string, wanted: Wa
     .insert(models)
     .values({ id, ...values })
     .onConflictDoUpdate({ target: models.id, set: values })
-  const route = { providerId, upstreamModel: id }
+  const route = { providerId, upstreamModel }
   await database
     .insert(modelRoutes)
     .values({ modelId: id, position: 0, ...route })

@@ -51,6 +51,8 @@ interface Plan {
   title: string
   caller: Protocol
   upstream: UpstreamProtocol
+  /** A model whose vendor has a transport of its own, where the gateway's call goes to another one than the baseline. */
+  model?: string
   /** A list of models instead of a generation. */
   list?: boolean
   stream?: boolean
@@ -79,6 +81,8 @@ const STREAM_FACTOR = 2
 
 const CHAT = { caller: 'chat', upstream: 'chat' } as const
 const MESSAGES = { caller: 'messages', upstream: 'messages' } as const
+/** Signed requests, and binary streams. */
+const ON_BEDROCK = { ...MESSAGES, model: 'scripted-bedrock-claude' }
 const RESPONSES = { caller: 'responses', upstream: 'chat' } as const
 const TO_MESSAGES = { caller: 'chat', upstream: 'messages' } as const
 const TO_CHAT = { caller: 'messages', upstream: 'chat' } as const
@@ -102,6 +106,8 @@ const PLANS: readonly Plan[] = [
   { name: 'chat-stream-usage', title: 'chat, burst, usage asked', ...CHAT, stream: true, usage: true },
   { name: 'messages-paced', title: 'messages, paced', ...MESSAGES, ...PACED },
   { name: 'messages-stream', title: 'messages, burst', ...MESSAGES, stream: true },
+  { name: 'bedrock', title: 'messages on Bedrock, signed', ...ON_BEDROCK },
+  { name: 'bedrock-stream', title: 'messages on Bedrock, burst', ...ON_BEDROCK, stream: true },
   { name: 'responses-paced', title: 'responses, paced', ...RESPONSES, ...PACED },
   { name: 'responses-stream', title: 'responses, burst', ...RESPONSES, stream: true },
   { name: 'chat-one-shard', title: 'chat, 16 users, one ledger shard', ...CHAT, shards: 1 },
@@ -118,9 +124,13 @@ const PLANS: readonly Plan[] = [
 
 export const SCENARIO_NAMES: readonly string[] = PLANS.map(({ name }) => name)
 
-/** Generations with short bodies, and not between the two model protocols. */
-const hasAims = ({ caller, upstream, bodyBytes = 0, shards, list }: Plan): boolean =>
-  (caller === upstream || caller === 'responses') && bodyBytes <= TEN_KB && shards === undefined && !list
+/** Generations with short bodies, not between the two model protocols and not at other vendors. */
+const hasAims = ({ caller, upstream, bodyBytes = 0, shards, model, list }: Plan): boolean =>
+  (caller === upstream || caller === 'responses') &&
+  bodyBytes <= TEN_KB &&
+  shards === undefined &&
+  model === undefined &&
+  !list
 
 function aimsOf(plan: Plan): AimKind | null {
   if (!hasAims(plan)) return null
@@ -163,7 +173,7 @@ export function allScenarios(keys: DemoKeys, shardKeys: ReadonlyMap<number, stri
       ...{ name, title, stream, pace, events: 0, bodyBytes, translated: caller !== upstream, upstream },
       ...{ aims: aimsOf(plan), connections, byWrk },
       call: manyKeys === undefined ? call : { ...call, keys: manyKeys },
-      baseline: caller === upstream ? call : callOf(upstream, plan, keys.owner),
+      baseline: callOf(upstream, { ...plan, model: MODELS[upstream] }, keys.owner),
     }
   })
 }
@@ -184,10 +194,10 @@ const STREAM_ENDINGS: Record<Protocol, string> = {
 function callOf(protocol: Protocol, plan: Plan, key: string): Call {
   const authorization = `Bearer ${key}`
   if (plan.list) return { path: '/v1/models', headers: { authorization }, ending: '}' }
-  const { upstream, stream = false, usage, bodyBytes = SMALL_BYTES } = plan
+  const { upstream, stream = false, usage, bodyBytes = SMALL_BYTES, model = MODELS[upstream] } = plan
   const limit = protocol === 'responses' ? { max_output_tokens: 1024, store: false } : { max_tokens: 1024 }
   const members = {
-    model: MODELS[upstream],
+    model,
     ...limit,
     temperature: 1,
     ...(stream && { stream }),

@@ -37,6 +37,7 @@ interface RouteRow {
   providerId: string
   providerName: string
   upstreamModel: string
+  pricePercent: number
 }
 
 export type ModelRow = typeof models.$inferSelect & { routes: RouteRow[] }
@@ -133,6 +134,7 @@ export async function replaceModel(
     position,
     providerId: route.provider_id,
     upstreamModel: route.upstream_model,
+    pricePercent: route.price_percent,
   }))
   const [, , , raised] = await database.batch([
     database
@@ -193,6 +195,7 @@ async function selectRoutes(database: Database, modelIds: string[]): Promise<Map
       providerId: modelRoutes.providerId,
       providerName: providers.name,
       upstreamModel: modelRoutes.upstreamModel,
+      pricePercent: modelRoutes.pricePercent,
     })
     .from(modelRoutes)
     .innerJoin(providers, eq(providers.id, modelRoutes.providerId))

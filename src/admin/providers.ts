@@ -5,9 +5,10 @@ import {
   sealCredential,
 } from '../gateway/providers/credential.ts'
 import { PROVIDER_KINDS } from '../gateway/providers/provider.ts'
+import type { ProviderKindDefinition } from '../gateway/providers/transport.ts'
 import { type ChangeScope, changeCatalogue, conflict } from '../ledger/changes/audited-change.ts'
 import { notFound, unprocessable } from '../lib/api-error.ts'
-import { checkEgress, EgressError } from '../lib/safe-fetch.ts'
+import { checkEgress, EgressError, isException } from '../lib/safe-fetch.ts'
 import { withoutTrailing } from '../lib/without-trailing.ts'
 import {
   insertProvider,
@@ -30,7 +31,8 @@ export async function createProvider(
   values: {
     name: string
     kind: ProviderRow['kind']
-    baseUrl: string
+    /** Absent for the kind's default. */
+    baseUrl?: string | undefined
     credential: GivenCredential
     organizationId?: string | null | undefined
     allowedMembers?: string[] | undefined
@@ -39,8 +41,11 @@ export async function createProvider(
 ): Promise<ProviderRow> {
   const id = crypto.randomUUID()
   const { name, kind, organizationId = null, allowedMembers = [], allowsUnpriced } = values
-  const credential = credentialOf(PROVIDER_KINDS[kind].credential, values.credential)
-  const baseUrl = checkBaseUrl(values.baseUrl, scope.egressAllow)
+  const definition = PROVIDER_KINDS[kind]
+  const credential = checkedCredential(definition, values.credential)
+  const given = values.baseUrl ?? definition.defaultBaseUrl?.(credential.parts)
+  if (given === undefined) throw unprocessable('base_url: is required for this kind of provider.')
+  const baseUrl = checkBaseUrl(given, definition, scope.egressAllow)
   if (organizationId !== null && !(await organizationExists(scope.database, organizationId))) {
     throw notFound('Organization', organizationId)
   }
@@ -131,22 +136,39 @@ function checkedChange(
   before: ProviderRow,
   given: { baseUrl?: string | undefined; credential?: GivenCredential | undefined },
 ): { baseUrl: string | undefined; credential: ProviderCredential | undefined } {
-  const form = PROVIDER_KINDS[before.kind].credential
-  const credential = given.credential === undefined ? undefined : credentialOf(form, given.credential)
-  const baseUrl = given.baseUrl === undefined ? undefined : checkBaseUrl(given.baseUrl, egressAllow)
+  const definition = PROVIDER_KINDS[before.kind]
+  const credential =
+    given.credential === undefined ? undefined : checkedCredential(definition, given.credential)
+  const baseUrl =
+    given.baseUrl === undefined ? undefined : checkBaseUrl(given.baseUrl, definition, egressAllow)
   if (baseUrl !== undefined && credential === undefined && !sameOrigin(baseUrl, before.baseUrl)) {
     throw conflict('A base_url on another host needs its credential in the same request.')
   }
   return { baseUrl, credential }
 }
 
+/** @throws ApiError `unprocessable` for a credential of another form, or whose parts cannot be right. */
+function checkedCredential(definition: ProviderKindDefinition, given: GivenCredential): ProviderCredential {
+  const credential = credentialOf(definition.credential, given)
+  definition.check?.(credential.parts)
+  return credential
+}
+
 /**
- * Checks an address by the rules of outbound calls, and that paths can be appended to it.
+ * Checks an address by the rules of outbound calls, that it is a host of the vendor where the kind has only one, and that
+ * paths can be appended to it.
  * @returns the address without a trailing slash.
  */
-function checkBaseUrl(address: string, egressAllow: readonly string[]): string {
+function checkBaseUrl(
+  address: string,
+  { hosts }: Pick<ProviderKindDefinition, 'hosts'>,
+  egressAllow: readonly string[],
+): string {
   try {
     const url = checkEgress(address, egressAllow)
+    if (hosts && !hosts.test(url.hostname) && !isException(url, egressAllow)) {
+      throw new EgressError('is no host of this vendor')
+    }
     if (url.search !== '' || url.hash !== '' || /[?#]/.test(address)) {
       throw new EgressError('a query or fragment is not allowed')
     }

@@ -2321,6 +2321,7 @@ export interface components {
         provider_id: string
         provider: string
         upstream_model: string
+        price_percent: number
       }[]
       disabled_at: string | null
       /** Format: date-time */
@@ -2571,7 +2572,22 @@ export interface components {
       id: string
       name: string
       /** @enum {string} */
-      kind: 'openai-compatible' | 'anthropic'
+      kind:
+        | 'openai-compatible'
+        | 'anthropic'
+        | 'azure-openai'
+        | 'bedrock'
+        | 'vertex'
+        | 'mistral'
+        | 'groq'
+        | 'xai'
+        | 'deepseek'
+        | 'together'
+        | 'fireworks'
+        | 'openrouter'
+        | 'ollama'
+        | 'vllm'
+        | 'gemini-openai'
       base_url: string
       organization_id: string | null
       allowed_members: string[]
@@ -2586,7 +2602,22 @@ export interface components {
       id: string
       name: string
       /** @enum {string} */
-      kind: 'openai-compatible' | 'anthropic'
+      kind:
+        | 'openai-compatible'
+        | 'anthropic'
+        | 'azure-openai'
+        | 'bedrock'
+        | 'vertex'
+        | 'mistral'
+        | 'groq'
+        | 'xai'
+        | 'deepseek'
+        | 'together'
+        | 'fireworks'
+        | 'openrouter'
+        | 'ollama'
+        | 'vllm'
+        | 'gemini-openai'
       base_url: string
       organization_id: string | null
       allowed_members: string[]
@@ -8877,9 +8908,24 @@ export interface operations {
            * @description Its protocol.
            * @enum {string}
            */
-          kind: 'openai-compatible' | 'anthropic'
+          kind:
+            | 'openai-compatible'
+            | 'anthropic'
+            | 'azure-openai'
+            | 'bedrock'
+            | 'vertex'
+            | 'mistral'
+            | 'groq'
+            | 'xai'
+            | 'deepseek'
+            | 'together'
+            | 'fireworks'
+            | 'openrouter'
+            | 'ollama'
+            | 'vllm'
+            | 'gemini-openai'
           /** @description Where it answers. */
-          base_url: string
+          base_url?: string
           /** @description The secret, or its named parts. No answer holds it. */
           credential:
             | string
@@ -9131,6 +9177,8 @@ export interface operations {
           routes: {
             provider_id: string
             upstream_model: string
+            /** @default 100 */
+            price_percent?: number
           }[]
           /**
            * @description Whether it is out of use.

@@ -3,6 +3,7 @@ import { unpricedUnits } from '../calls/usage.ts'
 import { type CallOpening, type CallOutcome, type CallTiming, callOutcome } from '../ledger/audit-record.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { Clock } from '../lib/clock.ts'
+import { atRoute } from './calls/charge-basis.ts'
 import { answerCharge, type Charge, type ChargeBasis, NO_CHARGE, withLost } from './calls/charges.ts'
 import { withContainerTime } from './calls/container-time.ts'
 import type { PlannedCall } from './calls/model-call.ts'
@@ -28,7 +29,8 @@ async function settledOutcome(
 ): Promise<CallOutcome> {
   const end = answer.kind === 'stream' ? await answer.ended : endOf(answer)
   const now = clock()
-  const charge = withContainerTime(basis, withLost(basis, end.charge, lost), now - opening.at)
+  const used = withContainerTime(basis, withLost(basis, end.charge, lost), now - opening.at)
+  const charge = atRoute(basis, used, route)
   return callOutcome(opening, now, {
     ...charge,
     status: end.status,

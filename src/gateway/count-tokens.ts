@@ -8,11 +8,11 @@ import type { Clock } from '../lib/clock.ts'
 import { runSlices } from '../lib/slices.ts'
 import type { PlannedCall, SentCall } from './calls/model-call.ts'
 import { type CatalogueRoute, routeKey } from './catalogue/model-catalogue.ts'
-import { objectOf, parseJson } from './protocols/json.ts'
-import { speaks, transportOf } from './providers/provider.ts'
+import { counterOf, transportOf } from './providers/provider.ts'
 import { sendToProvider } from './providers/send-to-provider.ts'
+import type { CounterForm } from './providers/transport.ts'
+import { counterRequest, countIn } from './token-count/counters.ts'
 import { estimateInputTokens } from './token-count/input-tokens.ts'
-import { responsesCountRequest } from './token-count/responses-count-request.ts'
 
 interface CountDeps {
   clock: Clock
@@ -77,13 +77,14 @@ async function upstreamCount(
   body: Uint8Array,
 ): Promise<{ tokens: number | null; record: Attempt } | null> {
   const startedAt = deps.clock()
-  const route = routes.find(({ provider }) => speaks(provider, 'input_tokens'))
-  if (!route || body.length > LONGEST_SENT_BYTES) return null
+  const route = routes.find(({ provider, upstreamModel }) => counterOf(provider, upstreamModel) !== null)
+  const form = route && counterOf(route.provider, route.upstreamModel)
+  if (!form || body.length > LONGEST_SENT_BYTES) return null
   if ((restingUntil.get(routeKey(route)) ?? 0) > startedAt) return null
-  const request = counterRequest(body, route)
+  const request = requestOf(form, body, route)
   if (!request) return null
   const { provider, upstreamModel } = route
-  const { status, tokens } = await callCounter(deps, signal, route, request).catch(() => NO_ANSWER)
+  const { status, tokens } = await callCounter(deps, signal, route, form, request).catch(() => NO_ANSWER)
   if (tokens === null) noteFailure(route, status, deps.clock())
   const failure = status === null ? 'unreachable' : null
   const durationMilliseconds = deps.clock() - startedAt
@@ -100,21 +101,24 @@ function noteFailure(route: CatalogueRoute, status: number | null, now: number):
 }
 
 /** @returns null for a request that the model would refuse: it is estimated, as messages upstreams count it. */
-function counterRequest(body: Uint8Array, { upstreamModel }: CatalogueRoute): Uint8Array | null {
+function requestOf(
+  form: CounterForm,
+  body: Uint8Array,
+  { upstreamModel }: CatalogueRoute,
+): Uint8Array | null {
   try {
-    const request = objectOf(parseJson(new TextDecoder().decode(body)))
-    return new TextEncoder().encode(JSON.stringify(responsesCountRequest(request, upstreamModel)))
+    return counterRequest(form, body, upstreamModel)
   } catch (error) {
     if (error instanceof ApiError) return null
     throw error
   }
 }
 
-/** https://platform.openai.com/docs/api-reference/responses/input-tokens */
 async function callCounter(
   deps: CountDeps,
   signal: AbortSignal,
   { provider, upstreamModel }: CatalogueRoute,
+  form: CounterForm,
   body: Uint8Array,
 ): Promise<{ status: number; tokens: number | null }> {
   const response = await sendToProvider(transportOf(provider), {
@@ -130,6 +134,5 @@ async function callCounter(
   })
   const answer = response.body ? await readAll(response.body, LONGEST_COUNT_BYTES) : new Uint8Array()
   if (response.status !== 200) return { status: response.status, tokens: null }
-  const tokens = objectOf(JSON.parse(new TextDecoder().decode(answer))).input_tokens
-  return { status: 200, tokens: Number.isSafeInteger(tokens) && Number(tokens) > 0 ? Number(tokens) : null }
+  return { status: 200, tokens: countIn(form, answer) }
 }

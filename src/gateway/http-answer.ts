@@ -11,6 +11,7 @@ import { DEFAULT_USES } from './protocols/server-tools.ts'
 import { answerHeaders, droppedHeaders, streamHeaders } from './relay/answer-headers.ts'
 import { readStreamsOf } from './relay/native-passage.ts'
 import { CLIENT_LEFT, encoderOf, type StartedStream } from './relay/stream-answer.ts'
+import { waitInBody } from './translation/error-shapes.ts'
 import { messagesErrorBody } from './translation/upstream-errors.ts'
 import type { SendOptions } from './upstreams/attempt.ts'
 import type { BufferedAnswer } from './upstreams/buffered-answer.ts'
@@ -132,8 +133,10 @@ export function upstreamErrorAnswer(
   const headers = answerHeaders(response.headers, provider.credential)
   headers[ERROR_SOURCE] = 'provider'
   const wait = retryAfterWait(headers['retry-after'] ?? null, now)
+  const stated = wait === null ? waitInBody(body) : null
+  if (stated !== null) headers['retry-after'] = String(Math.max(1, Math.ceil(stated / 1_000)))
   // Interface, Limits: every 429 has a Retry-After of at least a second, also when the upstream sent none.
-  if (status === 429 && (wait === null || wait < 1_000)) headers['retry-after'] = DEFAULT_RETRY_SECONDS
+  else if (status === 429 && (wait === null || wait < 1_000)) headers['retry-after'] = DEFAULT_RETRY_SECONDS
   const redacted = redactCredential(body, provider.credential)
   if (redacted !== body) readStreamsOf(provider)
   const caller = translation?.caller ?? operation

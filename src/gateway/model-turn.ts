@@ -15,8 +15,9 @@ import { errorOf } from './http-answer.ts'
 import { admitModelCall, type ModelDeps } from './invoke-model.ts'
 import { textOf } from './protocols/json.ts'
 import { BufferedResponses } from './relay/buffered-responses.ts'
+import { upstreamError, waitInBody } from './translation/error-shapes.ts'
 import type { ModelEvent } from './translation/model-events.ts'
-import { isContextOverflow, providerMessage, upstreamError } from './translation/upstream-errors.ts'
+import { isContextOverflow, providerMessage } from './translation/upstream-errors.ts'
 import { type FailoverResult, sendWithFailover } from './upstreams/failover.ts'
 import { requestedWait } from './upstreams/route-health.ts'
 
@@ -133,7 +134,7 @@ const WORD = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
 function upstreamRefusal({ status, headers }: Response, body: Uint8Array, now: number): TurnFailure {
   const error = upstreamError(body)
   const given = textOf(error.code)
-  const wait = requestedWait(headers, now)
+  const wait = requestedWait(headers, now) ?? waitInBody(body)
   const isTooLong = isContextOverflow(error)
   const message = providerMessage(status, error).slice(0, LONGEST_MESSAGE)
   return new TurnFailure(isTooLong ? `${message.replace(/\.?$/, '.')} ${CONTEXT_ADVICE}` : message, {

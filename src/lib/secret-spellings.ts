@@ -21,14 +21,14 @@ interface Spellings {
   long: TextSearch
 }
 
-/** Spellings cached for each credential, because computing them is expensive. */
-const known = new WeakMap<Secrets, Spellings>()
+/** Spellings cached for each list of secrets, because computing them is expensive. */
+const known = new WeakMap<readonly string[], Spellings>()
 
-function spellingsOf(credential: Secrets): Spellings {
-  const spellings = known.get(credential)
+function spellingsOf({ secrets }: Secrets): Spellings {
+  const spellings = known.get(secrets)
   if (spellings) return spellings
-  const made = makeSpellings(credential.secrets)
-  known.set(credential, made)
+  const made = makeSpellings(secrets)
+  known.set(secrets, made)
   return made
 }
 

@@ -10,17 +10,19 @@ const SPACE = 0x20
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
-/**
- * A longer frame is refused: an upstream that never ends a frame must not fill the isolate.
- * @internal A bound that tests reach.
- */
+/** A longer frame is refused: an upstream that never ends a frame must not fill the isolate. */
 export const MAXIMUM_FRAME_BYTES = 16 * 1024 * 1024
 
+/** A stream that breaks the rules of its framing. The message is for the caller. */
+export class FramingError extends Error {
+  override name = 'FramingError'
+}
+
 /** An upstream that does not end its frame. */
-export class FrameTooLongError extends Error {
+export class FrameTooLongError extends FramingError {
+  override name = 'FrameTooLongError'
   constructor() {
-    super('event stream frame too long')
-    this.name = 'FrameTooLongError'
+    super('The upstream sent an event that is too long.')
   }
 }
 
@@ -42,7 +44,7 @@ export interface FrameReader {
   /**
    * Takes a chunk.
    * @returns the frames that it completes.
-   * @throws FrameTooLongError, or an error of the framing.
+   * @throws FramingError.
    */
   push(chunk: Uint8Array): SseFrame[]
 }

@@ -13,8 +13,11 @@ const credentialPart = z
   .meta({ pattern: LINE })
 
 const PART_NAME = /^[a-z][a-z0-9_]{0,39}$/
+/** A key in PEM form has several lines. */
+const KEY_PART = 'private_key'
 const isPart = ([name, value]: [string, string]) =>
-  PART_NAME.test(name) && credentialPart.safeParse(value).success
+  PART_NAME.test(name) &&
+  credentialPart.safeParse(name === KEY_PART ? value.replace(/[\r\n]/g, '') : value).success
 
 /**
  * One secret, or named parts; the kind of provider defines which. An error quotes neither values nor names, because a secret may
@@ -27,7 +30,7 @@ const credential = z.union(
       .record(z.string(), z.string())
       .refine(
         (parts) => Object.entries(parts).every(isPart),
-        'must hold names of lowercase letters, digits and underscores, each with one line of text',
+        'must hold names of lowercase letters, digits and underscores, each with one line of text (`private_key`: several)',
       )
       .meta({
         propertyNames: { pattern: PART_NAME.source },
@@ -52,12 +55,29 @@ const allowedMembers = z
   .array(z.string().regex(/^[A-Za-z_]{1,60}$/, 'must be names of members'))
   .max(50, 'may have at most 50 names')
 
-export const providerKind = z.enum(['openai-compatible', 'anthropic'])
+export const providerKind = z.enum([
+  'openai-compatible',
+  'anthropic',
+  'azure-openai',
+  'bedrock',
+  'vertex',
+  'mistral',
+  'groq',
+  'xai',
+  'deepseek',
+  'together',
+  'fireworks',
+  'openrouter',
+  'ollama',
+  'vllm',
+  'gemini-openai',
+])
 
 export const providerCreation = z.strictObject({
   name: slug,
   kind: providerKind,
-  base_url: address,
+  /** Kinds of one vendor have a default. */
+  base_url: address.optional(),
   credential,
   organization_id: uuid.nullish(),
   allowed_members: allowedMembers.optional(),
@@ -80,7 +100,7 @@ export const price = z
   .max(1_000_000_000_000, 'must be at most 1000000000000')
 
 const tokens = z.int('must be a whole number of tokens').min(1, 'must be at least 1').max(LARGEST_INTEGER)
-const percent = z.int('must be a whole number of percent').min(1, 'must be at least 1').max(100_000)
+export const percent = z.int('must be a whole number of percent').min(1, 'must be at least 1').max(100_000)
 const priceName = z
   .string()
   .regex(/^[a-z][a-z0-9_]{0,49}(=[A-Za-z0-9._-]{1,100})?$/, 'must be a unit, or a class as member=value')
@@ -130,7 +150,14 @@ export const modelReplacement = z.strictObject({
   capabilities: z.array(text(50)).max(50, 'must hold at most 50 capabilities').default([]),
   /** Best first. */
   routes: z
-    .array(z.strictObject({ provider_id: uuid, upstream_model: text(300) }))
+    .array(
+      z.strictObject({
+        provider_id: uuid,
+        upstream_model: text(300),
+        /** Of the token prices, for calls over this route. */
+        price_percent: percent.default(100),
+      }),
+    )
     .min(1, 'must hold at least one route')
     .max(20, 'must hold at most 20 routes'),
   disabled: z.boolean().default(false),

@@ -57,7 +57,7 @@ export function* inspectionSlices(input: SliceInput, body: Uint8Array): Slices<s
     const found = yield* inspectRequest(outline, protocol, inspection)
     const { changedThinking } = found
     const target = { upstreamModel: 'm', capabilities: [], changedThinking }
-    const edits = yield* requestEdits(outline, protocol, target)
+    const { body: edits } = yield* requestEdits(outline, protocol, target)
     yield* applyEditsInSlices(body, [...edits, ...found.edits])
     return 'passed'
   } catch (error) {

@@ -3,6 +3,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { readCrons } from '../../scripts/local/wrangler-settings.ts'
 import { AuthorizationServer } from '../harness/authorization-server.ts'
+import { IdentityProvider } from '../harness/identity-provider.ts'
 import { serve } from '../harness/serve.ts'
 import { type StartedGateway, startGateway, WRANGLER_FILE } from '../harness/start-gateway.ts'
 import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from '../local/real-servers.ts'
@@ -11,6 +12,7 @@ import { driveAgents } from './statement-costs/drive-agents.ts'
 import { driveCalls, driveMcp, driveResponses } from './statement-costs/drive-calls.ts'
 import { driveIntegrations } from './statement-costs/drive-integrations.ts'
 import {
+  driveCompanyAccounts,
   driveDeployment,
   drivePeople,
   driveRecords,
@@ -53,6 +55,7 @@ describe.skipIf(!hasRealPostgres)('statements on tables that grow', { timeout: 3
   let world: World
   let closeServer: () => Promise<void>
 
+  const provider = new IdentityProvider({ sub: 'nobody' })
   beforeAll(async () => {
     real = await startRealPostgres(SERVER_SETTINGS)
     client = new pg.Client({ connectionString: real.url })
@@ -66,16 +69,23 @@ describe.skipIf(!hasRealPostgres)('statements on tables that grow', { timeout: 3
     }))
     closeServer = close
     holder.server = new AuthorizationServer({ origin: standIn.origin })
+    await provider.start()
+    const allowed = `${host},${new URL(provider.issuer).host}`
     gateway = await startGateway({
       bundleDirectory: inject('bundleDirectory'),
       postgresUrl: real.url,
-      variables: { DATABASE_FETCH_ENDPOINT: measured.endpoint, EGRESS_ALLOW: host, LEDGER_FLUSH_MS: '200' },
+      variables: {
+        DATABASE_FETCH_ENDPOINT: measured.endpoint,
+        EGRESS_ALLOW: allowed,
+        LEDGER_FLUSH_MS: '200',
+      },
     })
-    world = await createWorld(gateway, holder.server)
+    world = await createWorld(gateway, holder.server, provider)
   }, 300_000)
   afterAll(async () => {
     await gateway?.stop()
     await closeServer?.()
+    await provider.stop()
     await client?.end()
     await measured?.close()
     await real?.stop()
@@ -93,6 +103,7 @@ describe.skipIf(!hasRealPostgres)('statements on tables that grow', { timeout: 3
     await driveDeployment(world)
     await drivePeople(world)
     await driveSignIn(world)
+    await driveCompanyAccounts(world)
     await driveRefusals(world)
     await driveRecords(world)
     for (const cron of readCrons(WRANGLER_FILE)) await gateway.workerd.runScheduled(cron)
@@ -134,7 +145,8 @@ describe.skipIf(!hasRealPostgres)('statements on tables that grow', { timeout: 3
     expect(growth.empty).toEqual([])
     const rounds: Array<{ size: number; statistics: boolean; executions: Execution[] }> = []
     for (const size of SIZES) {
-      await growth.growTo(size)
+      // Without indexes, a row of the ledger that is written again would be there twice.
+      await measured.without(() => growth.growTo(size))
       await forgetStatistics()
       rounds.push({ size, statistics: false, executions: await drive() })
       // In place of autovacuum: until then, the next search of a sweep passes over the rows that the last one deleted.

@@ -41,10 +41,11 @@ const errors: Array<[status: number, contentType: string | null, body: Buffer, m
   [404, 'text/plain', Buffer.from('nothing here'), /status 404/],
   [405, 'application/json', Buffer.from(''), /status 405/],
   [408, 'application/json', json({ message: 'slow' }), 'slow'],
+  [424, 'application/json', json([{ error: { message: 'The model failed.' } }]), 'The model failed.'],
   [409, 'application/json', Buffer.from('{"a":1,"a":2}'), /status 409/],
   [413, 'application/json', json({ error: { message: 'Too large.' } }), 'Too large.'],
   [418, 'text/plain; charset=utf-8', Buffer.from('🫖'), /status 418/],
-  [422, 'application/json', json({ detail: [{ loc: ['body'] }] }), /status 422/],
+  [422, 'application/json', json({ detail: [{ loc: ['body', 'n'], msg: 'Too large' }] }), 'n: Too large'],
   [422, 'application/json', json({ detail: 'Field required' }), 'Field required'],
   [
     429,
@@ -66,7 +67,9 @@ const TYPES: Record<number, string> = {
   401: 'authentication_error',
   403: 'permission_error',
   404: 'not_found_error',
+  408: 'api_error',
   413: 'request_too_large',
+  424: 'api_error',
   429: 'rate_limit_error',
   529: 'overloaded_error',
 }

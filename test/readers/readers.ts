@@ -17,6 +17,7 @@ import { imageRuleOf } from '../../src/gateway/token-count/image-tokens.ts'
 import { estimateInputTokens } from '../../src/gateway/token-count/input-tokens.ts'
 
 import { familyOf } from '../../src/gateway/token-count/model-families.ts'
+import { parsedBody, upstreamError } from '../../src/gateway/translation/error-shapes.ts'
 import { ChatDecoder } from '../../src/gateway/translation/events/chat-decoder.ts'
 import { ChatEncoder } from '../../src/gateway/translation/events/chat-encoder.ts'
 import { FenceStripper } from '../../src/gateway/translation/events/fence-stripper.ts'
@@ -24,12 +25,7 @@ import { MessagesDecoder } from '../../src/gateway/translation/events/messages-d
 import { MessagesEncoder } from '../../src/gateway/translation/events/messages-encoder.ts'
 import type { ModelEvent } from '../../src/gateway/translation/model-events.ts'
 import { toolInput } from '../../src/gateway/translation/tool-input.ts'
-import {
-  errorInsteadOfAnswer,
-  parsedBody,
-  providerMessage,
-  upstreamError,
-} from '../../src/gateway/translation/upstream-errors.ts'
+import { errorInsteadOfAnswer, providerMessage } from '../../src/gateway/translation/upstream-errors.ts'
 import { retryAfterWait } from '../../src/gateway/upstreams/route-health.ts'
 import { hostKind, surfaceOf } from '../../src/http/surfaces.ts'
 import { explain } from '../../src/http/validated-request.ts'

@@ -110,13 +110,19 @@ function namedNumber(text: string): [name: string, value: number] {
 async function routesOf(call: TableCall): Promise<Item[] | undefined> {
   const texts = call.options.texts('route')
   if (texts === undefined) return undefined
+  const percents = namedNumbers(call.options.texts('route-percent')) ?? {}
   const routes: Item[] = []
   for (const text of texts) {
     const [provider = '', ...model] = text.split('=')
     if (provider === '' || model.join('=') === '') {
       throw usageError(`--route takes provider=model, not "${text}"`)
     }
-    routes.push({ provider_id: await call.find('provider', provider), upstream_model: model.join('=') })
+    const { [provider]: percent = 100 } = percents
+    routes.push({
+      provider_id: await call.find('provider', provider),
+      upstream_model: model.join('='),
+      price_percent: percent,
+    })
   }
   return routes
 }
@@ -133,7 +139,7 @@ async function storedModel(call: TableCall): Promise<Item | null> {
   return {
     ...rest,
     disabled: disabledAt !== null,
-    routes: routes.map(({ provider_id, upstream_model }) => ({ provider_id, upstream_model })),
+    routes: routes.map(({ provider: _, ...route }) => route),
   }
 }
 
@@ -197,6 +203,11 @@ export const CATALOGUE: Record<string, Naming> = {
     options: {
       ...PRICES,
       route: { value: 'provider=model', describe: 'where calls go, best first', multiple: true },
+      'route-percent': {
+        value: 'provider=percent',
+        describe: 'percent of the token prices over a --route, such as 110 for a region',
+        multiple: true,
+      },
     },
     run: setModel,
   },

@@ -20,6 +20,8 @@ import { ScriptLibrary, type SelectedScript } from './script-library.ts'
 import { playSteps } from './script-player.ts'
 import { SignalBoard } from './signal-board.ts'
 import { anthropicError, badRequest, openAiError, refusal } from './vendor-errors.ts'
+import { INNER_HEADER, recordIn } from './vendors/vendor-request.ts'
+import { vendorOf } from './vendors/vendors.ts'
 
 export interface ModelUpstreamOptions {
   /** Port on 127.0.0.1; 0 takes a free one. */
@@ -147,12 +149,18 @@ class Upstream {
     }
     const route = request.method === 'POST' ? generationRoutes[path] : undefined
     const call = route === undefined ? undefined : this.#readCall(request, route, body)
-    if (this.#options.record !== false) {
+    if (this.#options.record !== false && request.headers[INNER_HEADER] === undefined) {
       const { script, checked } = call ?? {}
       this.#log.add(request, body, exchange, receivedAt, script?.name ?? null, checked?.unknownMembers ?? [])
     }
     if (path.startsWith('/mcp/')) {
       return this.#mcp.handle(path.slice('/mcp/'.length), request, body, response)
+    }
+    const vendor = vendorOf(path)
+    if (vendor) {
+      const self = `http://127.0.0.1:${request.socket.localPort}`
+      const asked = { incoming: request, response, path: vendor.below, raw: body, body: recordIn(body), self }
+      return vendor.answer(asked)
     }
     if (call === undefined) exchange.send(this.#answerOther(request, path))
     else await this.#answerCall(request, exchange, call)

@@ -207,6 +207,11 @@ function classPrices(prices: Prices, { priced }: CallTerms, routes: readonly Rou
     const applies = own >= 100 || routes.every((route) => reaches(route, term))
     return applies ? (product * own) / 100 : product
   }, 100)
+  return pricesAt(prices, percent)
+}
+
+/** Prices of which those of tokens are so many percent. @returns the same object for 100. */
+export function pricesAt(prices: Prices, percent: number): Prices {
   if (percent === 100) return prices
   const times = (price: number) => Math.ceil((price * percent) / 100)
   const tokenUnits = Object.entries(prices.units ?? {}).map(([name, price]) => [

@@ -1,11 +1,12 @@
+import { costOf } from '../../calls/usage.ts'
 import type { Route } from '../catalogue/call-routes.ts'
-import type { CatalogueModel } from '../catalogue/model-catalogue.ts'
+import type { CatalogueModel, CatalogueRoute } from '../catalogue/model-catalogue.ts'
 import { OPERATIONS, type Operation } from '../protocols/operations.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import { familyOf } from '../token-count/model-families.ts'
 import { defaultCompletionTokens } from '../translation/requests/completions-to-chat.ts'
-import { fixedUnits, pricedCall, termsOf } from './call-terms.ts'
-import { boundsOf, type ChargeBasis, MOST_BYTES_PER_TOKEN } from './charges.ts'
+import { fixedUnits, pricedCall, pricesAt, termsOf } from './call-terms.ts'
+import { boundsOf, type Charge, type ChargeBasis, MOST_BYTES_PER_TOKEN } from './charges.ts'
 import { hiddenOutputOf } from './hidden-output.ts'
 
 /** The maximum price of a request, and the routes that may take it at a known price. */
@@ -17,7 +18,10 @@ export function chargeBasis(
   headers: Headers,
 ): { routes: Route[]; basis: ChargeBasis } {
   const terms = termsOf(outline, headers)
-  const { routes, prices, unpriced } = pricedCall(model, operation, allRoutes, terms)
+  const { routes, prices: atHundred, unpriced } = pricedCall(model, operation, allRoutes, terms)
+  const percents = routes.map(percentOf)
+  const dearest = Math.max(...percents, 0) || 100
+  const prices = pricesAt(atHundred, dearest)
   const maximumOutput = maximumOutputOf(outline, operation, routes, model)
   const bounds = boundsOf({ ...outline, maximumOutput }, { ...model, prices }, terms)
   const basis: ChargeBasis = {
@@ -30,10 +34,19 @@ export function chargeBasis(
       ...routes.map(({ upstreamModel }) => familyOf(upstreamModel).bytesPerToken),
       MOST_BYTES_PER_TOKEN,
     ),
+    ...(percents.some((percent) => percent !== dearest) && { pricesOfRoutes: atHundred }),
     ...fixedUnits(terms, prices, routes),
     ...(unpriced.length > 0 && { unpriced }),
   }
   return { routes, basis }
+}
+
+const percentOf = ({ pricePercent = 100 }: CatalogueRoute): number => pricePercent
+
+/** A charge at the prices of the route that answered. @param route null where none is known, which costs the most. */
+export function atRoute(basis: ChargeBasis, charge: Charge, route: CatalogueRoute | null): Charge {
+  if (!basis.pricesOfRoutes || !charge.usage || route === null) return charge
+  return { ...charge, cost: costOf(charge.usage, pricesAt(basis.pricesOfRoutes, percentOf(route))) }
 }
 
 /** A translated legacy completion has a default maximum; elsewhere an upstream may generate as much as the model can. */

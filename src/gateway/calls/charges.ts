@@ -42,7 +42,10 @@ export interface CallBounds {
 
 /** The basis of a call's charge. Plain data: it is stored with an open call. */
 export interface ChargeBasis {
+  /** Those of the dearest route, until the route that answers is known. */
   prices: Prices
+  /** Prices of routes at 100 percent; absent where all routes cost the same. */
+  pricesOfRoutes?: Prices
   bounds: CallBounds
   requestBytes: number
   /** The most tokens of output that only the usage shows, of a call that reasons (`hidden-output.ts`); 0 or absent for others. */

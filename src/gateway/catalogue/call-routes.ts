@@ -23,7 +23,7 @@ export function routesFor(model: CatalogueModel, operation: Operation): Route[] 
   const native: Route[] = []
   const translated: Route[] = []
   for (const route of model.routes) {
-    const upstream = translatesTo.find((protocol) => speaks(route.provider, protocol))
+    const upstream = translatesTo.find((protocol) => speaks(route.provider, protocol, route.upstreamModel))
     if (isNative(model, route, operation)) native.push({ ...route, operation, translation: null })
     else if (upstream && caller) {
       translated.push({ ...route, operation: upstream, translation: { caller, upstream } })
@@ -37,7 +37,7 @@ export function routesFor(model: CatalogueModel, operation: Operation): Route[] 
 
 /** The provider has a path for the operation, and serves the model on it. */
 function isNative(model: CatalogueModel, route: CatalogueRoute, operation: Operation): boolean {
-  if (!speaks(route.provider, operation)) return false
+  if (!speaks(route.provider, operation, route.upstreamModel)) return false
   const { capability } = OPERATIONS[operation]
   return capability === null || model.capabilities.includes(capability)
 }

@@ -29,6 +29,7 @@ const selectRoutes = (database: ModelCatalogueDatabase) =>
       prices: models.prices,
       capabilities: models.capabilities,
       upstreamModel: modelRoutes.upstreamModel,
+      pricePercent: modelRoutes.pricePercent,
       providerId: providers.id,
       providerName: providers.name,
       providerKind: providers.kind,

@@ -23,6 +23,8 @@ export interface CatalogueModel {
 export interface CatalogueRoute {
   provider: Provider
   upstreamModel: string
+  /** Percent of the model's token prices that calls cost over this route; 100 if absent. */
+  pricePercent?: number
 }
 
 /** The model with the routes that calls of an organization may take. @returns the same object where these are all. */
@@ -90,7 +92,8 @@ function addRow(models: Map<string, CatalogueModel>, row: Row, provider: Provide
     capabilities: row.capabilities,
     routes: [],
   }
-  model.routes.push({ provider, upstreamModel: row.upstreamModel })
+  const { upstreamModel, pricePercent } = row
+  model.routes.push({ provider, upstreamModel, ...(pricePercent !== 100 && { pricePercent }) })
   models.set(row.id, model)
 }
 

@@ -72,6 +72,6 @@ function* readAnswer(body: Uint8Array, context: AnswerContext): Slices<AnswerRea
   const scan = new ChunkScan(body, context, false)
   yield* scan.read()
   context.inspection.endUnit(body.length)
-  const isError = scan.error !== null && !scan.hasChoices
+  const isError = (scan.error !== null || scan.isError) && !scan.hasChoices
   return { edits: scan.edits, isError, usage: usageOfChat(scan.usageValue()), textBytes: scan.textBytes }
 }

@@ -76,7 +76,7 @@ export class ChatStreamReader implements StreamReader {
     const failure = yield* scanFrame(frame, this.#context.inspection, this.#inspectChunk(data, scan, before))
     if (failure) return failure
     if (scan.strings) this.#head = scan.head
-    if (scan.error || frame.event === 'error') {
+    if (scan.error || (scan.isError && !scan.hasChoices) || frame.event === 'error') {
       return { kind: 'failure', forward: null, ...errorOf(data, scan) }
     }
     this.textBytes += scan.textBytes

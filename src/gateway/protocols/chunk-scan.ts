@@ -14,6 +14,7 @@ import { isText, isUnreadable } from './text-fields.ts'
 
 const encoder = new TextEncoder()
 const NULL = encoder.encode('null')
+const ERROR = '"error"'
 /** `choices`, a choice, `delta`, `tool_calls`, a call, `index`. */
 const DEEPEST_INDEX = 6
 
@@ -29,6 +30,8 @@ export class ChunkScan {
   readonly valueDepth: number
   readonly edits: ByteEdit[] = []
   error: { start: number; end: number } | null = null
+  /** The value is an error itself, as vLLM streams them: `{"object":"error","message":…}`. */
+  isError = false
   /** Whether there is a member `choices`, of any kind: an answer has it, an error in place of one does not. */
   hasChoices = false
   usage: { kind: JsonKind; start: number; end: number } | null = null
@@ -48,6 +51,8 @@ export class ChunkScan {
   readonly indexes = new Map<string, number>()
   /** Moonshot reports usage within the choice: https://platform.moonshot.ai/docs/api/chat */
   #choiceUsage: { start: number; end: number } | null = null
+  /** Groq has reported usage of streams under `x_groq`: https://console.groq.com/docs/api-reference */
+  #groqUsage: { start: number; end: number } | null = null
   readonly #bytes: Uint8Array
   /** Texts of a whole answer. */
   readonly #waiting: WaitingTexts
@@ -95,7 +100,9 @@ export class ChunkScan {
 
   value(path: JsonPath, kind: JsonKind, start: number, end: number): void {
     if (path.length === 1) this.#member(String(path[0]), kind, start, end)
-    else if (path[0] === 'choices' && typeof path[1] === 'number') {
+    else if (path[0] === 'x_groq') {
+      if (path.length === 2 && path[1] === 'usage' && kind === 'object') this.#groqUsage = { start, end }
+    } else if (path[0] === 'choices' && typeof path[1] === 'number') {
       if (path.length <= 3) this.#choice(path[1], path[2], kind, start, end)
       else if (path[path.length - 1] === 'index' && kind === 'number') {
         this.indexes.set(elementKey(path), Number(jsonAt(this.#bytes, { start, end })))
@@ -125,7 +132,9 @@ export class ChunkScan {
   #member(name: string, kind: JsonKind, start: number, end: number): void {
     if (this.strings && HEAD.has(name)) this.head.push([name, this.#bytes.slice(start, end)])
     if (name === 'choices') this.hasChoices = true
-    else if (name === 'usage') this.usage = { kind, start, end }
+    else if (name === 'object' && kind === 'string' && end - start === ERROR.length) {
+      this.isError = jsonAt(this.#bytes, { start, end }) === 'error'
+    } else if (name === 'usage') this.usage = { kind, start, end }
     else if (name === 'error' && kind !== 'null') this.error = { start, end }
     else if (name === 'model' && this.#context.modelId !== null) {
       this.edits.push({ start, end, replacement: encoder.encode(JSON.stringify(this.#context.modelId)) })
@@ -133,7 +142,7 @@ export class ChunkScan {
   }
 
   usageValue(): unknown {
-    const place = this.usage?.kind === 'object' ? this.usage : this.#choiceUsage
+    const place = this.usage?.kind === 'object' ? this.usage : (this.#groqUsage ?? this.#choiceUsage)
     return place && jsonAt(this.#bytes, place)
   }
 

@@ -47,7 +47,7 @@ export function usageOfChat(value: unknown): Usage | null {
     cacheRead,
     cacheWrite5Minutes: cacheWrite,
     cacheWrite1Hour: 0,
-    output: outputOfChat(usage, prompt, reasoning) - audioOutput - imageOutput,
+    output: outputOfChat(usage, prompt) - audioOutput - imageOutput,
     reasoning,
   }
 }
@@ -59,13 +59,13 @@ function unitsOf(counts: Record<string, number>): Pick<Usage, 'units'> {
 }
 
 /**
- * xAI counts reasoning outside `completion_tokens` (https://docs.x.ai/docs/guides/reasoning), as its total shows. Such
- * tokens are charged like all output.
+ * All that the total has beside the prompt was generated: xAI counts reasoning outside `completion_tokens`
+ * (https://docs.x.ai/docs/guides/reasoning), and Gemini thoughts in the total alone. They are charged like all output.
  */
-function outputOfChat(usage: Counts, prompt: number, reasoning: number): number {
+function outputOfChat(usage: Counts, prompt: number): number {
   const completion = count(usage.completion_tokens)
-  const beside = reasoning > 0 && count(usage.total_tokens) === prompt + completion + reasoning
-  return beside ? completion + reasoning : completion
+  const { prompt_tokens: stated, total_tokens: total } = usage
+  return isNumber(stated) && isNumber(total) ? Math.max(completion, count(total) - prompt) : completion
 }
 
 /**

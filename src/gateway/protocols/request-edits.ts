@@ -1,10 +1,12 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import { drained, type Slices, sortedInSlices } from '../../lib/slices.ts'
+import { type BodyMembers, type ChangedMembers, memberEdits, takesMember } from './body-members.ts'
 import type { Protocol } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
 
 const encoder = new TextEncoder()
+const UNCHANGED: ReturnType<typeof memberEdits> = { body: { removed: new Set(), edits: [] }, dropped: [] }
 
 /** The model that an edited request is sent to. */
 interface EditTarget {
@@ -13,26 +15,29 @@ interface EditTarget {
   capabilities: readonly string[]
   /** Blocks of thinking with edited text, as `<message>.<block>`. */
   changedThinking?: ReadonlySet<string>
+  /** The members that its provider takes; absent for those of the protocol. */
+  bodyMembers?: BodyMembers | null
 }
 
 /**
  * The only edits of a request whose upstream has the caller's protocol: removed members, the upstream's model id, usage
- * requested on streams, a limit for tools that run at the provider, and the removal of a JSON mode that the model does not
- * have.
+ * requested on streams, a limit for tools that run at the provider, the removal of a JSON mode that the model does not
+ * have, and the members that the provider takes in another form or not at all.
+ * @throws ApiError invalid_request naming a member that the provider does not take and that must not be lost.
  */
 export function* requestEdits(
   outline: RequestOutline,
   protocol: Protocol,
   target: EditTarget,
-): Slices<ByteEdit[]> {
-  const { upstreamModel } = target
+): Slices<ChangedMembers<ByteEdit[]>> {
+  const { upstreamModel, bodyMembers } = target
   const removals = new Set(protocol.removals)
   if (outline.jsonObject && lacks(target, 'json_object')) removals.add('response_format')
-  const edits = [
-    ...removalEdits(outline.members, ({ name }) => removals.has(name)),
-    ...(protocol.ownEdits ? yield* protocol.ownEdits(outline.body, target.changedThinking) : []),
-    ...outline.toolLimits.edits,
-  ]
+  const changed = bodyMembers ? memberEdits(outline, bodyMembers, (name) => removals.has(name)) : UNCHANGED
+  const isRemoved = (name: string) => removals.has(name) || changed.body.removed.has(name)
+  const cuts = removalEdits(outline.members, ({ name }) => isRemoved(name))
+  const edits = [...(protocol.ownEdits ? yield* protocol.ownEdits(outline.body, target.changedThinking) : [])]
+  edits.push(...outline.toolLimits.edits)
   const model = outline.members.find((member) => member.name === 'model')
   if (model && upstreamModel !== outline.model) {
     edits.push({
@@ -41,9 +46,11 @@ export function* requestEdits(
       replacement: encoder.encode(JSON.stringify(upstreamModel)),
     })
   }
-  if (outline.stream && protocol.usageIsOptional && !outline.usageRequested)
+  const takesOptions = takesMember(bodyMembers, 'stream_options')
+  if (outline.stream && protocol.usageIsOptional && !outline.usageRequested && takesOptions)
     edits.push(...usageEdits(outline))
-  return edits
+  const kept = changed.body.removed.size > 0 ? yield* outsideOfInSlices(cuts, edits) : edits
+  return { body: [...changed.body.edits, ...cuts, ...kept], dropped: changed.dropped }
 }
 
 /** Interface, JSON mode, case 3: accepted, and without effect. A model of unknown capabilities is sent the member. */

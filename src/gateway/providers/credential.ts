@@ -1,21 +1,48 @@
 import { unprocessable } from '../../lib/api-error.ts'
 import { counted } from '../../lib/counted.ts'
 import { type KeyRing, seal, unseal } from '../../lib/crypto.ts'
+import { entryOf } from '../protocols/json.ts'
 
 export type CredentialParts = Readonly<Record<string, string>>
 
 /** A credential in clear. It is sent to its provider only; other parts of the gateway use it to redact it. */
 export interface ProviderCredential {
   parts: CredentialParts
-  /** Values that must not occur in anything that is sent to a caller. */
+  /** Values that must not occur in anything that is sent to a caller: secret parts, and the latest access tokens. */
   secrets: readonly string[]
 }
 
-/** The parts that a kind of provider needs, by name. A part that is not secret (a region) is not redacted. */
-export type CredentialForm = Readonly<Record<string, { secret: boolean; required: boolean }>>
+/** Access tokens of a credential that are cut out of answers: the current one, and the one before it. */
+const KEPT_TOKENS = 2
+
+/** Adds an access token to the secrets of its credential. */
+export function noteToken(credential: ProviderCredential, token: string): void {
+  if (token === '' || credential.secrets.includes(token)) return
+  const own = Object.values(credential.parts)
+  const [parts, tokens] = [true, false].map((isPart) =>
+    credential.secrets.filter((secret) => own.includes(secret) === isPart),
+  ) as [string[], string[]]
+  credential.secrets = [...parts, ...[...tokens, token].slice(-KEPT_TOKENS)]
+}
+
+/** A part of a credential. */
+interface CredentialPart {
+  /** A part that is not secret (a region) is not redacted. */
+  secret: boolean
+  /** Whether it has to be given, with its choice if it has one. */
+  required: boolean
+  /** The way to authorize that it belongs to, where a kind has several: a credential has the parts of exactly one. */
+  choice?: string
+}
+
+/** The parts that a kind of provider needs, by name. */
+export type CredentialForm = Readonly<Record<string, CredentialPart>>
 
 /** The form of a single secret, such as an API key. A credential in plain text is this part. */
 export const SECRET_ONLY: CredentialForm = { secret: { secret: true, required: true } }
+
+/** Names of the part that a credential in plain text is. */
+const PLAIN = ['secret', 'api_key']
 
 /**
  * Checks a credential against the form of its kind.
@@ -24,18 +51,41 @@ export const SECRET_ONLY: CredentialForm = { secret: { secret: true, required: t
  * given, because a secret may stand in the place of a name.
  */
 export function credentialOf(form: CredentialForm, given: string | CredentialParts): ProviderCredential {
-  const parts = typeof given === 'string' ? { secret: given } : given
-  const missing = Object.keys(form).filter((name) => form[name]?.required && !Object.hasOwn(parts, name))
+  const plain = PLAIN.find((name) => Object.hasOwn(form, name)) ?? 'secret'
+  const parts = typeof given === 'string' ? { [plain]: given } : given
+  const choices = choicesOf(form)
+  const chosen = choices.filter((choice) =>
+    Object.keys(parts).some((name) => entryOf(form, name)?.choice === choice),
+  )
+  const missing = Object.keys(form).filter((name) => {
+    const { required, choice } = form[name] as CredentialPart
+    return required && (!choice || chosen.includes(choice)) && !Object.hasOwn(parts, name)
+  })
+  const isAmbiguous = choices.length > 0 && chosen.length !== 1
   const unknown = Object.keys(parts).filter((name) => !Object.hasOwn(form, name)).length
-  if (missing.length > 0 || unknown > 0) {
+  if (missing.length > 0 || unknown > 0 || isAmbiguous) {
     throw unprocessable(
-      `credential: this kind of provider takes ${listed(Object.keys(form))}` +
+      `credential: this kind of provider takes ${formText(form)}` +
         `${missing.length > 0 ? `; missing: ${listed(missing)}` : ''}` +
         `${unknown > 0 ? `; not known: ${counted(unknown, 'other part')}` : ''}.`,
     )
   }
   const secrets = Object.entries(parts).flatMap(([name, value]) => (form[name]?.secret ? [value] : []))
   return { parts, secrets }
+}
+
+const choicesOf = (form: CredentialForm): string[] => [
+  ...new Set(Object.values(form).flatMap(({ choice }) => choice ?? [])),
+]
+
+/** Such as "`region`, and either `api_key` or `access_key_id`, `secret_access_key`". */
+function formText(form: CredentialForm): string {
+  const namesOf = (choice?: string) =>
+    listed(Object.keys(form).filter((name) => form[name]?.choice === choice))
+  const always = namesOf()
+  const choices = choicesOf(form)
+  if (choices.length === 0) return always
+  return `${always === '' ? '' : `${always}, and `}either ${choices.map(namesOf).join(' or ')}`
 }
 
 const listed = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')

@@ -1,5 +1,5 @@
 import { SseReader } from '../../lib/sse.ts'
-import type { HeaderRecord, RequestTarget, Transport, UpstreamOperation } from './transport.ts'
+import type { CounterForm, HeaderRecord, RequestTarget, Transport, UpstreamOperation } from './transport.ts'
 
 interface FixedHeaderOptions {
   baseUrl: string
@@ -7,6 +7,8 @@ interface FixedHeaderOptions {
   paths: Readonly<Partial<Record<UpstreamOperation, string>>>
   /** Headers of every request, the one that authorizes it included. */
   headers: HeaderRecord
+  /** The form of the counter at the path of `input_tokens`. */
+  counter?: CounterForm
   /** Headers of the caller to forward: under the upstream's name, the names that callers may use. */
   forwarded: Readonly<Record<string, readonly string[]>>
 }
@@ -24,6 +26,7 @@ export function fixedHeaderTransport(options: FixedHeaderOptions): Transport {
   }
   return {
     speaks: (operation) => urls[operation] !== undefined,
+    counter: () => options.counter ?? null,
     prepare(target, body) {
       const url = urls[target.operation]
       if (url === undefined) throw new Error(`the provider does not speak ${target.operation}`)

@@ -16,6 +16,7 @@ export const openaiCompatible: ProviderKindDefinition = {
         completions: '/completions',
         input_tokens: '/responses/input_tokens',
       },
+      counter: 'responses',
       headers: { authorization: `Bearer ${secret}` },
       forwarded: OPENAI_HEADERS,
     }),

@@ -1,4 +1,5 @@
 import { EgressError, safeFetch } from '../../lib/safe-fetch.ts'
+import { TokenRefused } from './access-tokens.ts'
 import type { HeaderRecord, PreparedRequest, RequestTarget, Transport } from './transport.ts'
 import { bodyHash, bodyInit, type RequestBody } from './upstream-body.ts'
 
@@ -28,20 +29,42 @@ export class ProviderUnreachable extends Error {
 }
 
 /**
- * Sends one request through the transport of a provider.
- * @returns the upstream's answer, whatever its status; only redirects are refused.
+ * Sends one request through the transport of a provider, and once more where a 401 only refuses an access token.
+ * @returns the upstream's answer, whatever its status; only redirects are refused. A credential that is refused by the
+ * provider's token service is a 401 as well.
  * @throws ProviderUnreachable, or the abort reason of `signal`.
  */
 export async function sendToProvider(transport: Transport, request: UpstreamRequest): Promise<Response> {
   const prepared = transport.prepare(request, request.body)
-  const headers = transport.authorize
-    ? await authorizedHeaders(transport.authorize, prepared, request)
-    : prepared.headers
+  try {
+    const headers = await headersOf(transport, prepared, request)
+    const response = await sendOnce(prepared, headers, request)
+    if (response.status !== 401 || !transport.renew?.(headers, request.now)) return response
+    await response.body?.cancel()
+    return await sendOnce(prepared, await headersOf(transport, prepared, request), request)
+  } catch (error) {
+    const cause = error instanceof ProviderUnreachable ? error.cause : null
+    if (cause instanceof TokenRefused) return refusedToken(cause)
+    throw error
+  }
+}
+
+/** A refused exchange as the provider's other refusals of a credential: it moves on, and is shown to the operator. */
+function refusedToken({ message }: TokenRefused): Response {
+  const error = { message, type: 'authentication_error', code: 'token_refused' }
+  return Response.json({ error }, { status: 401 })
+}
+
+async function sendOnce(
+  { url, body }: PreparedRequest,
+  headers: HeaderRecord,
+  request: UpstreamRequest,
+): Promise<Response> {
   const response = await guarded(request, 'unreachable', () =>
-    safeFetch(prepared.url, {
+    safeFetch(url, {
       method: 'POST',
       headers,
-      body: bodyInit(prepared.body, request.onConnected),
+      body: bodyInit(body, request.onConnected),
       signal: request.signal,
       allow: request.allow,
     }),
@@ -52,6 +75,13 @@ export async function sendToProvider(transport: Transport, request: UpstreamRequ
   }
   return response
 }
+
+const headersOf = (
+  { authorize }: Transport,
+  prepared: PreparedRequest,
+  request: UpstreamRequest,
+): Promise<HeaderRecord> | HeaderRecord =>
+  authorize ? authorizedHeaders(authorize, prepared, request) : prepared.headers
 
 async function authorizedHeaders(
   authorize: NonNullable<Transport['authorize']>,

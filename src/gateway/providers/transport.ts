@@ -1,9 +1,13 @@
 import type { FrameReader } from '../../lib/sse.ts'
+import type { BodyMembers } from '../protocols/body-members.ts'
 import type { Operation } from '../protocols/operations.ts'
 import type { CredentialForm, CredentialParts } from './credential.ts'
 import type { RequestBody } from './upstream-body.ts'
 
-/** Operations of upstreams; `input_tokens` is the token counter of the responses protocol. */
+/** Forms of token counters, each with a request and an answer of its own (`token-count/counters.ts`). */
+export type CounterForm = 'responses' | 'bedrock' | 'vertex'
+
+/** Operations of upstreams; `input_tokens` is a token counter in a form of its own. */
 export type UpstreamOperation = Operation | 'input_tokens'
 
 export type HeaderRecord = Readonly<Record<string, string>>
@@ -40,16 +44,35 @@ export interface RequestToAuthorize {
 
 /** The connection to one provider. All requests of an isolate share it, so it holds no state of a request. */
 export interface Transport {
-  /** Whether the provider has a path for the operation. */
-  speaks(operation: UpstreamOperation): boolean
+  /** Whether the provider has a path for the operation, and serves the model on it. */
+  speaks(operation: UpstreamOperation, upstreamModel: string): boolean
+  /** How the body of a request differs from that of its protocol; absent where it never does. */
+  bodyMembers?(target: RequestTarget): BodyMembers | null
+  /** Capabilities of models in the catalogue that this provider does not have; absent for none. */
+  withheld?: readonly string[]
+  /** Whether its streams of chat completions send the same piece of reasoning several times over. */
+  repeatsReasoning?: true
+  /** The form of its token counter for a model (operation `input_tokens`); absent or null where it has none. */
+  counter?(upstreamModel: string): CounterForm | null
   /** Address, headers and body. @throws for an operation without a path. */
   prepare(target: RequestTarget, body: RequestBody): PreparedRequest
   /** Returns the headers that authorize the request; null when `prepare` already sets a fixed one. */
   authorize: ((request: RequestToAuthorize) => Promise<HeaderRecord>) | null
+  /**
+   * Called when the provider answered 401: whether `authorize` will give other headers, so that the request is sent once
+   * more. Absent where it never does. @param refused the headers that were sent. @param now milliseconds since the epoch.
+   */
+  renew?(refused: HeaderRecord, now: number): boolean
   /** Content type of its streams. Only `text/event-stream` may be passed to callers unread. */
   streamType: string
   /** A reader of one stream. */
   frames(response: Response): FrameReader
+}
+
+/** Settings of a provider's entry that its transport obeys. */
+export interface ConnectOptions {
+  /** Members of requests that the operator says the provider takes. */
+  allowedMembers: readonly string[]
 }
 
 /** A kind of provider: its form of credentials and its transport. */
@@ -60,6 +83,15 @@ export interface ProviderKindDefinition {
    * address.
    */
   routingMembers: ReadonlySet<string>
+  /**
+   * Checks parts that are given for an entry; absent where any text will do.
+   * @throws ApiError `unprocessable`, whose message quotes no value.
+   */
+  check?(credential: CredentialParts): void
+  /** The base URL of a provider that is given none; absent where one has to be given. */
+  defaultBaseUrl?(credential: CredentialParts): string
+  /** Names of the hosts that may be sent the credential, besides those of EGRESS_ALLOW; absent for any. */
+  hosts?: RegExp
   /** Called once for each provider: computes what is the same for all its calls. */
-  connect(baseUrl: string, credential: CredentialParts): Transport
+  connect(baseUrl: string, credential: CredentialParts, options: ConnectOptions): Transport
 }

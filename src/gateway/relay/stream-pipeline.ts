@@ -3,7 +3,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import { applyEditsInSlices, type ByteEdit, editedBytes, joinBytesInSlices } from '../../lib/byte-edits.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { drained, type Slices } from '../../lib/slices.ts'
-import { type FrameReader, FrameTooLongError, parseFrame, type SseFrame } from '../../lib/sse.ts'
+import { type FrameReader, FramingError, parseFrame, type SseFrame } from '../../lib/sse.ts'
 import type { Json } from '../protocols/json.ts'
 import type { FrameVerdict, StreamReader } from '../protocols/protocol.ts'
 import type { HeldFrame } from '../protocols/streamed-texts.ts'
@@ -290,12 +290,9 @@ export class StreamPipeline<Unit> {
       this.fail('error', error.message, { error })
       return
     }
-    const tooLong = error instanceof FrameTooLongError
-    if (!tooLong) logEvent('error', 'stream_reader_failed', { error: errorText(error) })
-    this.fail(
-      'error',
-      tooLong ? 'The upstream sent an event that is too long.' : 'The gateway could not read the answer.',
-    )
+    const isUpstreams = error instanceof FramingError
+    if (!isUpstreams) logEvent('error', 'stream_reader_failed', { error: errorText(error) })
+    this.fail('error', isUpstreams ? error.message : 'The gateway could not read the answer.')
   }
 }
 

@@ -9,6 +9,8 @@ export interface TargetModel {
   origin?: string
   /** Whether the provider of a generateContent model refuses ids of calls. */
   omitsCallIds?: boolean
+  /** Whether readable reasoning is sent back to it, as `reasoning_content` of its messages. */
+  takesReasoning?: boolean
 }
 
 /** The capabilities of the catalogue that translation reads. */

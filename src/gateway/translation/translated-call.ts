@@ -1,5 +1,6 @@
 import { invalidRequest } from '../../lib/api-error.ts'
 import type { SseFrame } from '../../lib/sse.ts'
+import { type BodyMembers, changeMembers } from '../protocols/body-members.ts'
 import { type Json, objectOf, parseJson } from '../protocols/json.ts'
 import type { CallerProtocol, UpstreamProtocol } from '../protocols/protocol.ts'
 import { CallSignatures } from './events/call-signatures.ts'
@@ -36,6 +37,10 @@ export interface TranslationOptions {
   target: TargetModel
   /** Tools of this service that are left out of the body of a turn. */
   own?: OwnDefinitions | null
+  /** The members that the upstream takes; absent for those of its protocol. */
+  bodyMembers?: BodyMembers | null
+  /** Whether the upstream's chunks repeat pieces of reasoning. */
+  repeatsReasoning?: boolean
 }
 
 /** A body in pieces, in order, and its length in bytes. */
@@ -67,7 +72,7 @@ export class TranslatedCall {
     const { text, cut } = cutBody(body, options.caller)
     const request = objectOf(parseJson(text))
     this.#upstream = options.upstream
-    this.#decoder = DECODERS[options.upstream]()
+    this.#decoder = DECODERS[options.upstream](options)
     this.#signatures =
       options.upstream === 'generate_content'
         ? new CallSignatures(options.caller, options.target.origin)
@@ -138,8 +143,8 @@ export class TranslatedCall {
 
 const decoder = new TextDecoder()
 
-const DECODERS: Record<UpstreamProtocol, () => EventDecoder> = {
-  chat_completions: () => new ChatDecoder(),
+const DECODERS: Record<UpstreamProtocol, (options: TranslationOptions) => EventDecoder> = {
+  chat_completions: ({ repeatsReasoning }) => new ChatDecoder(repeatsReasoning),
   messages: () => new MessagesDecoder(),
   generate_content: () => new GenerateContentDecoder(),
 }
@@ -185,7 +190,7 @@ const CONVERTERS: Record<CallerProtocol, Partial<Record<UpstreamProtocol, Conver
 
 function convert(
   request: Json,
-  { caller, upstream, target, own = null }: TranslationOptions,
+  { caller, upstream, target, own = null, bodyMembers = null }: TranslationOptions,
 ): ConvertedRequest {
   const converter = CONVERTERS[caller][upstream]
   if (!converter) throw new Error(`${caller} needs no translation to ${upstream}`)
@@ -196,5 +201,7 @@ function convert(
   if (upstream === 'chat_completions' && request.stream === true) {
     body.stream_options = { include_usage: true }
   }
-  return { body, jsonByInstruction, dropped }
+  if (bodyMembers === null) return { body, jsonByInstruction, dropped }
+  const changed = changeMembers(body, bodyMembers)
+  return { body: changed.body, jsonByInstruction, dropped: [...dropped, ...changed.dropped] }
 }

@@ -2,6 +2,7 @@ import { blockedPrompt, malformedAnswer } from '../protocols/generate-content-en
 import { isPresent, type Json, objectOf, textOf } from '../protocols/json.ts'
 import { isOverload, OVERLOADED } from '../protocols/overload.ts'
 import type { UpstreamProtocol } from '../protocols/protocol.ts'
+import { errorIn, parsedBody, upstreamError } from './error-shapes.ts'
 
 /**
  * Error types of the messages protocol by status (interface: Errors, Messages). Its vendor adds 529
@@ -12,7 +13,10 @@ const TYPES: Record<number, string> = {
   401: 'authentication_error',
   403: 'permission_error',
   404: 'not_found_error',
+  // A model that took too long, and one that failed behind its platform (AWS), are no mistakes of the caller.
+  408: 'api_error',
   413: 'request_too_large',
+  424: 'api_error',
   429: 'rate_limit_error',
   529: OVERLOADED,
 }
@@ -38,8 +42,19 @@ const STATUSES: ReadonlyMap<unknown, number> = new Map([
 /** Clients of the messages protocol compact a conversation only on an error with these words. */
 const TOO_LONG = 'prompt is too long'
 const CONTEXT_OVERFLOWS = new Set(['context_length_exceeded', 'string_above_max_length'])
-/** Servers without those codes, such as vLLM, use OpenAI's message. */
-const OVERFLOW_WORDS = /maximum context length/i
+/**
+ * Words of services without those codes: OpenAI's, which vLLM and Mistral have too, then those of xAI, AWS, Google and
+ * llama.cpp.
+ */
+const OVERFLOW_WORDS = new RegExp(
+  [
+    'maximum (context|prompt) length',
+    'input is too long for requested model',
+    'exceeds the maximum number of tokens',
+    'exceeds the available context size',
+  ].join('|'),
+  'i',
+)
 const LONGEST_MESSAGE = 4_096
 
 /**
@@ -93,7 +108,7 @@ export function impliedStatus(error: Json): number | null {
 }
 
 /** Flagged content, as OpenRouter and gateways like it refuse it with the status of a refused credential. */
-const FLAGGED_WORDS = /moderation|flagged|content.?(policy|filter)|safety/i
+const FLAGGED_WORDS = /moderation|flagged|content.?(policy|filter)|ResponsibleAI|safety/i
 /** The provider refuses the credential of the gateway, its account, or the place it calls from. */
 const REFUSALS = new Set([401, 402, 403])
 
@@ -102,34 +117,35 @@ export const isRefusalStatus = (status: number): boolean => REFUSALS.has(status)
 /** Whether an error answer refuses the gateway itself, and not the contents of the request. */
 export function refusesGateway(status: number, body: Uint8Array): boolean {
   if (status !== 403) return isRefusalStatus(status)
-  const { message, code, type } = upstreamError(body)
-  return ![message, code, type].some((text) => FLAGGED_WORDS.test(textOf(text)))
+  const { message, code, type, innererror, metadata } = upstreamError(body)
+  // https://openrouter.ai/docs/api/reference/errors-and-debugging: what was flagged stands beside the message.
+  if (isPresent(objectOf(metadata).flagged_input)) return false
+  return ![message, code, type, objectOf(innererror).code].some((text) => FLAGGED_WORDS.test(textOf(text)))
 }
+
+/** Codes of errors that say nothing about the request: the deployment or model of the route does not exist. */
+const MISSING_MODEL = new Set(['model_not_found', 'deploymentnotfound', 'invalid_model'])
+/** The model's own tool call was no valid one (https://console.groq.com/docs/tool-use). */
+const FAILED_TOOL_USE = 'tool_use_failed'
+
+/** Whether an error answer says that the address, deployment or model of the route is not there. */
+export function lacksModel(status: number, body: Uint8Array): boolean {
+  if (status !== 400) return status === 404
+  const error = upstreamError(body)
+  // DeepSeek has no code for it.
+  return namesOf(error).some((name) => MISSING_MODEL.has(name)) || textOf(error.message) === 'Model Not Exist'
+}
+
+/** Whether an error answer with the status of a faulty request is a fault of the route: another route may answer. */
+export const isRouteFault = (status: number, body: Uint8Array): boolean =>
+  lacksModel(status, body) || (status === 400 && namesOf(upstreamError(body)).includes(FAILED_TOOL_USE))
+
+const namesOf = ({ code, type }: Json): string[] => [code, type].map((name) => textOf(name).toLowerCase())
 
 /** Whether the conversation was too long for the model, by an error of either protocol. */
 export function isContextOverflow(error: Json): boolean {
   const text = textOf(error.message)
   return CONTEXT_OVERFLOWS.has(textOf(error.code)) || OVERFLOW_WORDS.test(text) || text.includes(TOO_LONG)
-}
-
-/** @param body of an error answer, JSON or not. @returns `message`, and `code` and `type` where it has them. */
-export function upstreamError(body: Uint8Array): Json {
-  return errorIn(parsedBody(body))
-}
-
-/** The members of a JSON object; none for any other body. */
-export function parsedBody(body: Uint8Array): Json {
-  try {
-    return objectOf(JSON.parse(new TextDecoder().decode(body)))
-  } catch {
-    return {}
-  }
-}
-
-/** Usually `{ error: { message } }`; some servers put the message at the top, or send a string. */
-export function errorIn(body: Json): Json {
-  if (typeof body.error === 'string') return { message: body.error }
-  return body.error ? objectOf(body.error) : { message: body.message ?? body.detail }
 }
 
 /** The member that every answer has. */

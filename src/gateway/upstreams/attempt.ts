@@ -18,7 +18,8 @@ import { transportOf } from '../providers/provider.ts'
 import type { BufferedResponses } from '../relay/buffered-responses.ts'
 import { type CallerForm, type StartedStream, type StreamDeps, startStream } from '../relay/stream-answer.ts'
 
-import { errorIn, impliedStatus } from '../translation/upstream-errors.ts'
+import { errorIn } from '../translation/error-shapes.ts'
+import { impliedStatus } from '../translation/upstream-errors.ts'
 import { type AttemptDeps, UpstreamExchange } from './upstream-exchange.ts'
 
 /** Dependencies of an attempt and of the stream that may answer it. */
@@ -77,8 +78,8 @@ export interface Attempted {
 interface EarlierAttempts {
   /** Usage that earlier attempts may be charged for. */
   lost: Usage | null
-  /** Whether an error answer with this status is deferred, because another route may answer. */
-  defersError: (status: number) => boolean
+  /** Whether an error answer is deferred, because another route may answer. @param body once it has been read. */
+  defersError: (status: number, body?: Uint8Array) => boolean
 }
 
 /** The longest error body, in bytes, that is kept while other routes are tried. */
@@ -206,9 +207,12 @@ class RouteAttempt {
       }
       return answered({ kind: 'deferred_error', response, body, giveUp })
     }
-    const body = await this.#exchange.read(response)
-    if ('kind' in body) return failedBy(body)
-    return answered({ kind: 'upstream_error', response, body: this.#options.buffered.take(body) })
+    const read = await this.#exchange.read(response)
+    if ('kind' in read) return failedBy(read)
+    const body = this.#options.buffered.take(read)
+    if (!defersError(response.status, body)) return answered({ kind: 'upstream_error', response, body })
+    const giveUp = () => this.#exchange.dispose()
+    return answered({ kind: 'deferred_error', response, body: Promise.resolve(body), giveUp })
   }
 
   async #stream(

@@ -17,9 +17,9 @@ import { OPERATIONS } from '../protocols/operations.ts'
 import { countsNothing } from '../protocols/plausible-usage.ts'
 import type { AnswerContext, AnswerReading, Protocol } from '../protocols/protocol.ts'
 import { redactedAnswer } from '../relay/stream-answer.ts'
+import { errorIn, parsedBody } from '../translation/error-shapes.ts'
 import type { ModelEvent } from '../translation/model-events.ts'
 import type { TranslatedCall } from '../translation/translated-call.ts'
-import { errorIn, parsedBody } from '../translation/upstream-errors.ts'
 
 /** A whole answer, inspected. */
 export interface BufferedAnswer {

@@ -15,7 +15,8 @@ import { noAnswer } from '../calls/unusable-answer.ts'
 import type { Route } from '../catalogue/call-routes.ts'
 import { OPERATIONS } from '../protocols/operations.ts'
 import type { StartedStream } from '../relay/stream-answer.ts'
-import { isRefusalStatus, refusesGateway } from '../translation/upstream-errors.ts'
+import { waitInBody } from '../translation/error-shapes.ts'
+import { isRefusalStatus, isRouteFault, refusesGateway } from '../translation/upstream-errors.ts'
 import {
   type Attempted,
   attemptRoute,
@@ -25,7 +26,7 @@ import {
 } from './attempt.ts'
 import type { BufferedAnswer } from './buffered-answer.ts'
 import { noteErrorAnswer, noteServed, type ProviderHealthDeps } from './provider-health.ts'
-import { backoffOf } from './route-health.ts'
+import { backoffOf, noteRequestedWait } from './route-health.ts'
 import { inOrder } from './route-order.ts'
 
 export type FailoverDeps = RouteDeps &
@@ -41,7 +42,7 @@ export interface FailoverResult {
   route: Route | null
   /** When the first attempt could begin, in milliseconds since the epoch. */
   startedAt: number
-  /** Members of the caller's request that its translation for this route dropped. */
+  /** `RouteRequest.dropped` of this route. */
   dropped: readonly string[]
   /** Null when no request was sent. */
   requestCounts: InspectionCounts | null
@@ -78,11 +79,17 @@ export function sendWithFailover(
   )
 }
 
-/** Time-outs, conflicts and limits of the upstream, which official SDKs repeat as well. */
-const PASSING = new Set([408, 409, 429])
+/** Time-outs, conflicts and limits of the upstream, which official SDKs repeat as well, and models that failed (AWS). */
+const PASSING = new Set([408, 409, 424, 429])
 
-/** A provider that refuses the gateway itself is no evidence about the others. */
-const movesOn = (status: number): boolean => isRefusalStatus(status) || PASSING.has(status) || status >= 500
+/**
+ * A provider that refuses the gateway itself, or does not have the model, is no evidence about the others.
+ * @param body once it has been read.
+ */
+const movesOn = (status: number, body: Uint8Array = NO_BODY): boolean =>
+  isRefusalStatus(status) || PASSING.has(status) || status >= 500 || isRouteFault(status, body)
+
+const NO_BODY = new Uint8Array()
 
 class Failover {
   readonly #deps: FailoverDeps
@@ -145,10 +152,21 @@ class Failover {
 
   /** Waits for the route with the shortest wait, if that is short, and tries it once more. */
   async #tryAgain(): Promise<Decided | null> {
+    await this.#readWaits()
     const soonest = this.#soonest()
     if (!soonest) return null
     await pause(soonest.wait, this.#options.signal)
     return this.#try(soonest.route)
+  }
+
+  /** Reads the waits that upstreams requested in the body of an error, and not in a header. */
+  async #readWaits(): Promise<void> {
+    if (this.#deps.configuration.UPSTREAM_RETRY_WAIT_MS === 0) return
+    for (const [route, { answer, requestedUntil }] of this.#deferred) {
+      if (requestedUntil !== null || !hasWait(answer.response.status)) continue
+      const wait = waitInBody((await answer.body) ?? NO_BODY)
+      if (wait !== null) this.#requestedUntil.set(route, noteRequestedWait(route, wait, this.#deps.clock()))
+    }
   }
 
   /** The route with the shortest wait; null when that is too long, or none requested to wait. */
@@ -165,7 +183,7 @@ class Failover {
   async #try(route: Route): Promise<Decided | null> {
     const request = await this.#requestFor(route)
     if (!request) return null
-    const defersError = (status: number) => !this.#hasOneRoute && movesOn(status)
+    const defersError = (status: number, body?: Uint8Array) => !this.#hasOneRoute && movesOn(status, body)
     const earlier = { lost: lostBy(this.#attempts), defersError }
     const [deps, planned, call, options] = [this.#deps, this.#planned, this.#call, this.#options]
     const attempted = await attemptRoute(deps, planned, call, request, options, earlier)
@@ -256,12 +274,14 @@ class Failover {
       lost: lostBy(this.#attempts),
       route: decisive?.request.route ?? null,
       startedAt: this.#startedAt,
-      dropped: decisive?.request.translated?.dropped ?? [],
+      dropped: decisive?.request.dropped ?? [],
       requestCounts: decisive?.requestCounts ?? null,
       responseCounts: decisive?.responseCounts ?? null,
     }
   }
 }
+
+const hasWait = (status: number): boolean => status === 429 || status >= 500
 
 type Deferred = Attempted & { answer: DeferredError }
 
@@ -277,7 +297,7 @@ const lostBy = (attempts: readonly Attempted[]): Usage | null =>
 /** The order of errors for the caller: when to come back, then a fault of the upstream, then one of the gateway. */
 function usefulness(status: number): number {
   if (status === 429) return 2
-  return isRefusalStatus(status) ? 0 : 1
+  return isRefusalStatus(status) || status === 404 ? 0 : 1
 }
 
 /** A whole answer whose caller left while it was generated is charged by its usage. */

@@ -2,10 +2,11 @@ import type { Redis } from '@upstash/redis'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import type { CatalogueRoute } from '../catalogue/model-catalogue.ts'
+import { type CatalogueRoute, routeKey } from '../catalogue/model-catalogue.ts'
 import type { Provider } from '../providers/provider.ts'
-import { isRefusalStatus, refusesGateway } from '../translation/upstream-errors.ts'
-import { noteRefused } from './route-health.ts'
+import { waitInBody } from '../translation/error-shapes.ts'
+import { isRefusalStatus, lacksModel, refusesGateway } from '../translation/upstream-errors.ts'
+import { noteRefused, noteRequestedWait } from './route-health.ts'
 
 /** The latest refusal of the gateway by each provider, in Redis, so that the management API of any isolate reads it. */
 
@@ -35,7 +36,8 @@ const refused = new BoundedMap<string, number>(MOST_PROVIDERS)
 const keyOf = (providerId: string) => `provider-refusal:${providerId}`
 
 /**
- * Logs and stores an error answer that refuses the gateway, and has the route tried last. Never throws.
+ * Logs an error answer that refuses the gateway or does not know the model of the route, and has the route tried last;
+ * stores a refusal. A wait that is requested in the body is kept. Never throws.
  * @param body of the answer, because a 403 can also be about the contents of the request; null when reading it failed.
  */
 export function noteErrorAnswer(
@@ -44,6 +46,7 @@ export function noteErrorAnswer(
   status: number,
   body: Uint8Array | null,
 ): void {
+  if (body !== null) noteBody(route, status, body, clock())
   if (!isRefusalStatus(status) || (body === null && status === 403)) return
   if (!refusesGateway(status, body ?? new Uint8Array())) return
   const { id, name } = route.provider
@@ -55,6 +58,22 @@ export function noteErrorAnswer(
   logEvent('error', 'provider_refused_gateway', { provider: name, status })
   const refusal: ProviderRefusal = { status, at: now }
   waitUntil(quietly(() => redis.set(keyOf(id), refusal, { ex: LIFETIME_SECONDS })))
+}
+
+/** When this isolate last logged that a route has no model, by `routeKey`; milliseconds since the epoch. */
+const missing = new BoundedMap<string, number>(MOST_PROVIDERS)
+
+function noteBody(route: CatalogueRoute, status: number, body: Uint8Array, now: number): void {
+  const wait = status === 429 || status >= 500 ? waitInBody(body) : null
+  if (wait !== null) noteRequestedWait(route, wait, now)
+  if (!lacksModel(status, body)) return
+  noteRefused(route, now)
+  const key = routeKey(route)
+  const logged = missing.get(key)
+  if (logged !== undefined && now - logged < BETWEEN_STORES_MS) return
+  missing.set(key, now)
+  const { provider, upstreamModel } = route
+  logEvent('error', 'provider_lacks_model', { provider: provider.name, model: upstreamModel, status })
 }
 
 /** A provider has served a call. Costs a look-up unless this isolate saw it refuse before. */

@@ -65,9 +65,8 @@ export function noteAnswer(
   now: number,
 ): number | null {
   const wait = response.status >= 400 ? requestedWait(response.headers, now) : null
-  const until = wait === null ? null : now + Math.min(wait, LONGEST_REQUESTED_WAIT_MS)
+  const until = wait === null ? null : noteRequestedWait(route, wait, now)
   if (until === null) requestedWaitUntil.delete(routeKey(route))
-  else requestedWaitUntil.set(routeKey(route), until)
   silentUntil.delete(routeKey(route))
   if (response.status < 400) refusals.delete(routeKey(route))
   if (EDGE_WITHOUT_ORIGIN.has(response.status)) noteUnreachable(route, now)
@@ -75,6 +74,16 @@ export function noteAnswer(
     lastAnswerAt.set(route.provider.id, now)
     unreachableUntil.delete(route.provider.id)
   }
+  return until
+}
+
+/**
+ * Records that the route requested a wait. @param wait in milliseconds.
+ * @returns its end, in milliseconds since the epoch.
+ */
+export function noteRequestedWait(route: CatalogueRoute, wait: number, now: number): number {
+  const until = now + Math.min(wait, LONGEST_REQUESTED_WAIT_MS)
+  requestedWaitUntil.set(routeKey(route), until)
   return until
 }
 

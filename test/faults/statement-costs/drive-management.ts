@@ -143,6 +143,44 @@ export async function driveSignIn({ surfaces, unique, tenant: { base, userId } }
   await other.ask('DELETE', `${base}/groups/${group.id}`)
 }
 
+/** Sign-in with accounts of the organization's identity provider: by address, by the link and by a setup link. One account stays linked. */
+export async function driveCompanyAccounts(world: World): Promise<void> {
+  const { surfaces, unique, identityProvider: provider } = world
+  const { base } = world.tenant
+  const { manage } = managing(surfaces)
+  const { slug } = await manage<{ slug: string }>('GET', base)
+  const setProvider = () =>
+    manage('PUT', `${base}/identity-provider`, {
+      issuer: provider.issuer,
+      client_id: provider.client.id,
+      client_secret: provider.client.secret,
+    })
+  const signIn = async (start: object) => {
+    const browser = new ConsoleBrowser(surfaces.address, undefined, (method, path, sent) =>
+      surfaces.request(method, path, sent),
+    )
+    const { url } = await browser.ask<{ url: string }>('POST', '/sign-in/oidc/begin', start)
+    const address = await provider.visit(url)
+    const { headers } = await browser.call('GET', address.slice(address.indexOf('/api') + 4))
+    if (headers.location !== '/console') throw new Error(`A sign-in led to ${headers.location}`)
+  }
+  const newMember = async () => {
+    const email = `${unique('account')}@example.com`
+    provider.account = { sub: unique('sub'), email, email_verified: true }
+    return manage<Created>('POST', `${base}/users`, { email, name: 'Edith' })
+  }
+  await manage('GET', `${base}/identity-provider`)
+  await setProvider()
+  const { id } = await newMember()
+  const { token } = await manage<{ token: string }>('POST', `${base}/users/${id}/setup-link`)
+  await signIn({ token })
+  await manage('DELETE', `${base}/identity-provider`)
+  await setProvider()
+  await newMember()
+  await signIn({ organization: slug })
+  await signIn({ organization: slug })
+}
+
 /** Records: lists, sums, verification and exports. */
 export async function driveRecords({ surfaces, tenant }: World): Promise<void> {
   const { manage } = managing(surfaces)

@@ -20,6 +20,8 @@ export interface MeasuredPostgres {
   endpoint: string
   /** Statements executed since the last call. */
   take(): Execution[]
+  /** Acts while nothing of the gateway reaches the database: requests that have begun end before, later ones are refused. */
+  without(act: () => Promise<void>): Promise<void>
   close(): Promise<void>
 }
 
@@ -57,8 +59,14 @@ export async function startMeasuredPostgres(
   })
   pool.on('error', () => {})
   const backend = measuringBackend(pool, (execution) => executions.push(execution))
+  let isAway = false
+  const begun = new Set<Promise<unknown>>()
   const server = await listenOnLoopback(0, async (request, response) => {
-    const answer = await answerSql(backend, request.headers, await readBody(request, REQUEST_LIMIT))
+    const body = await readBody(request, REQUEST_LIMIT)
+    if (isAway) return sendJson(response, 503, { message: 'The database is away.' })
+    const answering = answerSql(backend, request.headers, body)
+    begun.add(answering)
+    const answer = await answering.finally(() => begun.delete(answering))
     sendJson(response, answer.status, answer.body)
   })
   return {
@@ -67,6 +75,13 @@ export async function startMeasuredPostgres(
       const taken = executions
       executions = []
       return taken
+    },
+    without: async (act) => {
+      isAway = true
+      await Promise.allSettled(begun)
+      await act().finally(() => {
+        isAway = false
+      })
     },
     close: async () => {
       await server.close()

@@ -1,4 +1,5 @@
 import type { AuthorizationServer } from '../../harness/authorization-server.ts'
+import type { IdentityProvider } from '../../harness/identity-provider.ts'
 import {
   createIntegration,
   type IntegrationItem,
@@ -20,6 +21,7 @@ export interface World {
   server: McpServer
   integration: IntegrationItem
   authorizationServer: AuthorizationServer
+  identityProvider: IdentityProvider
   /** Models that call a tool of the integration, and then answer. */
   toolTurn: () => Promise<string>
   /** A turn with a tool whose calls wait for an approval. */
@@ -35,6 +37,7 @@ const EFFECT = 'add'
 export async function createWorld(
   address: StartedGateway,
   authorizationServer: AuthorizationServer,
+  identityProvider: IdentityProvider,
 ): Promise<World> {
   const tenant = await createMcpTenant(address)
   const { key } = await addKey(address, tenant.base, tenant.userId, { scopes: ['models', 'agents', 'mcp'] })
@@ -51,6 +54,7 @@ export async function createWorld(
     server,
     integration,
     authorizationServer,
+    identityProvider,
     toolTurn: () => turnWith(TOOL),
     effectTurn: () => turnWith(EFFECT),
     unique: (prefix) => `${prefix}-${world.round}-${Math.random().toString(36).slice(2, 8)}`,

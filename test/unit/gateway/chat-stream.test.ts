@@ -76,6 +76,16 @@ describe('usage on a chat stream', () => {
     expect(reader.usage()).toMatchObject({ final: true, usage: { input: 10, output: 4 } })
   })
 
+  it('is read where Groq has it', () => {
+    const stream = chunks(
+      chunk({ choices: [delta('a')] }),
+      chunk({ choices: [stop()], x_groq: { usage: USAGE } }),
+    )
+    const { reader, text } = readStream(chatCompletions, stream)
+    expect(text).toBe(stream)
+    expect(reader.usage()).toMatchObject({ final: true, usage: { input: 10, output: 4 } })
+  })
+
   it('that was requested passes unchanged', () => {
     const stream = chunks(chunk({ choices: [delta('a')] }), usageChunk, DONE)
     expect(readStream(chatCompletions, stream, { usageRequested: true }).text).toBe(stream)
@@ -174,6 +184,17 @@ describe('the end of a chat stream', () => {
 })
 
 describe('errors in a chat stream', () => {
+  it('are known without a member of that name, as vLLM sends them', () => {
+    const error = { object: 'error', message: 'No parser.', type: 'BadRequestError', code: 400 }
+    const { verdicts } = readStream(chatCompletions, chunks(error))
+    expect(verdicts).toEqual([{ kind: 'failure', forward: null, message: 'No parser.', body: { error } }])
+    const context = { inspection: new Inspection(passAllEngine), modelId: null, usageRequested: false }
+    const body = encoder.encode(JSON.stringify(error))
+    expect(drained(chatCompletions.readAnswer(body, context)).isError).toBe(true)
+    const stream = chunks({ object: 'error', choices: [delta('x')] })
+    expect(readStream(chatCompletions, stream).text).toBe(stream)
+  })
+
   it.each([
     ['an object', { message: 'overloaded', code: 503 }, 'overloaded'],
     ['a string', 'boom', 'boom'],

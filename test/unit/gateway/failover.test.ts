@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { NO_USAGE } from '../../../src/calls/usage.ts'
+import type { Route } from '../../../src/gateway/catalogue/call-routes.ts'
+import { backoffOf } from '../../../src/gateway/upstreams/route-health.ts'
 import {
   attemptsOf,
   chatAnswer,
@@ -49,6 +51,10 @@ describe('routes', () => {
     ['cannot be reached', unreachable, 'unreachable'],
     ['has an error of its own', failing(503), 503],
     ['refuses our credential', failing(401), 401],
+    ['does not have the model', failing(404), 404],
+    ['failed behind its platform', failing(424), 424],
+    ['made an invalid tool call', whole({ error: { message: 'x', code: 'tool_use_failed' } }, 400), 400],
+    ['does not have the deployment', whole({ error: { code: 'DeploymentNotFound' } }, 400), 400],
     ['answers nothing', () => new Response(''), 200],
     ['answers what is not JSON', () => new Response('<html>'), 200],
   ])('are followed by the next one when one %s', async (_name, first, told) => {
@@ -111,6 +117,8 @@ describe('errors of several routes', () => {
     [[429, 503], 429],
     [[503, 402, 429], 429],
     [[403, 401], 403],
+    [[404, 503], 503],
+    [[408, 404], 408],
     // The first of equal ones.
     [[500, 503], 500],
   ])('%j: the most useful one is the caller’s', async (statuses, told) => {
@@ -180,6 +188,19 @@ describe('a route that asks to wait', () => {
     const alone = await failoverOf({ routes: ['chat'], answers: [soon], retryWait: 2_000 })
     expect(await errorText(alone)).toBe('Slow.')
     expect(alone.world.asked).toHaveLength(1)
+  })
+
+  it('in the body of its error is waited for as well, and rests so long', async () => {
+    const retryDelay = { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '1.5s' }
+    const busy = whole({ error: { code: 429, message: 'Slow.', details: [retryDelay] } }, 429)
+    const answers = [busy, failing(503), answering()]
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers, retryWait: 2_000 })
+    await advance(1_499)
+    expect(run.world.asked).toHaveLength(2)
+    expect(backoffOf(run.planned.routes[0] as Route, Date.now())?.reason).toBe('requested')
+    await advance(1)
+    expect((await run.sent).answer.kind).toBe('buffered')
+    expect(run.world.asked).toHaveLength(3)
   })
 
   it('costs nothing when the caller leaves meanwhile', async () => {

@@ -27,7 +27,7 @@ function sent(
   const inspection = new Inspection(engine)
   const { edits: textEdits } = drained(inspectRequest(outline, protocol, inspection))
   const target = { upstreamModel, capabilities }
-  const edited = applyEdits(source, [...drained(requestEdits(outline, protocol, target)), ...textEdits])
+  const edited = applyEdits(source, [...drained(requestEdits(outline, protocol, target)).body, ...textEdits])
   expect(edited.released + edited.withheld).toBe(source.length)
   expect(inspection.counts.inspected + inspection.counts.uninspected).toBe(source.length)
   const text = decoder.decode(joinBytes(edited.pieces))
@@ -73,7 +73,7 @@ describe('removed members', () => {
     outline.members = [member('metadata', 2, 16), member('litellm_metadata', 19, 40)]
     const edited = applyEdits(
       source,
-      drained(requestEdits(outline, chatCompletions, { upstreamModel: 'm', capabilities: [] })),
+      drained(requestEdits(outline, chatCompletions, { upstreamModel: 'm', capabilities: [] })).body,
     )
     expect(decoder.decode(joinBytes(edited.pieces))).toBe('{  }')
   })

@@ -346,7 +346,7 @@ describe('tools that run at the provider', () => {
     const text = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[${tools}]}`
     const { protocol } = OPERATIONS.messages
     const outline = drained(protocol.outline(new TextEncoder().encode(text)))
-    const edits = drained(requestEdits(outline, protocol, { upstreamModel: 'm', capabilities: [] }))
+    const { body: edits } = drained(requestEdits(outline, protocol, { upstreamModel: 'm', capabilities: [] }))
     const { tools: sent } = JSON.parse(
       new TextDecoder().decode(joinBytes(applyEdits(outline.body, edits).pieces)),
     )

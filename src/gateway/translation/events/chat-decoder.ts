@@ -11,6 +11,13 @@ type Part = 'delta' | 'message'
 export class ChatDecoder implements EventDecoder {
   #started = false
   readonly #calls = new Map<number, ChatToolCalls>()
+  /** The latest piece of reasoning of each choice; null where pieces do not repeat. */
+  readonly #reasoning: Map<number, string> | null
+
+  /** @param repeatsReasoning whether a piece of reasoning that equals the one before it is the same piece. */
+  constructor(repeatsReasoning = false) {
+    this.#reasoning = repeatsReasoning ? new Map() : null
+  }
 
   /** @param data a chunk. */
   frame(_event: string | null, data: Json): ModelEvent[] {
@@ -22,11 +29,14 @@ export class ChatDecoder implements EventDecoder {
   }
 
   #events(data: Json, part: Part): ModelEvent[] {
-    const started = this.#started ? [] : [startOf(data)]
-    this.#started = true
-    const events = listOf(data.choices).flatMap((choice) => this.#choice(choice, part))
+    const choices = listOf(data.choices)
     const reported = usageOfChatBody(data)
     const usage = reported && ({ type: 'usage', usage: correctedUsage(reported).usage } as const)
+    // Azure's first chunk is about the prompt, and names neither answer nor model: the next one starts the answer.
+    if (part === 'delta' && choices.length === 0 && textOf(data.id) === '' && !usage) return []
+    const started = this.#started ? [] : [startOf(data)]
+    this.#started = true
+    const events = choices.flatMap((choice) => this.#choice(choice, part))
     return [...started, ...events, ...(usage ? [usage] : [])]
   }
 
@@ -34,7 +44,7 @@ export class ChatDecoder implements EventDecoder {
     const choice = typeof data.index === 'number' ? data.index : 0
     const message = objectOf(data[part])
     const content = contentOf(message.content)
-    const reasoning = reasoningOf(message) + content.reasoning
+    const reasoning = this.#unrepeated(choice, reasoningOf(message) + content.reasoning)
     return [
       ...textEvents('reasoning', choice, reasoning),
       ...textEvents('text', choice, content.text),
@@ -42,6 +52,13 @@ export class ChatDecoder implements EventDecoder {
       ...this.#toolCalls(choice, message, part),
       ...this.#stop(choice, textOf(data.finish_reason)),
     ]
+  }
+
+  #unrepeated(choice: number, reasoning: string): string {
+    if (this.#reasoning === null || reasoning === '') return reasoning
+    const isRepeated = this.#reasoning.get(choice) === reasoning
+    this.#reasoning.set(choice, reasoning)
+    return isRepeated ? '' : reasoning
   }
 
   #toolCalls(choice: number, message: Json, part: Part): ModelEvent[] {
@@ -72,7 +89,6 @@ export class ChatDecoder implements EventDecoder {
 const LEGACY_INDEX = -1
 
 function startOf(data: Json): ModelEvent {
-  // Azure sends a first chunk about the prompt, without an id and with the time 0.
   const created = typeof data.created === 'number' && data.created > 0 ? data.created : null
   return {
     type: 'start',

@@ -1,12 +1,19 @@
 import type { StopReason } from '../model-events.ts'
 
-/** https://platform.openai.com/docs/api-reference/chat/object */
+/** https://platform.openai.com/docs/api-reference/chat/object, and reasons of other makers. */
 const FROM_CHAT = new Map<string, StopReason>([
   ['stop', 'end'],
   ['length', 'length'],
   ['tool_calls', 'tool_calls'],
   ['function_call', 'tool_calls'],
   ['content_filter', 'refusal'],
+  // Together, Fireworks
+  ['eos', 'end'],
+  // Mistral
+  ['model_length', 'context_window'],
+  // Mistral and OpenRouter, DeepSeek: what was generated until a failure. It is incomplete, not ended.
+  ['error', 'length'],
+  ['insufficient_system_resource', 'length'],
 ])
 
 const TO_CHAT: Record<StopReason, string> = {

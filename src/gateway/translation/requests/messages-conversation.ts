@@ -27,9 +27,10 @@ export function systemMessage(system: unknown, instruction: string | null): Json
 
 /**
  * Turns of the messages protocol as messages of chat completions.
+ * @param takesReasoning whether thinking without a signature, which is that of such models, is sent back.
  * @throws ApiError naming what has no equivalent.
  */
-export function conversationOfMessages(messages: unknown): Json[] {
+export function conversationOfMessages(messages: unknown, takesReasoning = false): Json[] {
   const turns = listOf(messages)
   const ids = new CallIds(usableOnChat)
   if (turns[turns.length - 1]?.role === 'assistant') {
@@ -42,7 +43,9 @@ export function conversationOfMessages(messages: unknown): Json[] {
     const place = `messages.${index}.content`
     const blocks =
       typeof turn.content === 'string' ? [{ type: 'text', text: turn.content }] : listOf(turn.content)
-    return turn.role === 'assistant' ? assistantMessage(blocks, ids, place) : userMessages(blocks, ids, place)
+    if (turn.role !== 'assistant') return userMessages(blocks, ids, place)
+    const message = assistantMessage(blocks, ids, place)
+    return takesReasoning ? message.map((each) => ({ ...each, ...reasoningOf(blocks) })) : message
   })
 }
 
@@ -63,6 +66,12 @@ function assistantMessage(blocks: Json[], ids: CallIds, place: string): Json[] {
       ...(calls.length > 0 ? { tool_calls: calls } : {}),
     },
   ]
+}
+
+function reasoningOf(blocks: Json[]): Json {
+  const thinking = blocks.filter(({ type, signature }) => type === 'thinking' && signature === '')
+  const text = thinking.map((block) => textOf(block.thinking)).join('')
+  return text === '' ? {} : { reasoning_content: text }
 }
 
 function toolCall(block: Json, ids: CallIds): Json {

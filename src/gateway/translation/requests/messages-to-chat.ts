@@ -32,7 +32,10 @@ export function messagesToChat(request: Json, target: TargetModel): ConvertedReq
   const { temperature, top_p } = request
   const body = present({
     model: target.upstreamModel,
-    messages: [...systemMessage(request.system, instruction), ...answerableConversation(request.messages)],
+    messages: [
+      ...systemMessage(request.system, instruction),
+      ...answerableConversation(request.messages, target),
+    ],
     // Models that reason refuse the older name; some other servers take only that one.
     [reasons ? 'max_completion_tokens' : 'max_tokens']: maxTokens,
     stream: request.stream === true ? true : undefined,
@@ -50,8 +53,8 @@ export function messagesToChat(request: Json, target: TargetModel): ConvertedReq
 }
 
 /** Vendors of both protocols refuse a conversation that is empty or ends with the assistant. */
-function answerableConversation(turns: unknown): Json[] {
-  const messages = conversationOfMessages(turns)
+function answerableConversation(turns: unknown, { takesReasoning }: TargetModel): Json[] {
+  const messages = conversationOfMessages(turns, takesReasoning)
   const last = messages[messages.length - 1]
   if (last && last.role !== 'assistant') return messages
   throw invalidRequest('messages: the last message must have content.')

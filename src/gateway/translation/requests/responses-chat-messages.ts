@@ -1,5 +1,6 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { type Json, present } from '../../protocols/json.ts'
+import type { TargetModel } from '../target-model.ts'
 import { CallIds, usableOnChat } from './call-ids.ts'
 import { FOLLOWS } from './messages-conversation.ts'
 import type { AssistantPart, CallWithOutput, ConversationStep } from './responses-conversation.ts'
@@ -8,14 +9,18 @@ import { chatPart, type Part } from './responses-parts.ts'
 /**
  * Steps of a responses conversation as messages of chat completions. All instructions become system messages, because
  * only one vendor has developer messages.
- * @param instruction to append to the first instructions, if any.
+ * @param instruction to append to the first instructions, if any. @param target which may take its own reasoning back.
  * @throws ApiError for files that chat completions do not take, and for a conversation without content.
  */
-export function chatMessagesOfSteps(steps: readonly ConversationStep[], instruction: string | null): Json[] {
+export function chatMessagesOfSteps(
+  steps: readonly ConversationStep[],
+  instruction: string | null,
+  target: Pick<TargetModel, 'takesReasoning' | 'origin'>,
+): Json[] {
   const ids = new CallIds(usableOnChat)
   const messages = instructed(steps, instruction).flatMap((step) => {
     if (step.role === 'system') return [{ role: 'system', content: step.texts.join('\n\n') }]
-    return step.role === 'user' ? userMessage(step.parts) : assistantMessages(step.parts, ids)
+    return step.role === 'user' ? userMessage(step.parts) : assistantMessages(step.parts, ids, target)
   })
   if (messages.length === 0) throw invalidRequest('input: at least one item must have content.')
   return messages
@@ -40,8 +45,12 @@ function userMessage(parts: readonly Part[]): Json[] {
   return [{ role: 'user', content }]
 }
 
-/** One assistant message of chat completions, and the results of its calls; reasoning has no place in it. */
-function assistantMessages(parts: readonly AssistantPart[], ids: CallIds): Json[] {
+/** One assistant message of chat completions, and the results of its calls. Few models take reasoning in it. */
+function assistantMessages(
+  parts: readonly AssistantPart[],
+  ids: CallIds,
+  { takesReasoning, origin }: Pick<TargetModel, 'takesReasoning' | 'origin'>,
+): Json[] {
   const content = writtenOf(parts, 'text')
   const refusal = writtenOf(parts, 'refusal')
   const calls = parts.flatMap((each) => (each.kind === 'call' ? [each.call] : []))
@@ -51,6 +60,7 @@ function assistantMessages(parts: readonly AssistantPart[], ids: CallIds): Json[
     role: 'assistant',
     content: content === '' ? null : content,
     ...present({
+      reasoning_content: (takesReasoning && reasoningOf(parts, origin)) || undefined,
       refusal: refusal === '' ? undefined : refusal,
       tool_calls:
         calledTools.length === 0 ? undefined : calledTools.map(({ call, id }) => toolCall(call, id)),
@@ -58,6 +68,12 @@ function assistantMessages(parts: readonly AssistantPart[], ids: CallIds): Json[
   }
   return [message, ...resultMessages(calledTools)]
 }
+
+/** The readable reasoning of the model itself. */
+const reasoningOf = (parts: readonly AssistantPart[], origin: string | undefined): string =>
+  parts
+    .map((part) => (part.kind === 'thought' && part.thought.origin === origin ? part.thought.text : ''))
+    .join('')
 
 /** Parts of one message belong together as they are, several messages are paragraphs. */
 function writtenOf(parts: readonly AssistantPart[], kind: 'text' | 'refusal'): string {

@@ -33,7 +33,7 @@ export function responsesToChat(
   const body = present({
     ...unknownMembers(request),
     model: target.upstreamModel,
-    messages: chatMessagesOfSteps(conversationOfResponses(request, offered), instruction),
+    messages: chatMessagesOfSteps(conversationOfResponses(request, offered), instruction, target),
     // Models that reason refuse the older name; some other servers take only that one.
     [can(target, 'reasoning') ? 'max_completion_tokens' : 'max_tokens']:
       maxTokens === undefined ? undefined : Math.min(maxTokens, target.maxOutputTokens),

@@ -39,6 +39,7 @@ const present = (row: ModelRow) => ({
     provider_id: route.providerId,
     provider: route.providerName,
     upstream_model: route.upstreamModel,
+    price_percent: route.pricePercent,
   })),
   disabled_at: row.disabledAt,
   created_at: row.createdAt,

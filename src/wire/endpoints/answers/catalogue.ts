@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { uuid } from '../../management-fields.ts'
-import { price, priceMembers, providerKind } from '../../model-catalogue.ts'
+import { percent, price, priceMembers, providerKind } from '../../model-catalogue.ts'
 import { ROTATED_TABLES } from '../../vault.ts'
 import { count, list, time } from './parts.ts'
 import { namedGrant } from './people.ts'
@@ -55,7 +55,14 @@ const model = z
   .strictObject({
     ...publicModel,
     /** Best first. */
-    routes: z.array(z.strictObject({ provider_id: uuid, provider: z.string(), upstream_model: z.string() })),
+    routes: z.array(
+      z.strictObject({
+        provider_id: uuid,
+        provider: z.string(),
+        upstream_model: z.string(),
+        price_percent: percent,
+      }),
+    ),
     disabled_at: time.nullable(),
     created_at: time,
   })

@@ -91,8 +91,8 @@ describe('sendToProvider', () => {
 
   it('throws for an operation that its kind does not speak', async () => {
     const sent = recordFetch()
-    expect(speaks(chat(), 'messages')).toBe(false)
-    expect([speaks(chat(), 'responses'), speaks(messages(), 'responses')]).toEqual([false, false])
+    expect(speaks(chat(), 'messages', 'm')).toBe(false)
+    expect([speaks(chat(), 'responses', 'm'), speaks(messages(), 'responses', 'm')]).toEqual([false, false])
     await expect(sendToProvider(chat(), requestOf({ operation: 'messages' }))).rejects.toThrow(
       'does not speak',
     )

@@ -75,7 +75,7 @@ function signing(prepared: (baseUrl: string) => Omit<PreparedRequest, 'body'>): 
 
 const BASE = 'https://example.amazonaws.com'
 const connected = (kind: ProviderKindDefinition) =>
-  kind.connect(BASE, credentialOf(kind.credential, SUITE).parts)
+  kind.connect(BASE, credentialOf(kind.credential, SUITE).parts, { allowedMembers: [] })
 
 afterEach(() => {
   vi.unstubAllGlobals()
@@ -167,7 +167,7 @@ describe('a transport that exchanges its credential for a token', () => {
     const sent = recordFetch(({ address }) =>
       Response.json(address === TOKENS ? { value: `token-${++issued}`, lifetime: 1_000 } : {}),
     )
-    const transport = exchanging().connect(BASE, account)
+    const transport = exchanging().connect(BASE, account, { allowedMembers: [] })
     for (const now of [0, 999, 1_000]) await sendToProvider(transport, requestOf({ now, stream: true }))
     expect(sent.map(({ address, headers }) => [address, headers.authorization])).toEqual([
       [TOKENS, undefined],
@@ -181,7 +181,7 @@ describe('a transport that exchanges its credential for a token', () => {
 
   it('sends nothing without a token, and names that as the reason', async () => {
     const sent = recordFetch(() => Promise.reject(new Error('no token today')))
-    const transport = exchanging().connect(BASE, account)
+    const transport = exchanging().connect(BASE, account, { allowedMembers: [] })
     await expect(sendToProvider(transport, requestOf())).rejects.toMatchObject({
       reason: 'authorization_failed',
     })

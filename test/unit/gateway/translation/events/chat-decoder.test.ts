@@ -76,10 +76,41 @@ describe('a stream of chat completions', () => {
     expect(events.slice(1)).toEqual(expected)
   })
 
-  it('begins with a chunk that has no id, time and model', () => {
-    const [first, ...rest] = decoded(new ChatDecoder(), streams.promptFilterFirst)
-    expect(first).toEqual({ type: 'start', id: '', model: '', createdSeconds: null, usage: null })
-    expect(rest).toEqual([text('Hi'), stop('end')])
+  it('begins after Azure’s chunk about the prompt, which has no id, time and model', () => {
+    expect(decoded(new ChatDecoder(), streams.promptFilterFirst)).toEqual(
+      decoded(new ChatDecoder(), streams.contentWithFinish),
+    )
+  })
+
+  it('passes over chunks of Azure’s filter, which have no delta', () => {
+    expect(decoded(new ChatDecoder(), streams.filterWithoutDelta)).toEqual(
+      decoded(new ChatDecoder(), streams.contentWithFinish),
+    )
+  })
+
+  it.each([
+    ['eos', 'end'],
+    ['model_length', 'context_window'],
+    ['error', 'length'],
+    ['insufficient_system_resource', 'length'],
+  ])('ends with %s', (finish_reason, reason) => {
+    const events = new ChatDecoder().frame(null, { choices: [{ index: 0, delta: {}, finish_reason }] })
+    expect(events.at(-1)).toMatchObject({ type: 'stop', reason })
+  })
+
+  it('has a piece of reasoning once where its maker repeats them, for each choice', () => {
+    const chunk = (index: number, delta: object) => ({ id: 'c', choices: [{ index, delta }] })
+    const frames = [
+      chunk(0, { reasoning_content: 'Hm. ' }),
+      chunk(0, { reasoning_content: 'Hm. ' }),
+      chunk(1, { reasoning_content: 'Hm. ' }),
+      chunk(0, { reasoning_content: 'So.' }),
+      chunk(0, { content: 'a' }),
+      chunk(0, { content: 'a' }),
+    ]
+    const once = decoded(new ChatDecoder(true), frames).slice(1)
+    expect(once).toEqual([reasoning('Hm. '), reasoning('Hm. ', 1), reasoning('So.'), text('a'), text('a')])
+    expect(decoded(new ChatDecoder(), frames)).toHaveLength(frames.length + 1)
   })
 
   it('keeps the choices apart', () => {

@@ -35,7 +35,11 @@ export const start = (id = 'x-1'): ModelEvent => ({
   usage: null,
 })
 export const text = (words: string, choice = 0): ModelEvent => ({ type: 'text', choice, text: words })
-export const reasoning = (words: string): ModelEvent => ({ type: 'reasoning', choice: 0, text: words })
+export const reasoning = (words: string, choice = 0): ModelEvent => ({
+  type: 'reasoning',
+  choice,
+  text: words,
+})
 export const signature = (proof: string): ModelEvent => ({
   type: 'reasoning_signature',
   choice: 0,

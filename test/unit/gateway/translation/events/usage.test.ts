@@ -47,14 +47,24 @@ const chatRows: Array<[name: string, usage: unknown, expected: unknown]> = [
     counted({ input: 9_992, cacheRead: 128, output: 4_308, reasoning: 2_809 }),
   ],
   [
-    'a total that fits nothing, as it stands',
+    'thoughts that Gemini counts in the total alone',
+    { prompt_tokens: 10, completion_tokens: 5, total_tokens: 99 },
+    counted({ input: 10, output: 89 }),
+  ],
+  [
+    'a total that is too small, as it stands',
     {
       prompt_tokens: 10,
       completion_tokens: 5,
-      total_tokens: 99,
+      total_tokens: 5,
       completion_tokens_details: { reasoning_tokens: 3 },
     },
     counted({ input: 10, output: 5, reasoning: 3 }),
+  ],
+  [
+    'a total without a prompt, as it stands',
+    { completion_tokens: 5, total_tokens: 99 },
+    counted({ output: 5 }),
   ],
   [
     'the cache by DeepSeek’s name',

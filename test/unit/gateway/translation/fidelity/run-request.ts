@@ -46,7 +46,7 @@ export function runRequest(pair: Pair, request: Json, capabilities = CAPABILITIE
   try {
     const outline = drained(PROTOCOLS[pair.caller].outline(body))
     if (pair.caller !== pair.upstream) return sent(translated(pair, body, capabilities).takeRequest().pieces)
-    const edits = drained(
+    const { body: edits } = drained(
       requestEdits(outline, PROTOCOLS[pair.caller], { upstreamModel: MODEL, capabilities }),
     )
     return sent(applyEdits(body, edits).pieces)

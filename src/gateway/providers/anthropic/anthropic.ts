@@ -1,8 +1,8 @@
-import { SECRET_ONLY } from './credential.ts'
-import { fixedHeaderTransport } from './fixed-header-transport.ts'
-import { ANTHROPIC_HEADERS } from './forwarded-headers.ts'
-import { ROUTING_OF_PROXIES } from './routing-members.ts'
-import type { ProviderKindDefinition } from './transport.ts'
+import { SECRET_ONLY } from '../credential.ts'
+import { fixedHeaderTransport } from '../fixed-header-transport.ts'
+import { ANTHROPIC_HEADERS } from '../forwarded-headers.ts'
+import { ROUTING_OF_PROXIES } from '../routing-members.ts'
+import type { ProviderKindDefinition } from '../transport.ts'
 
 /** The messages protocol at its own host. */
 export const anthropic: ProviderKindDefinition = {

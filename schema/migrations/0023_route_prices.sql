@@ -1,0 +1,1 @@
+ALTER TABLE "model_routes" ADD COLUMN "price_percent" integer DEFAULT 100 NOT NULL;

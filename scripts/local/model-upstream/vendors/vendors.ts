@@ -1,0 +1,20 @@
+import { answerAzure } from './azure/azure.ts'
+import { answerBedrock } from './bedrock/bedrock.ts'
+import type { VendorRequest } from './vendor-request.ts'
+import { answerVertex } from './vertex/vertex.ts'
+
+/** The scripted vendors, each below a base URL of its own: `<server>/vendors/<name>`. */
+const VENDORS: Record<string, (request: VendorRequest) => Promise<void>> = {
+  azure: answerAzure,
+  bedrock: answerBedrock,
+  vertex: answerVertex,
+}
+
+/** @returns the vendor of a path, and the path below its base URL; null for other paths. */
+export function vendorOf(
+  path: string,
+): { answer: (request: VendorRequest) => Promise<void>; below: string } | null {
+  const [, name = '', below = ''] = /^\/vendors\/([a-z-]+)(\/.*)$/.exec(path) ?? []
+  const answer = Object.hasOwn(VENDORS, name) ? VENDORS[name] : undefined
+  return answer ? { answer, below } : null
+}

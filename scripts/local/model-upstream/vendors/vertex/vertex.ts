@@ -1,0 +1,135 @@
+import { createHash, createPublicKey, verify } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { toRecord, toText } from '../../json-value.ts'
+import { askSelf, recordIn, sendVendorJson, type VendorRequest } from '../vendor-request.ts'
+import { scriptedAccount } from './scripted-account.ts'
+
+// Google Vertex AI for Claude: rawPredict, its stream and token counts, on top of the scripted messages protocol, and the
+// token service of service accounts.
+
+const MODEL_PATH =
+  /^\/v1\/projects\/([^/]+)\/locations\/([^/]+)\/publishers\/anthropic\/models\/([^/:]+):(rawPredict|streamRawPredict)$/
+const CHAT_PATH = /^\/v1\/projects\/([^/]+)\/locations\/([^/]+)\/endpoints\/openapi\/chat\/completions$/
+const VERSION = 'vertex-2023-10-16'
+const LIFETIME_SECONDS = 3_599
+
+/** Members that the platform does not have. */
+const REFUSED = ['service_tier', 'container', 'mcp_servers', 'inference_geo', 'speed', 'metadata']
+
+/** Answers a request to the scripted Vertex. */
+export async function answerVertex(request: VendorRequest): Promise<void> {
+  const { incoming, response, path, self } = request
+  if (path === '/token') return answerToken(request)
+  const [, project, , model, method] = MODEL_PATH.exec(path) ?? CHAT_PATH.exec(path) ?? []
+  if (project === undefined || incoming.method !== 'POST') {
+    return sendGoogleError(response, 404, 'NOT_FOUND', 'Requested entity was not found.')
+  }
+  if (!isAuthorized(incoming, self)) {
+    return sendGoogleError(
+      response,
+      401,
+      'UNAUTHENTICATED',
+      'Request had invalid authentication credentials. Expected OAuth 2 access token.',
+    )
+  }
+  if (project !== scriptedAccount(self).project_id) {
+    return sendGoogleError(response, 403, 'PERMISSION_DENIED', 'Permission denied on resource project.')
+  }
+  if (model === undefined) return passOn(request, '/v1/chat/completions', chatBody(request))
+  const { anthropic_version: version, ...body } = toRecord(request.body)
+  const fault = faultOf(version, body, model === 'count-tokens')
+  if (fault) return sendAnthropicError(response, fault)
+  const scripted = { ...body, model: 'scripted-messages' }
+  if (model === 'count-tokens') return passOn(request, '/v1/messages/count_tokens', scripted)
+  return passOn(request, '/v1/messages', { ...scripted, stream: method === 'streamRawPredict' })
+}
+
+function faultOf(version: unknown, body: Record<string, unknown>, isCount: boolean): string | null {
+  if (version !== VERSION) return 'anthropic_version: Field required'
+  const unknown = REFUSED.find((name) => body[name] !== undefined)
+  if (unknown) return `${unknown}: Extra inputs are not permitted`
+  if (!isCount && body.model !== undefined) return 'model: Extra inputs are not permitted'
+  if (toRecord(body.output_config).format !== undefined) {
+    return 'output_config.format: Extra inputs are not permitted'
+  }
+  return null
+}
+
+/** Models of the OpenAI-compatible endpoint are named with their publisher. */
+const chatBody = ({ body }: VendorRequest) => ({
+  ...body,
+  model: toText(body?.model).replace(/^[^/]+\//, ''),
+})
+
+/** Forwards a request to the protocol of its body, and the answer as it comes. */
+async function passOn(request: VendorRequest, path: string, body: Record<string, unknown>): Promise<void> {
+  const { incoming, response } = request
+  const betas = toText(incoming.headers['anthropic-beta'])
+  const headers = { 'anthropic-version': '2023-06-01', ...(betas !== '' && { 'anthropic-beta': betas }) }
+  const answer = await askSelf(request, path, body, headers)
+  const kept = ['content-type', 'retry-after'].flatMap((name) => {
+    const value = answer.headers.get(name)
+    return value === null ? [] : [[name, value] as const]
+  })
+  response.writeHead(answer.status, Object.fromEntries(kept))
+  response.flushHeaders()
+  try {
+    for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) response.write(chunk)
+    response.end()
+  } catch {
+    // The scripted answer was cut off.
+    response.destroy()
+  }
+}
+
+/** Tokens tell their own time, so that a restarted server knows them. */
+const tokenIssued = (at: number, self: string): string =>
+  `ya29.scripted-${at}-${createHash('sha256')
+    .update(`${at} ${scriptedAccount(self).private_key}`)
+    .digest('hex')}`
+
+function isAuthorized({ headers }: IncomingMessage, self: string): boolean {
+  const token = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? ''
+  const at = Number(/^ya29\.scripted-(\d+)-/.exec(token)?.[1] ?? Number.NaN)
+  return token === tokenIssued(at, self) && Date.now() < at + LIFETIME_SECONDS * 1_000
+}
+
+function answerToken({ raw, response, self }: VendorRequest): void {
+  const refusal = refusalOf(new URLSearchParams(raw.toString('utf8')), self)
+  if (refusal) sendVendorJson(response, 400, { error: refusal[0], error_description: refusal[1] })
+  else {
+    const token = tokenIssued(Date.now(), self)
+    sendVendorJson(response, 200, { access_token: token, expires_in: LIFETIME_SECONDS, token_type: 'Bearer' })
+  }
+}
+
+/** https://developers.google.com/identity/protocols/oauth2/service-account#authorizingrequests */
+function refusalOf(form: URLSearchParams, self: string): [error: string, description: string] | null {
+  if (form.get('grant_type') !== 'urn:ietf:params:oauth:grant-type:jwt-bearer') {
+    return ['unsupported_grant_type', 'Invalid grant_type']
+  }
+  const [header = '', claims = '', signature = ''] = (form.get('assertion') ?? '').split('.')
+  const { alg } = toRecord(recordIn(Buffer.from(header, 'base64url')))
+  const { iss, aud, scope, iat, exp } = toRecord(recordIn(Buffer.from(claims, 'base64url')))
+  const account = scriptedAccount(self)
+  const publicKey = createPublicKey(account.private_key)
+  const signed = Buffer.from(`${header}.${claims}`)
+  const isSigned = verify('sha256', signed, publicKey, Buffer.from(signature, 'base64url'))
+  if (alg !== 'RS256' || !isSigned || iss !== account.client_email) {
+    return ['invalid_grant', 'Invalid JWT Signature.']
+  }
+  const now = Date.now() / 1_000
+  if (!(Math.abs(Number(iat) - now) < 300 && Number(exp) > now && Number(exp) <= Number(iat) + 3_600)) {
+    return ['invalid_grant', 'Invalid JWT: Token must be a short-lived token (60 minutes).']
+  }
+  if (aud !== account.token_uri || scope !== 'https://www.googleapis.com/auth/cloud-platform') {
+    return ['invalid_scope', 'Invalid audience or scope.']
+  }
+  return null
+}
+
+const sendAnthropicError = (response: ServerResponse, message: string): void =>
+  sendVendorJson(response, 400, { type: 'error', error: { type: 'invalid_request_error', message } })
+
+const sendGoogleError = (response: ServerResponse, code: number, status: string, message: string): void =>
+  sendVendorJson(response, code, { error: { code, message, status } })

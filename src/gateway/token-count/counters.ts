@@ -1,0 +1,43 @@
+import { type Json, numberOf, objectOf, parseJson } from '../protocols/json.ts'
+import type { CounterForm } from '../providers/transport.ts'
+import { responsesCountRequest } from './responses-count-request.ts'
+
+/** A provider's token counter: its request for one of messages, and the count in its answer. */
+interface Counter {
+  /** @param upstreamModel its id at the provider. @throws ApiError invalid_request as the call itself. */
+  request(messages: Json, upstreamModel: string): Json
+  count(answer: Json): unknown
+}
+
+const COUNTERS: Readonly<Record<CounterForm, Counter>> = {
+  // https://platform.openai.com/docs/api-reference/responses/input-tokens
+  responses: { request: responsesCountRequest, count: ({ input_tokens: tokens }) => tokens },
+  // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/count-tokens
+  vertex: {
+    request: ({ max_tokens: _, stream: __, ...messages }, model) => ({
+      ...{ ...messages, model },
+      anthropic_version: 'vertex-2023-10-16',
+    }),
+    count: ({ input_tokens: tokens }) => tokens,
+  },
+  // https://docs.aws.amazon.com/bedrock/latest/userguide/count-tokens.html: the body as InvokeModel takes it.
+  bedrock: {
+    request({ model: _, stream: __, ...messages }) {
+      const body = { ...messages, anthropic_version: 'bedrock-2023-05-31', max_tokens: 1 }
+      return { input: { invokeModel: { body: Buffer.from(JSON.stringify(body)).toString('base64') } } }
+    },
+    count: ({ inputTokens }) => inputTokens,
+  },
+}
+
+/** The request of a counter as bytes. @throws ApiError invalid_request as the call itself. */
+export function counterRequest(form: CounterForm, messages: Uint8Array, upstreamModel: string): Uint8Array {
+  const request = objectOf(parseJson(new TextDecoder().decode(messages)))
+  return new TextEncoder().encode(JSON.stringify(COUNTERS[form].request(request, upstreamModel)))
+}
+
+/** The count in a counter's answer; null for any other answer. @throws SyntaxError if it is not JSON. */
+export function countIn(form: CounterForm, answer: Uint8Array): number | null {
+  const tokens = numberOf(COUNTERS[form].count(objectOf(JSON.parse(new TextDecoder().decode(answer)))))
+  return tokens !== undefined && Number.isSafeInteger(tokens) && tokens > 0 ? tokens : null
+}
