@@ -20,6 +20,7 @@ const PROVIDER_KINDS = [
   'azure-openai',
   'bedrock',
   'vertex',
+  'gemini',
   'mistral',
   'groq',
   'xai',

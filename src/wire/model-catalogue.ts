@@ -61,6 +61,7 @@ export const providerKind = z.enum([
   'azure-openai',
   'bedrock',
   'vertex',
+  'gemini',
   'mistral',
   'groq',
   'xai',

@@ -3,6 +3,7 @@ import { anthropic } from './anthropic/anthropic.ts'
 import { azureOpenAi } from './azure/azure-openai.ts'
 import { bedrock } from './bedrock/bedrock.ts'
 import { noteToken, type ProviderCredential } from './credential.ts'
+import { gemini } from './gemini/gemini.ts'
 import { MAKER_KINDS } from './makers/maker-provider.ts'
 import type { MakerKind } from './makers/makers.ts'
 import { openaiCompatible } from './openai-compatible.ts'
@@ -26,6 +27,7 @@ export type ProviderKind =
   | 'azure-openai'
   | 'bedrock'
   | 'vertex'
+  | 'gemini'
   | MakerKind
 
 export const PROVIDER_KINDS: Readonly<Record<ProviderKind, ProviderKindDefinition>> = {
@@ -34,6 +36,7 @@ export const PROVIDER_KINDS: Readonly<Record<ProviderKind, ProviderKindDefinitio
   'azure-openai': azureOpenAi,
   bedrock,
   vertex,
+  gemini,
   ...MAKER_KINDS,
 }
 
