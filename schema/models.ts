@@ -21,6 +21,7 @@ const PROVIDER_KINDS = [
   'foundry',
   'bedrock',
   'vertex',
+  'gemini',
   'mistral',
   'groq',
   'xai',

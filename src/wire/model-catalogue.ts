@@ -62,6 +62,7 @@ export const providerKind = z.enum([
   'foundry',
   'bedrock',
   'vertex',
+  'gemini',
   'mistral',
   'groq',
   'xai',

@@ -107,6 +107,8 @@ const runsContainerFreely = ({ type, version }: ServerTool): boolean =>
   (type === 'web_search' || type === 'web_fetch') && version !== null && version >= '20260209'
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null && value !== false
 
+const HEARD = 'messages (input_audio)'
+
 function mediaTerms({ fields, hasAudio }: RequestOutline): PricedTerm[] {
   const modalities = Array.isArray(fields.modalities) ? fields.modalities : []
   const output = modalities
@@ -116,7 +118,7 @@ function mediaTerms({ fields, hasAudio }: RequestOutline): PricedTerm[] {
   return [
     ...output,
     ...(speaks ? [{ member: 'audio', price: 'audio_output' }] : []),
-    ...(hasAudio ? [{ member: 'messages (input_audio)', price: 'audio_input' }] : []),
+    ...(hasAudio ? [{ member: HEARD, price: 'audio_input' }] : []),
   ]
 }
 
@@ -193,6 +195,7 @@ const LONG_CONTEXT = 'long_context'
 function reaches({ translation }: Route, { member }: PricedTerm): boolean {
   if (!translation) return true
   if (member === 'anthropic-beta') return false
+  if (translation.upstream === 'generate_content') return member === HEARD
   if (translation.upstream === 'messages') return member === 'web_search_options'
   return translation.caller !== 'messages'
 }

@@ -29,6 +29,9 @@ export function hiddenOutputOf(
   routes: readonly Route[],
   outputTokens: number,
 ): number {
+  // Most Gemini models cannot be kept from thinking, and levels and budgets are targets there.
+  const isGemini = routes.some(({ operation }) => operation === 'generate_content')
+  if (isGemini && model.capabilities.includes('reasoning')) return outputTokens
   if (isOff(fields)) return 0
   const budget = thinkingBudget(fields) || translatedBudget(fields, model, routes)
   if (budget > 0) return Math.min(budget * choices, outputTokens)

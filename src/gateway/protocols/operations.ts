@@ -1,10 +1,17 @@
 import { chatCompletions, completions } from './chat-completions.ts'
+import { generateContent } from './generate-content.ts'
 import { countTokens, messages } from './messages.ts'
 import type { CallerProtocol, Protocol, UpstreamProtocol } from './protocol.ts'
 import { responses } from './responses.ts'
 
-/** The operation that a caller requests of a model. */
-export type Operation = 'chat_completions' | 'completions' | 'messages' | 'count_tokens' | 'responses'
+/** The operation that a caller requests of a model, or that it becomes at an upstream: `generate_content` is no caller's. */
+export type Operation =
+  | 'chat_completions'
+  | 'completions'
+  | 'messages'
+  | 'count_tokens'
+  | 'responses'
+  | 'generate_content'
 
 /** The differences between operations. Code tests a trait, never an operation by name. */
 interface OperationTraits {
@@ -34,7 +41,7 @@ interface OperationTraits {
 
 const CHAT: OperationTraits = {
   protocol: chatCompletions,
-  translatesTo: ['messages'],
+  translatesTo: ['messages', 'generate_content'],
   caller: 'chat_completions',
   generates: true,
   answeredWithoutUpstream: false,
@@ -50,7 +57,7 @@ export const OPERATIONS: Readonly<Record<Operation, OperationTraits>> = {
   completions: {
     ...CHAT,
     protocol: completions,
-    translatesTo: ['chat_completions', 'messages'],
+    translatesTo: ['chat_completions', 'messages', 'generate_content'],
     caller: 'completions',
     // Most providers of chat completions have the path, but serve few models on it.
     capability: 'completions',
@@ -59,7 +66,7 @@ export const OPERATIONS: Readonly<Record<Operation, OperationTraits>> = {
   messages: {
     ...CHAT,
     protocol: messages,
-    translatesTo: ['chat_completions'],
+    translatesTo: ['chat_completions', 'generate_content'],
     caller: 'messages',
     unknownModel: 'not_found',
     ownErrorEnvelope: true,
@@ -77,9 +84,16 @@ export const OPERATIONS: Readonly<Record<Operation, OperationTraits>> = {
   responses: {
     ...CHAT,
     protocol: responses,
-    translatesTo: ['messages', 'chat_completions'],
+    translatesTo: ['messages', 'chat_completions', 'generate_content'],
     caller: 'responses',
     ownErrorEnvelope: true,
     outputLimit: 'max_output_tokens',
+  },
+  generate_content: {
+    ...CHAT,
+    protocol: generateContent,
+    translatesTo: [],
+    caller: null,
+    ownErrorEnvelope: true,
   },
 }

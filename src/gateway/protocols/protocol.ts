@@ -125,4 +125,5 @@ export type FrameVerdict =
 
 export type CallerProtocol = 'chat_completions' | 'messages' | 'completions' | 'responses'
 
-export type UpstreamProtocol = 'chat_completions' | 'messages'
+/** Every operation that translates can translate to `generate_content`, which no caller speaks. */
+export type UpstreamProtocol = 'chat_completions' | 'messages' | 'generate_content'

@@ -112,6 +112,42 @@ export function usageOfMessages(value: unknown, known: Usage | null): Usage | nu
   }
 }
 
+/**
+ * Usage of generateContent (https://ai.google.dev/api/generate-content#UsageMetadata). `promptTokenCount` includes cached
+ * tokens, and excludes what the provider's tools read; `candidatesTokenCount` excludes thoughts, which are billed as
+ * output. Some models state their thoughts in the total only.
+ * @returns null when the value counts neither input nor output.
+ */
+export function usageOfGenerateContent(value: unknown): Usage | null {
+  const usage = member(value)
+  if (!isNumber(usage.promptTokenCount) && !isNumber(usage.totalTokenCount)) return null
+  const prompt = count(usage.promptTokenCount) + count(usage.toolUsePromptTokenCount)
+  const cacheRead = count(usage.cachedContentTokenCount)
+  const reasoning = count(usage.thoughtsTokenCount)
+  const output = Math.max(
+    count(usage.candidatesTokenCount) + reasoning,
+    count(usage.totalTokenCount) - prompt,
+  )
+  const heard = tokensOf(usage.promptTokensDetails, 'AUDIO') - tokensOf(usage.cacheTokensDetails, 'AUDIO')
+  const spoken = tokensOf(usage.candidatesTokensDetails, 'AUDIO')
+  const drawn = tokensOf(usage.candidatesTokensDetails, 'IMAGE')
+  return {
+    ...unitsOf({ audio_input: heard, audio_output: spoken, image_output: drawn }),
+    input: prompt - cacheRead - heard,
+    cacheRead,
+    cacheWrite5Minutes: 0,
+    cacheWrite1Hour: 0,
+    output: output - spoken - drawn,
+    reasoning,
+  }
+}
+
+/** Tokens of one kind of content in a list of them. */
+function tokensOf(details: unknown, modality: string): number {
+  const parts = (Array.isArray(details) ? details : []).map(member)
+  return parts.reduce((sum, part) => sum + (part.modality === modality ? count(part.tokenCount) : 0), 0)
+}
+
 /** The other figures leave compaction out. https://docs.claude.com/en/docs/build-with-claude/compaction */
 function compactionTokens(iterations: unknown): { input: number; output: number } {
   const passes = (Array.isArray(iterations) ? iterations : []).map(member)

@@ -66,7 +66,10 @@ const CHAT_MESSAGE = known(
   { role: 'word', tool_call_id: 'fixed' },
   {
     content: CHAT_CONTENT,
-    tool_calls: known({ id: 'fixed', type: 'word' }),
+    tool_calls: known(
+      { id: 'fixed', type: 'word' },
+      { extra_content: known({}, { google: known({ thought_signature: 'fixed' }) }) },
+    ),
     audio: known({ id: 'fixed' }),
     images: CHAT_CONTENT,
     annotations: TYPED,
@@ -165,6 +168,7 @@ const NAMES = new Set([
   'tool_call_id',
   'tool_use_id',
   'signature',
+  'thought_signature',
   'encrypted_content',
   'redacted',
   'origin',

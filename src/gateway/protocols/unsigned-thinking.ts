@@ -7,8 +7,12 @@ import { removalEdits } from './request-edits.ts'
 /**
  * Thinking of another family's model reaches callers of the messages protocol without a signature, and they send it
  * back with the conversation. A provider that signs its thinking refuses such a block, so the block is cut out.
- * Thinking with edited text is cut out too, because its signature no longer fits.
+ * Thinking with edited text is cut out too, because its signature no longer fits, and so is thinking whose signature the
+ * gateway has marked as that of a model of another protocol.
  */
+
+/** Begins the signatures that are sent to callers with a mark of their origin; no vendor's has the full stop. */
+export const SIGNATURE_MARK = 'headgate.'
 
 interface Element {
   memberStart: number
@@ -20,7 +24,9 @@ interface Element {
 const MOST_EDITS = 10_000
 
 /** A search for these takes a fraction of a scan's time; only a body that has one is scanned. */
-const UNSIGNED = [Buffer.from('"signature":""'), Buffer.from('"signature": ""')]
+const UNSIGNED = ['""', `"${SIGNATURE_MARK}`].flatMap((value) =>
+  ['', ' '].map((space) => Buffer.from(`"signature":${space}${value}`)),
+)
 
 /** Bytes that are searched in one slice: about a millisecond. */
 const SEARCHED_AT_ONCE = 1024 * 1024
@@ -78,10 +84,16 @@ class ContentScan {
 
   #member(name: JsonPath[number] | undefined, kind: JsonKind, start: number, end: number): void {
     if (kind !== 'string') return
-    if (name === 'signature') this.#isUnsigned = end - start === '""'.length
+    if (name === 'signature') this.#isUnsigned = end - start === '""'.length || this.#isMarked(start)
     else if (name === 'type') {
       this.#isThinking = Buffer.from(this.#bytes.subarray(start, end)).toString() === '"thinking"'
     }
+  }
+
+  /** @param start of the quote before it. */
+  #isMarked(start: number): boolean {
+    const from = start + 1
+    return Buffer.from(this.#bytes.subarray(from, from + SIGNATURE_MARK.length)).toString() === SIGNATURE_MARK
   }
 
   #element(start: number, end: number): void {

@@ -4,6 +4,7 @@ import { azureOpenAi } from './azure/azure-openai.ts'
 import { foundry } from './azure/foundry.ts'
 import { bedrock } from './bedrock/bedrock.ts'
 import { noteToken, type ProviderCredential } from './credential.ts'
+import { gemini } from './gemini/gemini.ts'
 import { MAKER_KINDS } from './makers/maker-provider.ts'
 import type { MakerKind } from './makers/makers.ts'
 import { openaiCompatible } from './openai-compatible.ts'
@@ -28,6 +29,7 @@ export type ProviderKind =
   | 'bedrock'
   | 'foundry'
   | 'vertex'
+  | 'gemini'
   | MakerKind
 
 export const PROVIDER_KINDS: Readonly<Record<ProviderKind, ProviderKindDefinition>> = {
@@ -37,6 +39,7 @@ export const PROVIDER_KINDS: Readonly<Record<ProviderKind, ProviderKindDefinitio
   bedrock,
   foundry,
   vertex,
+  gemini,
   ...MAKER_KINDS,
 }
 

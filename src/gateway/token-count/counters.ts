@@ -1,5 +1,6 @@
 import { type Json, numberOf, objectOf, parseJson } from '../protocols/json.ts'
 import type { CounterForm } from '../providers/transport.ts'
+import { messagesToGenerateContent } from '../translation/requests/to-generate-content.ts'
 import { responsesCountRequest } from './responses-count-request.ts'
 
 /** A provider's token counter: its request for one of messages, and the count in its answer. */
@@ -27,6 +28,17 @@ const COUNTERS: Readonly<Record<CounterForm, Counter>> = {
       return { input: { invokeModel: { body: Buffer.from(JSON.stringify(body)).toString('base64') } } }
     },
     count: ({ inputTokens }) => inputTokens,
+  },
+  // https://ai.google.dev/api/tokens: instructions and tools are counted as a part of the whole request only.
+  generate_content: {
+    request(messages, upstreamModel) {
+      const target = { upstreamModel, maxOutputTokens: Number.MAX_SAFE_INTEGER, capabilities: [] }
+      const { generationConfig: _, ...body } = messagesToGenerateContent(messages, target).body
+      return {
+        generateContentRequest: { model: `models/${upstreamModel.replace(/^models\//, '')}`, ...body },
+      }
+    },
+    count: ({ totalTokens }) => totalTokens,
   },
 }
 

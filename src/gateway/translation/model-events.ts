@@ -15,8 +15,11 @@ export type ModelEvent =
   | { type: 'reasoning_signature'; choice: number; signature: string }
   /** Reasoning that only its own family can open. */
   | { type: 'redacted_reasoning'; choice: number; data: string }
-  /** `call` counts the tool calls of a choice from 0. */
-  | { type: 'tool_call'; choice: number; call: number; id: string; name: string }
+  /**
+   * `call` counts the tool calls of a choice from 0. `signature` proves the reasoning before it, for callers whose protocol
+   * has a place for it on the call (`CallSignatures`).
+   */
+  | { type: 'tool_call'; choice: number; call: number; id: string; name: string; signature?: string }
   | { type: 'tool_arguments'; choice: number; call: number; json: string }
   /** A source, as in the messages protocol, of the last `length` characters of text before it. */
   | { type: 'citation'; choice: number; citation: Record<string, unknown>; length: number }

@@ -7,6 +7,8 @@ export interface TargetModel {
   capabilities: readonly string[]
   /** Origin of the signed reasoning that it accepts (`signatureOrigin`); reasoning of other origins is dropped. */
   origin?: string
+  /** Whether the provider of a generateContent model refuses ids of calls. */
+  omitsCallIds?: boolean
   /** Whether readable reasoning is sent back to it, as `reasoning_content` of its messages. */
   takesReasoning?: boolean
 }

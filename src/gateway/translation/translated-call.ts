@@ -3,8 +3,10 @@ import type { SseFrame } from '../../lib/sse.ts'
 import { type BodyMembers, changeMembers } from '../protocols/body-members.ts'
 import { type Json, objectOf, parseJson } from '../protocols/json.ts'
 import type { CallerProtocol, UpstreamProtocol } from '../protocols/protocol.ts'
+import { CallSignatures } from './events/call-signatures.ts'
 import { ChatDecoder } from './events/chat-decoder.ts'
 import { FenceStripper } from './events/fence-stripper.ts'
+import { GenerateContentDecoder } from './events/generate-content-decoder.ts'
 import { MessagesDecoder } from './events/messages-decoder.ts'
 import { PromptEcho } from './events/prompt-echo.ts'
 import type { EventDecoder, EventFilter, ModelEvent } from './model-events.ts'
@@ -19,6 +21,12 @@ import type { ConvertedRequest } from './requests/output-format.ts'
 import { responsesToChat } from './requests/responses-to-chat.ts'
 import { responsesToMessages } from './requests/responses-to-messages.ts'
 import type { OwnDefinitions } from './requests/responses-tools.ts'
+import {
+  chatToGenerateContent,
+  completionToGenerateContent,
+  messagesToGenerateContent,
+  responsesToGenerateContent,
+} from './requests/to-generate-content.ts'
 import { originalToolNames } from './requests/tool-names.ts'
 import type { TargetModel } from './target-model.ts'
 import { errorInsteadOfAnswer } from './upstream-errors.ts'
@@ -51,6 +59,7 @@ export class TranslatedCall {
   readonly #upstream: UpstreamProtocol
   readonly #decoder: EventDecoder
   readonly #filter: EventFilter | null
+  readonly #signatures: EventFilter | null
   /** The caller's names of tools that have another name upstream, by that name. */
   readonly #toolNames: ReadonlyMap<string, string>
   #request: TranslatedRequest | null
@@ -63,8 +72,11 @@ export class TranslatedCall {
     const { text, cut } = cutBody(body, options.caller)
     const request = objectOf(parseJson(text))
     this.#upstream = options.upstream
-    this.#decoder =
-      options.upstream === 'messages' ? new MessagesDecoder() : new ChatDecoder(options.repeatsReasoning)
+    this.#decoder = DECODERS[options.upstream](options)
+    this.#signatures =
+      options.upstream === 'generate_content'
+        ? new CallSignatures(options.caller, options.target.origin)
+        : null
     // The response engine restores names itself, because its tools have namespaces.
     this.#toolNames = options.caller === 'responses' ? new Map() : originalToolNames(request)
     const { body: upstreamBody, jsonByInstruction, dropped } = convert(request, options)
@@ -113,7 +125,10 @@ export class TranslatedCall {
   }
 
   #forCaller(events: ModelEvent[]): ModelEvent[] {
-    return events.flatMap((event) => this.#filtered(this.#named(event)))
+    const signed = this.#signatures
+      ? events.flatMap((event) => this.#signatures?.events(event) ?? [])
+      : events
+    return signed.flatMap((event) => this.#filtered(this.#named(event)))
   }
 
   #named(event: ModelEvent): ModelEvent {
@@ -127,6 +142,12 @@ export class TranslatedCall {
 }
 
 const decoder = new TextDecoder()
+
+const DECODERS: Record<UpstreamProtocol, (options: TranslationOptions) => EventDecoder> = {
+  chat_completions: ({ repeatsReasoning }) => new ChatDecoder(repeatsReasoning),
+  messages: () => new MessagesDecoder(),
+  generate_content: () => new GenerateContentDecoder(),
+}
 
 function cutBody(body: Uint8Array, caller: CallerProtocol): { text: string; cut: Uint8Array[] } {
   try {
@@ -145,7 +166,7 @@ function cutBody(body: Uint8Array, caller: CallerProtocol): { text: string; cut:
 type Converter = (request: Json, target: TargetModel, own: OwnDefinitions | null) => ConvertedRequest
 
 const CONVERTERS: Record<CallerProtocol, Partial<Record<UpstreamProtocol, Converter>>> = {
-  chat_completions: { messages: chatToMessages },
+  chat_completions: { messages: chatToMessages, generate_content: chatToGenerateContent },
   completions: {
     chat_completions: (request, target) => {
       const body = completionToChat(request, target)
@@ -157,9 +178,14 @@ const CONVERTERS: Record<CallerProtocol, Partial<Record<UpstreamProtocol, Conver
       const dropped = [...droppedMembers(request, COMPLETION_MEMBERS, chat), ...converted.dropped]
       return { ...converted, dropped }
     },
+    generate_content: completionToGenerateContent,
   },
-  messages: { chat_completions: messagesToChat },
-  responses: { chat_completions: responsesToChat, messages: responsesToMessages },
+  messages: { chat_completions: messagesToChat, generate_content: messagesToGenerateContent },
+  responses: {
+    chat_completions: responsesToChat,
+    messages: responsesToMessages,
+    generate_content: responsesToGenerateContent,
+  },
 }
 
 function convert(
@@ -169,7 +195,8 @@ function convert(
   const converter = CONVERTERS[caller][upstream]
   if (!converter) throw new Error(`${caller} needs no translation to ${upstream}`)
   const { body, jsonByInstruction, dropped } = converter(request, target, own)
-  body.model = target.upstreamModel
+  // The address names it there.
+  if (upstream !== 'generate_content') body.model = target.upstreamModel
   // Without this option a chat stream reports no usage, and every call is metered.
   if (upstream === 'chat_completions' && request.stream === true) {
     body.stream_options = { include_usage: true }

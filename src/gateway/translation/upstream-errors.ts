@@ -1,5 +1,7 @@
-import { isPresent, type Json, objectOf, textOf } from '../protocols/json.ts'
+import { blockedPrompt, malformedAnswer } from '../protocols/generate-content-endings.ts'
+import { isPresent, type Json, listOf, objectOf, textOf } from '../protocols/json.ts'
 import { isOverload, OVERLOADED } from '../protocols/overload.ts'
+import type { UpstreamProtocol } from '../protocols/protocol.ts'
 import { errorIn, parsedBody, upstreamError } from './error-shapes.ts'
 
 /**
@@ -114,12 +116,17 @@ export const isRefusalStatus = (status: number): boolean => REFUSALS.has(status)
 
 /** Whether an error answer refuses the gateway itself, and not the contents of the request. */
 export function refusesGateway(status: number, body: Uint8Array): boolean {
+  if (status === 400) return hasInvalidKey(upstreamError(body))
   if (status !== 403) return isRefusalStatus(status)
   const { message, code, type, innererror, metadata } = upstreamError(body)
   // https://openrouter.ai/docs/api/reference/errors-and-debugging: what was flagged stands beside the message.
   if (isPresent(objectOf(metadata).flagged_input)) return false
   return ![message, code, type, objectOf(innererror).code].some((text) => FLAGGED_WORDS.test(textOf(text)))
 }
+
+/** Google answers 400 to a key that it does not know (https://cloud.google.com/apis/design/errors#error_info). */
+const hasInvalidKey = ({ details }: Json): boolean =>
+  listOf(details).some(({ reason }) => reason === 'API_KEY_INVALID')
 
 /** Codes of errors that say nothing about the request: the deployment or model of the route does not exist. */
 const MISSING_MODEL = new Set(['model_not_found', 'deploymentnotfound', 'invalid_model'])
@@ -136,7 +143,9 @@ export function lacksModel(status: number, body: Uint8Array): boolean {
 
 /** Whether an error answer with the status of a faulty request is a fault of the route: another route may answer. */
 export const isRouteFault = (status: number, body: Uint8Array): boolean =>
-  lacksModel(status, body) || (status === 400 && namesOf(upstreamError(body)).includes(FAILED_TOOL_USE))
+  lacksModel(status, body) ||
+  (status === 400 &&
+    (namesOf(upstreamError(body)).includes(FAILED_TOOL_USE) || hasInvalidKey(upstreamError(body))))
 
 const namesOf = ({ code, type }: Json): string[] => [code, type].map((name) => textOf(name).toLowerCase())
 
@@ -146,13 +155,24 @@ export function isContextOverflow(error: Json): boolean {
   return CONTEXT_OVERFLOWS.has(textOf(error.code)) || OVERFLOW_WORDS.test(text) || text.includes(TOO_LONG)
 }
 
+/** The member that every answer has. */
+const PARTS: Record<UpstreamProtocol, string> = {
+  chat_completions: 'choices',
+  messages: 'content',
+  generate_content: 'candidates',
+}
+
 /**
  * The error that an upstream sends with status 200 in place of a whole answer, as some do when they fail late.
  * @param body parsed. @returns null for an answer.
  */
-export function errorInsteadOfAnswer(body: Json, upstream: 'chat_completions' | 'messages'): string | null {
-  const parts = upstream === 'messages' ? body.content : body.choices
-  const answered = Array.isArray(parts) && (upstream === 'messages' || parts.length > 0)
+export function errorInsteadOfAnswer(body: Json, upstream: UpstreamProtocol): string | null {
+  const malformed = upstream === 'generate_content' ? malformedAnswer(body) : null
+  if (malformed !== null) return malformed
+  const parts = body[PARTS[upstream]]
+  const answered =
+    (Array.isArray(parts) && (upstream === 'messages' || parts.length > 0)) ||
+    (upstream === 'generate_content' && blockedPrompt(body) !== null)
   if (answered && !isPresent(body.error)) return null
   const message = isPresent(body.error) ? textOf(errorIn(body).message) : ''
   return message || 'The upstream sent JSON that is no answer.'

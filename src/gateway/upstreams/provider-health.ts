@@ -47,8 +47,8 @@ export function noteErrorAnswer(
   body: Uint8Array | null,
 ): void {
   if (body !== null) noteBody(route, status, body, clock())
-  if (!isRefusalStatus(status) || (body === null && status === 403)) return
-  if (!refusesGateway(status, body ?? new Uint8Array())) return
+  const isRefusal = body === null ? isRefusalStatus(status) && status !== 403 : refusesGateway(status, body)
+  if (!isRefusal) return
   const { id, name } = route.provider
   const now = clock()
   noteRefused(route, now)

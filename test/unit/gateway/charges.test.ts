@@ -333,6 +333,21 @@ describe('the charge', () => {
     },
   )
 
+  it.each([
+    ['none', ['reasoning'], 1_000],
+    ['low', ['reasoning'], 1_000],
+    ['low', [], 1_000],
+    ['none', [], 0],
+  ])(
+    'counts all output of Gemini as hidden, at the effort %s, of a model with %j',
+    (effort, capabilities, most) => {
+      const body = { model: 'm', messages: [{ role: 'user', content: 'a' }], reasoning_effort: effort }
+      const outline = drained(chatCompletions.outline(new TextEncoder().encode(JSON.stringify(body))))
+      const route = { operation: 'generate_content' } as Route
+      expect(hiddenOutputOf(outline, { ...MODEL, capabilities }, [route], 1_000)).toBe(most)
+    },
+  )
+
   it('of a usage that cannot be true is an estimate, and flagged', () => {
     const charge = (usage: Usage, textBytes: number) => answerCharge(basisOf(0), usage, textBytes)
     const flagged = { provenance: 'estimated', flags: ['implausible_usage'] }

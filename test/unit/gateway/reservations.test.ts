@@ -406,6 +406,14 @@ describe('a cheaper price class', () => {
     // Translation to messages drops the member.
     const both = { ...chat, routes: [...chat.routes, ...modelOf('messages').routes] }
     expect(basisOf('chat_completions', flex, {}, both).basis.prices).toEqual(prices)
+    // So does that to Gemini.
+    const [native] = chat.routes
+    if (!native) throw new Error('no route')
+    const gemini = {
+      ...chat,
+      routes: [{ ...native, provider: { ...native.provider, kind: 'gemini' as const } }],
+    }
+    expect(basisOf('chat_completions', flex, {}, gemini).basis.prices).toEqual(prices)
   })
 
   it('may be a dearer one of the account', () => {

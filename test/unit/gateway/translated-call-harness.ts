@@ -21,7 +21,8 @@ export const PROTOCOLS: Record<CallerProtocol, Protocol> = {
   completions,
   responses,
 }
-export const DIALECTS: Record<UpstreamProtocol, ScriptRequest['dialect']> = {
+/** Of the scripted model; generateContent has a script of its own. */
+export const DIALECTS: Record<Exclude<UpstreamProtocol, 'generate_content'>, ScriptRequest['dialect']> = {
   chat_completions: 'chat',
   messages: 'messages',
 }

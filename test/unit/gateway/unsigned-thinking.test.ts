@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { unsignedThinkingEdits } from '../../../src/gateway/protocols/unsigned-thinking.ts'
+import { markedSignature } from '../../../src/gateway/translation/marked-signature.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { drained } from '../../../src/lib/slices.ts'
 
 const TEXT = { type: 'text', text: 'so' }
 const SIGNED = { type: 'thinking', thinking: 'hm', signature: 'abc' }
 const UNSIGNED = { type: 'thinking', thinking: 'hm', signature: '' }
+const MARKED = { type: 'thinking', thinking: 'hm', signature: markedSignature('abc', 'gemini') }
 const CALL = { type: 'tool_use', id: 't', name: 'n', input: { type: 'thinking', signature: '' } }
 
 function sent(messages: unknown[], space?: number): unknown {
@@ -24,6 +26,7 @@ describe('thinking without a signature', () => {
     ['between', [TEXT, UNSIGNED, CALL], [TEXT, CALL]],
     ['several', [UNSIGNED, UNSIGNED, TEXT, UNSIGNED, CALL, UNSIGNED, UNSIGNED], [TEXT, CALL]],
     ['beside signed thinking', [SIGNED, UNSIGNED, TEXT], [SIGNED, TEXT]],
+    ['signed by a model of another protocol', [MARKED, TEXT, SIGNED], [TEXT, SIGNED]],
   ])('stays behind, %s', (_name, content, expected) => {
     for (const space of [0, 2]) {
       const messages = [

@@ -4,7 +4,7 @@ interface WholeChoice {
   content: string
   refusal: string
   reasoning: string
-  calls: Array<{ id: string; name: string; json: string }>
+  calls: Array<{ id: string; name: string; json: string; more: Json }>
   annotations: Json[]
   finishReason: unknown
 }
@@ -43,15 +43,25 @@ function addFragment(choice: WholeChoice, fragment: Json): void {
   const made = objectOf(fragment.function)
   const known = choice.calls[Number(fragment.index)]
   if (known) known.json += textOf(made.arguments)
-  else choice.calls.push({ id: textOf(fragment.id), name: textOf(made.name), json: textOf(made.arguments) })
+  else {
+    const { extra_content } = fragment
+    const more = extra_content === undefined ? {} : { extra_content }
+    choice.calls.push({
+      id: textOf(fragment.id),
+      name: textOf(made.name),
+      json: textOf(made.arguments),
+      more,
+    })
+  }
 }
 
 function wholeChoice([index, choice]: [number, WholeChoice]): Json {
   const { content, refusal, reasoning, annotations } = choice
-  const calls = choice.calls.map(({ id, name, json }) => ({
+  const calls = choice.calls.map(({ id, name, json, more }) => ({
     id,
     type: 'function',
     function: { name, arguments: json },
+    ...more,
   }))
   const withoutText = content === '' && (calls.length > 0 || refusal !== '')
   return {

@@ -97,12 +97,12 @@ const HANDLERS: EventHandlers<EncoderState> = {
   // Signatures are dropped: only their own family can read them, and chat completions have no place to send them back in.
   reasoning_signature: () => [],
   redacted_reasoning: () => [],
-  tool_call(state, { choice, call, id, name }) {
+  tool_call(state, { choice, call, id, name, signature }) {
     const { calls } = choiceOf(state, choice)
     const index = calls.size
     calls.set(call, { index, argued: false })
     return delta(state, choice, {
-      tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }],
+      tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' }, ...signed(signature) }],
     })
   },
   tool_arguments(state, { choice, call, json }) {
@@ -127,6 +127,10 @@ const HANDLERS: EventHandlers<EncoderState> = {
       finish(state, choice, calls.size > 0 ? 'tool_calls' : 'end', null),
     ),
 }
+
+/** The place of Gemini's own endpoint of this protocol (https://ai.google.dev/gemini-api/docs/thought-signatures). */
+const signed = (signature: string | undefined): Json =>
+  signature === undefined ? {} : { extra_content: { google: { thought_signature: signature } } }
 
 function choiceOf(state: EncoderState, index: number): Choice {
   const known = state.choices.get(index)

@@ -74,7 +74,7 @@ export function pdfSource(file: Json, place: string): Json {
 }
 
 /** A data URL, with its media type in lower case and without parameters. */
-function inlineData(url: string): { mediaType: string; data: string } | null {
+export function inlineData(url: string): { mediaType: string; data: string } | null {
   const [, header, data] = DATA_URL.exec(url) ?? []
   if (header === undefined || data === undefined) return null
   const mediaType = header.split(';')[0]?.trim().toLowerCase() ?? ''

@@ -13,10 +13,13 @@ import { usableToolName } from './tool-names.ts'
  */
 const ATTRIBUTION_LINE = /^\s*x-anthropic-billing-header:[^\n]*\n?/
 
+/** A text of the system prompt without that line. */
+export const withoutAttribution = (text: string): string => text.replace(ATTRIBUTION_LINE, '')
+
 /** The system prompt of a messages request as a message. @param instruction to add at its end. */
 export function systemMessage(system: unknown, instruction: string | null): Json[] {
   const texts = (typeof system === 'string' ? [system] : listOf(system).map((block) => textOf(block.text)))
-    .map((text) => text.replace(ATTRIBUTION_LINE, ''))
+    .map(withoutAttribution)
     .filter((text) => text.trim() !== '')
   if (instruction !== null) texts.push(instruction)
   return texts.length === 0 ? [] : [{ role: 'system', content: texts.join('\n\n') }]
@@ -127,10 +130,13 @@ const TEXTS: Record<string, (block: Json) => string> = {
       .join('\n'),
 }
 
+/** The text of a block that is text, or becomes text; undefined for any other. */
+export const blockText = (block: Json): string | undefined => entryOf(TEXTS, textOf(block.type))?.(block)
+
 /** One block as content parts: texts, media, or none. @throws ApiError for kinds without an equivalent. */
 function partsOf(block: Json, place: string): Json[] {
   const kind = textOf(block.type)
-  const text = entryOf(TEXTS, kind)?.(block)
+  const text = blockText(block)
   if (text !== undefined) return text === '' ? [] : [{ type: 'text', text }]
   if (isDropped(MESSAGES_BLOCKS, kind)) return []
   return mediaParts(block, place)

@@ -19,7 +19,7 @@ export interface Conversation {
 }
 
 /** A conversation of the messages protocol begins with the user; one of chat completions may begin with a greeting. */
-const ASSISTANT_BEGAN = '(The assistant begins the conversation.)'
+export const ASSISTANT_BEGAN = '(The assistant begins the conversation.)'
 
 /** Collects a conversation of the messages protocol. */
 export class MessagesTurns {

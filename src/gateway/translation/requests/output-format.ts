@@ -28,7 +28,7 @@ const OBJECT_INSTRUCTION = `Answer with exactly one JSON object. ${RAW}`
 const BESIDE_TOOLS = ' Tools may still be called before the answer.'
 
 /** Tools that the model may call beside a format. */
-interface ToolsBeside {
+export interface ToolsBeside {
   mayCallTools: boolean
   /** Whether an object is requested by an instruction also then. Responses always have tools; on chat there is none. */
   instructs: boolean

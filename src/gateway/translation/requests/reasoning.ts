@@ -2,7 +2,7 @@ import { entryOf, isPresent, type Json, numberOf, objectOf, present, textOf } fr
 import { can, type TargetModel } from '../target-model.ts'
 
 /** Tokens of thinking for each effort, where a model takes a budget. */
-const BUDGETS: Record<string, number> = {
+export const BUDGETS: Record<string, number> = {
   minimal: 1_024,
   low: 2_048,
   medium: 8_192,
@@ -12,7 +12,7 @@ const BUDGETS: Record<string, number> = {
 }
 /** The least budget that the vendor accepts; a budget has to stay below `max_tokens`, with room for the answer. */
 const LEAST_BUDGET = 1_024
-const LEAST_ANSWER = 1_024
+export const LEAST_ANSWER = 1_024
 
 /**
  * Efforts of chat completions on models that think adaptively: some of them lack `xhigh`
@@ -78,7 +78,7 @@ function adaptiveThinking(request: Json, { forced }: ThinkingObstacles): Thinkin
 }
 
 /** The effort of a chat request; empty when it has none. */
-function effortOfChat(request: Json): string {
+export function effortOfChat(request: Json): string {
   const thinking = objectOf(request.thinking)
   if (thinking.type === 'disabled') return 'none'
   const effort = textOf(request.reasoning_effort)

@@ -117,6 +117,11 @@ describe('what an error means', () => {
     [403, { error: { message: 'Input was flagged' } }, false],
     [403, { error: { message: 'No.', innererror: { code: 'ResponsibleAIPolicyViolation' } } }, false],
     [400, { error: { code: 'content_filter', message: 'No.' } }, false],
+    [
+      400,
+      { error: { code: 400, status: 'INVALID_ARGUMENT', details: [{ reason: 'API_KEY_INVALID' }] } },
+      true,
+    ],
   ])('%i %j refuses the gateway: %s', (status, body, isRefusal) => {
     expect(refusesGateway(status, bytes(body))).toBe(isRefusal)
   })
@@ -130,6 +135,7 @@ describe('what an error means', () => {
     [400, { message: 'Model Not Exist' }, true, true],
     [400, { code: 'tool_use_failed' }, false, true],
     [400, { code: 'content_filter' }, false, false],
+    [400, { code: 400, details: [{ reason: 'API_KEY_INVALID' }] }, false, true],
     [422, { code: 'model_not_found' }, false, false],
   ])('%i %j: the model is missing %s, the route is at fault %s', (status, error, isMissing, isFault) => {
     expect(lacksModel(status, bytes({ error }))).toBe(isMissing)

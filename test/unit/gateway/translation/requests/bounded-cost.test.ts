@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { Inspection } from '../../../../../src/dlp/inspection.ts'
+import { generateContent } from '../../../../../src/gateway/protocols/generate-content.ts'
 import { type Json, objectOf } from '../../../../../src/gateway/protocols/json.ts'
 import { completionToChat } from '../../../../../src/gateway/translation/requests/completions-to-chat.ts'
 import {
@@ -6,7 +8,11 @@ import {
   restoreLargeStrings,
 } from '../../../../../src/gateway/translation/requests/large-strings.ts'
 import { originalToolNames } from '../../../../../src/gateway/translation/requests/tool-names.ts'
+import { drained } from '../../../../../src/lib/slices.ts'
 import { StepCounter } from '../../../../harness/counted-steps.ts'
+import { notingEngine } from '../../stream-reading.ts'
+import { last } from '../fixtures/generate-content-streams.ts'
+import { chat, messages, ORIGIN, responses } from './generate-content.ts'
 import {
   assistant,
   call,
@@ -45,6 +51,18 @@ const format = (schema: Json): Json => ({ response_format: { type: 'json_schema'
 /** A chain of parts within parts as deep as a body may be, of which the innermost is large. */
 const chainOfAll = (count: number, depth: number): Json =>
   depth === 0 ? strictObject(count) : { allOf: [chainOfAll(count, depth - 1)] }
+
+const ofChat = (request: Json): unknown => chat(request)
+const ofMessages = (request: Json): unknown => messages(request)
+const ofResponses = (request: Json): unknown => responses(request)
+
+/** Reads an answer of generateContent under a policy that changes every text. */
+function readGenerateContent(answer: Json): unknown {
+  const inspection = new Inspection(notingEngine(/secret/))
+  inspection.begin()
+  const context = { inspection, modelId: null, usageRequested: true }
+  return drained(generateContent.readAnswer(new TextEncoder().encode(JSON.stringify(answer)), context))
+}
 
 const fromCompletion = (request: Json): unknown => completionToChat(request, target('reasoning'))
 
@@ -238,6 +256,64 @@ const CASES: Case[] = [
         tools: list(size, (index) => ({ type: 'function', name: `tool_${size - 1 - index}` })),
       },
     }),
+  ],
+  [
+    'calls and results, for generateContent',
+    ENTRIES,
+    ofChat,
+    (size) => ({
+      messages: [
+        user('q'),
+        assistant(null, { tool_calls: list(size, (index) => call(`c${index}`)) }),
+        ...list(size, (index) => toolMessage(`c${size - 1 - index}`, 'r')),
+      ],
+    }),
+  ],
+  [
+    'results of one call, and turns, for generateContent',
+    ENTRIES,
+    ofMessages,
+    (size) => ({
+      messages: [
+        ...list(size, (i) => (i % 2 === 0 ? user('a') : assistant('b'))),
+        user('q'),
+        assistant([use('a')]),
+        user(list(size, () => resultOf('a'))),
+      ],
+    }),
+  ],
+  [
+    'thoughts, calls and tools of responses, for generateContent',
+    ENTRIES,
+    ofResponses,
+    (size) => ({
+      input: list(size, (index) => [
+        reasoning('b', { signature: 's', origin: ORIGIN }),
+        calls(`c${index}`),
+        answers(`c${index}`),
+      ]).flat(),
+      tools: list(size, (index) => tool(`tool_${index}`)),
+    }),
+  ],
+  [
+    'schemas of parts and of old definitions, for generateContent',
+    ENTRIES,
+    ofChat,
+    (size) =>
+      format({ ...chainOfAll(size, 20), definitions: members(size, () => ({ const: 1, pattern: 'a' })) }),
+  ],
+  [
+    'parts of an answer, and their signatures, of generateContent',
+    ENTRIES,
+    readGenerateContent,
+    (size) =>
+      last(
+        'STOP',
+        list(size, () => ({
+          functionCall: { name: 'f', args: { a: 'secret', b: 1 } },
+          thoughtSignature: 's',
+        })),
+      ),
   ],
   [
     'long strings',
