@@ -4,6 +4,7 @@ import type { CredentialParts } from '../src/gateway/providers/credential.ts'
 import type { ProviderKind } from '../src/gateway/providers/provider.ts'
 import { StartError } from './local/children.ts'
 import { SCRIPTED_AWS } from './local/model-upstream/vendors/bedrock/scripted-aws.ts'
+import { SCRIPTED_GEMINI } from './local/model-upstream/vendors/gemini/gemini.ts'
 import { scriptedAccount } from './local/model-upstream/vendors/vertex/scripted-account.ts'
 
 /** A provider that is to be in the database, with the models it serves. */
@@ -36,6 +37,7 @@ export const REGISTERED_PROVIDERS = [
   'scripted-anthropic',
   'scripted-bedrock',
   'scripted-vertex',
+  'scripted-gemini',
 ] as const
 
 /**
@@ -169,6 +171,23 @@ const scriptedVendors = (url: string): WantedProvider[] => [
       {
         ...scriptedModel('scripted-vertex-claude', 'anthropic', 3, ['json_schema', 'vision']),
         upstreamModel: 'claude-scripted@20250929',
+      },
+    ],
+  },
+  {
+    name: 'scripted-gemini',
+    kind: 'gemini',
+    baseUrl: `${url}/vendors/gemini/v1beta`,
+    credential: SCRIPTED_GEMINI.key,
+    models: [
+      {
+        ...scriptedModel('scripted-gemini', 'google', 2, [
+          'reasoning',
+          'json_object',
+          'json_schema',
+          'vision',
+        ]),
+        upstreamModel: SCRIPTED_GEMINI.model,
       },
     ],
   },
