@@ -64,10 +64,10 @@ describe('a text of Gemini', () => {
     const { data, response } = await anthropic().messages.create(ask('script:canned')).withResponse()
     expect([data.model, textOf(data), data.stop_reason]).toEqual([model, SCRIPTED_TEXT, 'end_turn'])
     const { record } = await auditEntryOf(gateway(), tenant, response.headers.get('x-request-id'))
-    const { usage, cost, usageProvenance } = record as {
+    const { usage, cost, provenance } = record as {
       usage: { input: number; output: number; reasoning: number }
       cost: number
-      usageProvenance: string
+      provenance: string
     }
     expect(usage).toMatchObject({
       input: data.usage.input_tokens,
@@ -75,7 +75,7 @@ describe('a text of Gemini', () => {
       reasoning: 8,
     })
     expect(cost).toBe(usage.input * 2 + usage.output * 10)
-    expect(usageProvenance).toBe('reported')
+    expect(provenance).toBe('reported')
     const message = await anthropic().messages.stream(ask('script:canned')).finalMessage()
     expect([textOf(message), message.stop_reason]).toEqual([SCRIPTED_TEXT, 'end_turn'])
   })
@@ -240,6 +240,16 @@ describe('a request to Gemini', () => {
       .chat.completions.create({ model, messages: userMessage('script:canned'), user: 'u', verbosity: 'low' })
       .withResponse()
     expect(response.headers.get('x-headgate-dropped')?.split(', ').sort()).toEqual(['user', 'verbosity'])
+    const streamed = await openai()
+      .chat.completions.create({
+        model,
+        messages: userMessage('script:canned'),
+        stream: true,
+        temperature: 1,
+      })
+      .withResponse()
+    for await (const _chunk of streamed.data);
+    expect(streamed.response.headers.get('x-headgate-dropped')).toBeNull()
     const call = openai().chat.completions.create({ model, messages: userMessage('Hi'), logprobs: true })
     expect((await failureOf(call)).status).toBe(400)
   })

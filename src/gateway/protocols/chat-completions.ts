@@ -3,6 +3,7 @@ import { encodeFrame, HEARTBEAT_COMMENT } from '../../lib/sse.ts'
 import { chatCompletionRequest, completionRequest, OTHER_OUTPUT_LIMITS } from '../../wire/model-requests.ts'
 import { ChatStreamReader, DONE } from './chat-stream-reader.ts'
 import { ChunkScan } from './chunk-scan.ts'
+import { markedCallEdits } from './marked-calls.ts'
 import { ChatMessagesCheck } from './message-checks.ts'
 import type { AnswerContext, AnswerReading, Protocol } from './protocol.ts'
 import { usageOfChat } from './reported-usage.ts'
@@ -51,6 +52,7 @@ export const chatCompletions: Protocol = {
   requestTexts: CHAT_REQUEST_TEXTS,
   removals: REMOVALS,
   usageIsOptional: true,
+  ownEdits: markedCallEdits,
   readAnswer,
   streamReader: (context) => new ChatStreamReader(context),
   dialect: {

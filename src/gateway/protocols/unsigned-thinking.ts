@@ -3,6 +3,7 @@ import { scanJsonInSlices } from '../../lib/json-scan.ts'
 import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'
 import { removalEdits } from './request-edits.ts'
+import { holdsAny, isMarkedAt, SIGNATURE_MARK } from './signature-mark.ts'
 
 /**
  * Thinking of another family's model reaches callers of the messages protocol without a signature, and they send it
@@ -10,9 +11,6 @@ import { removalEdits } from './request-edits.ts'
  * Thinking with edited text is cut out too, because its signature no longer fits, and so is thinking whose signature the
  * gateway has marked as that of a model of another protocol.
  */
-
-/** Begins the signatures that are sent to callers with a mark of their origin; no vendor's has the full stop. */
-export const SIGNATURE_MARK = 'headgate.'
 
 interface Element {
   memberStart: number
@@ -28,10 +26,6 @@ const UNSIGNED = ['""', `"${SIGNATURE_MARK}`].flatMap((value) =>
   ['', ' '].map((space) => Buffer.from(`"signature":${space}${value}`)),
 )
 
-/** Bytes that are searched in one slice: about a millisecond. */
-const SEARCHED_AT_ONCE = 1024 * 1024
-const LONGEST_UNSIGNED = Math.max(...UNSIGNED.map(({ length }) => length))
-
 const NONE: ReadonlySet<string> = new Set()
 
 /**
@@ -42,21 +36,10 @@ export function* unsignedThinkingEdits(
   body: Uint8Array,
   changed: ReadonlySet<string> = NONE,
 ): Slices<ByteEdit[]> {
-  if (changed.size === 0 && !(yield* hasUnsigned(body))) return []
+  if (changed.size === 0 && !(yield* holdsAny(body, UNSIGNED))) return []
   const scan = new ContentScan(body, changed)
   yield* scanJsonInSlices(body, scan)
   return scan.edits
-}
-
-/** Whether a body has an empty signature somewhere. */
-function* hasUnsigned(body: Uint8Array): Slices<boolean> {
-  for (let at = 0; at < body.length; at += SEARCHED_AT_ONCE) {
-    const end = Math.min(body.length, at + SEARCHED_AT_ONCE + LONGEST_UNSIGNED - 1)
-    const part = Buffer.from(body.buffer, body.byteOffset + at, end - at)
-    if (UNSIGNED.some((text) => part.includes(text))) return true
-    if (end < body.length) yield
-  }
-  return false
 }
 
 class ContentScan {
@@ -84,16 +67,11 @@ class ContentScan {
 
   #member(name: JsonPath[number] | undefined, kind: JsonKind, start: number, end: number): void {
     if (kind !== 'string') return
-    if (name === 'signature') this.#isUnsigned = end - start === '""'.length || this.#isMarked(start)
+    if (name === 'signature')
+      this.#isUnsigned = end - start === '""'.length || isMarkedAt(this.#bytes, start + 1)
     else if (name === 'type') {
       this.#isThinking = Buffer.from(this.#bytes.subarray(start, end)).toString() === '"thinking"'
     }
-  }
-
-  /** @param start of the quote before it. */
-  #isMarked(start: number): boolean {
-    const from = start + 1
-    return Buffer.from(this.#bytes.subarray(from, from + SIGNATURE_MARK.length)).toString() === SIGNATURE_MARK
   }
 
   #element(start: number, end: number): void {

@@ -1,5 +1,5 @@
 import { sha256Hex } from '../../lib/crypto.ts'
-import { SIGNATURE_MARK } from '../protocols/unsigned-thinking.ts'
+import { SIGNATURE_MARK } from '../protocols/signature-mark.ts'
 
 /**
  * Signatures that callers of chat completions and messages send back by themselves name no origin, and a vendor refuses

@@ -32,6 +32,7 @@ export const CHAT_TO_CANONICAL: MemberRules = {
   safety_identifier: dropped('no such member'),
   seed: sampled('seed'),
   stop: translated('stop sequences'),
+  stream: translated('the method'),
   temperature: sampled('temperature'),
   thinking: translated('the effort or the budget of thinking', field('effort')),
   tool_choice: translated('the choice of tools; `allowed_tools` limits the names'),

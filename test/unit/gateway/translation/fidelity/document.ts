@@ -1,5 +1,10 @@
 import { join } from 'node:path'
 import {
+  CHAT_TO_CANONICAL,
+  MESSAGES_TO_CANONICAL,
+  RESPONSES_TO_CANONICAL,
+} from '../../../../../src/gateway/translation/requests/canonical-members.ts'
+import {
   CHAT_MEMBERS,
   CHAT_MESSAGE_MEMBERS,
   CHAT_PARTS,
@@ -68,7 +73,11 @@ const MEMBERS = `## Every member
 The treatment of every member, from the tables that translation reads. Members in no table are dropped on translated
 calls. \`null\` counts as absent. Completions for a messages provider follow their own table first, then those of chat
 completions; so do the members of a response, whose items become turns of messages directly. Responses are always
-translated. Members that are not sent to the model (such as \`store\`) are in none of these tables.`
+translated. Members that are not sent to the model (such as \`store\`) are in none of these tables.
+
+Gemini's own protocol is no caller's, so that every call is translated to it. Texts, images, PDFs, other files and audio in
+base64, function tools, their results, and signatures of thinking keep their places; media by URL are refused. Completions
+follow their own table first, then that of chat completions.`
 
 const HEADINGS = pairs.map(({ caller, upstream }) => `${caller} → ${upstream}`)
 
@@ -114,7 +123,15 @@ const MEMBER_TABLES: ReadonlyArray<[title: string, rules: MemberRules]> = [
   ['Responses → chat completions and messages: the request', RESPONSES_MEMBERS],
   ['Responses → chat completions and messages: items', RESPONSES_ITEMS],
   ['Responses → chat completions and messages: parts of a content', RESPONSES_PARTS],
+  ['Chat completions → Gemini: the request', CHAT_TO_CANONICAL],
+  ['Messages → Gemini: the request', MESSAGES_TO_CANONICAL],
+  ['Responses → Gemini: the request', sentMembers(RESPONSES_TO_CANONICAL)],
 ]
+
+/** Without the members that are not sent to any model. */
+function sentMembers(rules: MemberRules): MemberRules {
+  return Object.fromEntries(Object.entries(rules).filter(([, { silent }]) => silent !== true))
+}
 
 function memberTable([title, rules]: [title: string, rules: MemberRules]): string {
   const rows = Object.entries(rules).map(([name, { treatment, note }]) =>

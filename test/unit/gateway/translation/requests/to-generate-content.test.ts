@@ -1,6 +1,11 @@
 import { FunctionCallingConfigMode, ThinkingLevel } from '@google/genai'
 import { describe, expect, it } from 'vitest'
 import { type Json, objectOf } from '../../../../../src/gateway/protocols/json.ts'
+import {
+  CHAT_TO_CANONICAL,
+  MESSAGES_TO_CANONICAL,
+  RESPONSES_TO_CANONICAL,
+} from '../../../../../src/gateway/translation/requests/canonical-members.ts'
 import { responseSchema } from '../../../../../src/gateway/translation/requests/generate-content-format.ts'
 import {
   chat,
@@ -441,6 +446,54 @@ describe('formats', () => {
       required: ['kind'],
     })
   })
+})
+
+describe('the tables of members', () => {
+  const THINKING = { type: 'enabled', budget_tokens: 1_024 }
+  const SAMPLES = [true, 2, 0.5, 'sample', 'low', ['sample'], [{ sample: 1 }], { sample: 1 }, THINKING]
+  const TABLES = [
+    ['chat completions', CHAT_TO_CANONICAL, chat],
+    ['messages', MESSAGES_TO_CANONICAL, messages],
+    ['responses', RESPONSES_TO_CANONICAL, responses],
+  ] as const
+  /** They decide about the whole request, and are tested by themselves. */
+  const WHOLE = new Set(['messages', 'input', 'instructions', 'model', 'n'])
+
+  it.each(TABLES)('match the treatment of members of %s', (_name, rules, convert) => {
+    for (const [member, rule] of Object.entries(rules)) {
+      if (WHOLE.has(member)) continue
+      const outcomes = SAMPLES.map((sample) => outcomeOf(() => convert({ [member]: sample }, gemini())))
+      const converted = outcomes.flatMap((outcome) => ('dropped' in outcome ? [outcome] : []))
+      if (rule.treatment === 'refused') {
+        const refusals = outcomes.filter(
+          (outcome) => 'refused' in outcome && outcome.refused.startsWith(`${member}:`),
+        )
+        expect(refusals.length, member).toBe(SAMPLES.filter((sample) => rule.refuses?.(sample)).length)
+      } else if (rule.treatment === 'dropped' && rule.silent !== true) {
+        expect(
+          converted.every(({ dropped }) => dropped.includes(member)),
+          member,
+        ).toBe(true)
+        expect(converted.length, member).toBeGreaterThan(0)
+      } else {
+        // One of the values reaches the upstream, or has its effect.
+        expect(
+          outcomes.some((outcome) => 'refused' in outcome || !outcome.dropped.includes(member)),
+          member,
+        ).toBe(true)
+      }
+    }
+  })
+
+  function outcomeOf(
+    convert: () => { dropped: readonly string[] },
+  ): { dropped: readonly string[] } | { refused: string } {
+    try {
+      return { dropped: convert().dropped }
+    } catch (error) {
+      return { refused: (error as Error).message }
+    }
+  }
 })
 
 describe('what cannot be expressed', () => {
