@@ -1,7 +1,7 @@
 import type Anthropic from '@anthropic-ai/sdk'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntryOf } from '../harness/records.ts'
+import { auditEntryOf, readList } from '../harness/records.ts'
 import { ANSWER_COST, answered, failed, inTurn } from '../harness/routed-model.ts'
 import {
   failureOf,
@@ -234,9 +234,9 @@ describe('one model with routes to Claude at three vendors', () => {
   /** An input token costs one micro-credit at 100 percent, an output token five. */
   beforeAll(async () => {
     const { ask } = administrator(gateway())
-    const { data } = await ask<{ data: Array<{ id: string; name: string }> }>('GET', '/providers?limit=100')
+    const providers = await readList<{ id: string; name: string }>(gateway(), '/providers')
     const route = (name: string, upstream_model: string, price_percent: number) => ({
-      provider_id: data.find((provider) => provider.name === name)?.id,
+      provider_id: providers.find((provider) => provider.name === name)?.id,
       upstream_model,
       price_percent,
     })

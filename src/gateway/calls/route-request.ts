@@ -60,8 +60,12 @@ function* requestFor(
   const texts = yield* outsideOfInSlices(edits, inspected.edits)
   const body = yield* applyEditsInSlices(outline.body, [...edits, ...texts])
   if (!translation) return { route, body, translated: null, dropped }
-  const takesReasoning = bodyMembers?.messages?.reasoningContent ?? false
-  const target = { upstreamModel, maxOutputTokens, capabilities, origin: originOf(route), takesReasoning }
+  const { reasoningContent = false, thoughtSignatures = false } = bodyMembers?.messages ?? {}
+  const target = {
+    ...{ upstreamModel, maxOutputTokens, capabilities, origin: originOf(route) },
+    takesReasoning: reasoningContent,
+    signsCalls: thoughtSignatures,
+  }
   const own = (outline.own && definitionsOf(outline.own)) ?? null
   const { repeatsReasoning = false } = transportOf(route.provider)
   const options = { ...translation, target, own, bodyMembers, repeatsReasoning }
