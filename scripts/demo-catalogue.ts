@@ -6,6 +6,7 @@ import { StartError } from './local/children.ts'
 import { SCRIPTED_AZURE } from './local/model-upstream/vendors/azure/azure.ts'
 import { SCRIPTED_AWS } from './local/model-upstream/vendors/bedrock/scripted-aws.ts'
 import { SCRIPTED_FOUNDRY } from './local/model-upstream/vendors/foundry/foundry.ts'
+import { SCRIPTED_GEMINI } from './local/model-upstream/vendors/gemini/gemini.ts'
 import { scriptedAccount } from './local/model-upstream/vendors/vertex/scripted-account.ts'
 
 /** A provider that is to be in the database, with the models it serves. */
@@ -40,6 +41,7 @@ export const REGISTERED_PROVIDERS = [
   'scripted-vertex',
   'scripted-foundry',
   'scripted-azure',
+  'scripted-gemini',
 ] as const
 
 /**
@@ -197,6 +199,23 @@ const scriptedVendors = (url: string): WantedProvider[] => [
       {
         ...scriptedModel('scripted-azure-chat', 'openai', 1, ['json_object', 'json_schema', 'vision']),
         upstreamModel: SCRIPTED_AZURE.deployment,
+      },
+    ],
+  },
+  {
+    name: 'scripted-gemini',
+    kind: 'gemini',
+    baseUrl: `${url}/vendors/gemini/v1beta`,
+    credential: SCRIPTED_GEMINI.key,
+    models: [
+      {
+        ...scriptedModel('scripted-gemini', 'google', 2, [
+          'reasoning',
+          'json_object',
+          'json_schema',
+          'vision',
+        ]),
+        upstreamModel: SCRIPTED_GEMINI.model,
       },
     ],
   },

@@ -107,7 +107,7 @@ function invokeModel(
   const hasOutputFormat = allowedMembers.includes('output_config')
   return {
     speaks: (operation, upstreamModel) => operation === 'messages' && isClaude(upstreamModel),
-    withheld: hasOutputFormat ? [] : ['json_schema'],
+    withheld: () => (hasOutputFormat ? [] : ['json_schema']),
     counter: (upstreamModel) =>
       isClaude(upstreamModel) && !upstreamModel.startsWith('arn:') ? 'bedrock' : null,
     bodyMembers({ callerHeaders }) {
