@@ -78,7 +78,7 @@ function translated(kind: MakerKind, request: Json, model = 'model-1') {
       target: {
         upstreamModel: model,
         maxOutputTokens: 1_000,
-        capabilities: capabilitiesOf(provider, 'm', CAPABILITIES),
+        capabilities: capabilitiesOf(provider, model, CAPABILITIES),
         origin: `chat_completions:${model}`,
         takesReasoning: bodyMembers?.messages?.reasoningContent ?? false,
         signsCalls: bodyMembers?.messages?.thoughtSignatures ?? false,
