@@ -61,9 +61,12 @@ function* requestFor(
   const body = yield* applyEditsInSlices(outline.body, [...edits, ...texts])
   if (!translation) return { route, body, translated: null, dropped }
   const takesReasoning = bodyMembers?.messages?.reasoningContent ?? false
-  const target = { upstreamModel, maxOutputTokens, capabilities, origin: originOf(route), takesReasoning }
+  const { repeatsReasoning = false, omitsCallIds = false } = transportOf(route.provider)
+  const target = {
+    ...{ upstreamModel, maxOutputTokens, capabilities, takesReasoning, omitsCallIds },
+    origin: originOf(route),
+  }
   const own = (outline.own && definitionsOf(outline.own)) ?? null
-  const { repeatsReasoning = false } = transportOf(route.provider)
   const options = { ...translation, target, own, bodyMembers, repeatsReasoning }
   const translated = new TranslatedCall(joinBytes(body.pieces), options)
   // The members that are left out of the body are sent too.
