@@ -163,6 +163,67 @@ describe('a call of a tool, whose signature Gemini demands,', () => {
   })
 })
 
+describe('a conversation that moves', () => {
+  it.each(['scripted-chat', 'scripted-messages'])(
+    'from Gemini to %s leaves signatures behind',
+    async (next) => {
+      const text = marker()
+      const messages = userMessage(`script:tool-call ${text}`)
+      const first = await openai().chat.completions.create({ model, messages, tools: [FUNCTION] })
+      const message = first.choices[0]?.message
+      const [call] = message?.tool_calls ?? []
+      if (!message || !call) throw new Error('no call')
+      expect(call).toHaveProperty('extra_content')
+      const result = { role: 'tool' as const, tool_call_id: call.id, content: 'Sunny' }
+      const ofChat = await openai().chat.completions.create({
+        model: next,
+        messages: [...userMessage(`script:canned ${text} chat`), message, result],
+        tools: [FUNCTION],
+      })
+      expect(ofChat.choices[0]?.message.content).toBe(SCRIPTED_TEXT)
+      const thinking = { type: 'enabled' as const, budget_tokens: 1_024 }
+      const thought = await anthropic().messages.create(
+        ask(`script:tool-call ${text}`, { tools: [WEATHER], thinking }),
+      )
+      const use = thought.content.find((block) => block.type === 'tool_use')
+      expect(thought.content[0]?.type).toBe('thinking')
+      const ofMessages = await anthropic().messages.create({
+        ...ask('', { tools: [WEATHER] }),
+        model: next,
+        messages: [
+          { role: 'user', content: `script:canned ${text} messages` },
+          { role: 'assistant', content: thought.content },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: use?.id ?? '', content: 'Sunny' }] },
+        ],
+      })
+      expect(textOf(ofMessages)).toBe(SCRIPTED_TEXT)
+      for (const surface of ['chat', 'messages']) {
+        const { path, body } = await seenRequest(gateway(), `${text} ${surface}`)
+        expect(path).toMatch(/^\/v1\//)
+        expect(body).not.toContain('headgate.')
+      }
+    },
+  )
+
+  it('from a Claude to Gemini brings none', async () => {
+    const text = marker()
+    const first = await anthropic().messages.create({
+      ...ask(`script:tool-call ${text}`, { tools: [WEATHER] }),
+      model: 'scripted-messages',
+    })
+    const use = first.content.find((block) => block.type === 'tool_use')
+    const second = await anthropic().messages.create({
+      ...ask('', { tools: [WEATHER] }),
+      messages: [
+        { role: 'user', content: `script:canned ${text}` },
+        { role: 'assistant', content: first.content },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: use?.id ?? '', content: 'Sunny' }] },
+      ],
+    })
+    expect(textOf(second)).toBe(SCRIPTED_TEXT)
+  })
+})
+
 describe('what Gemini does not answer', () => {
   it('is a refusal where the prompt is blocked', async () => {
     const blocked = await anthropic().messages.create(ask('gemini-blocked'))

@@ -61,13 +61,13 @@ function* requestFor(
   const body = yield* applyEditsInSlices(outline.body, [...edits, ...texts])
   if (!translation) return { route, body, translated: null, dropped }
   const { reasoningContent = false, thoughtSignatures = false } = bodyMembers?.messages ?? {}
+  const { repeatsReasoning = false, omitsCallIds = false } = transportOf(route.provider)
   const target = {
-    ...{ upstreamModel, maxOutputTokens, capabilities, origin: originOf(route) },
+    ...{ upstreamModel, maxOutputTokens, capabilities, omitsCallIds, origin: originOf(route) },
     takesReasoning: reasoningContent,
     signsCalls: thoughtSignatures,
   }
   const own = (outline.own && definitionsOf(outline.own)) ?? null
-  const { repeatsReasoning = false } = transportOf(route.provider)
   const options = { ...translation, target, own, bodyMembers, repeatsReasoning }
   const translated = new TranslatedCall(joinBytes(body.pieces), options)
   // The members that are left out of the body are sent too.

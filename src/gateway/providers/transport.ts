@@ -52,6 +52,8 @@ export interface Transport {
   withheld?(upstreamModel: string): readonly string[]
   /** Whether its streams of chat completions send the same piece of reasoning several times over. */
   repeatsReasoning?: true
+  /** Whether it refuses ids of calls in generateContent, as Vertex does. */
+  omitsCallIds?: true
   /** The form of its token counter for a model (operation `input_tokens`); absent or null where it has none. */
   counter?(upstreamModel: string): CounterForm | null
   /** Address, headers and body. @throws for an operation without a path. */

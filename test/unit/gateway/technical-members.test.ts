@@ -17,6 +17,14 @@ const kindAt = (root: typeof MESSAGES_STRUCTURE, place: string) => {
 
 describe('what a string of a request is by its place', () => {
   it.each([
+    ['messages.0.tool_calls.1.extra_content.google.thought_signature', 'fixed'],
+    ['messages.0.extra_content.google.thought_signature', null],
+    ['messages.0.tool_calls.1.thought_signature', null],
+  ] as const)('of a signed call: %s', (place, kind) => {
+    expect(kindAt(CHAT_STRUCTURE, place)).toBe(kind)
+  })
+
+  it.each([
     ['model', 'ours'],
     ['messages.0.role', 'word'],
     ['messages.0.content.1.type', 'word'],

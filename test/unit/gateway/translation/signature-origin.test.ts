@@ -13,6 +13,13 @@ describe('the origin of a signature', () => {
     expect(signatureOrigin('chat_completions', model, 'p')).toBe('chat_completions:claude')
   })
 
+  it('is one model at one provider for Gemini, which refuses signatures of its other models', () => {
+    const origin = signatureOrigin('generate_content', 'gemini-3-pro-preview', 'p')
+    expect(origin).toBe('generate_content:gemini-3-pro-preview@p')
+    expect(signatureOrigin('generate_content', 'gemini-3-flash', 'p')).not.toBe(origin)
+    expect(signatureOrigin('generate_content', 'gemini-3-pro-preview', 'q')).not.toBe(origin)
+  })
+
   it('is a family at one provider for all others', () => {
     const origin = signatureOrigin('messages', 'deepseek-reasoner', 'p')
     expect(signatureOrigin('messages', 'vendor/deepseek-chat', 'p')).toBe(origin)
