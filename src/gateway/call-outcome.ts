@@ -30,7 +30,8 @@ async function settledOutcome(
   const end = answer.kind === 'stream' ? await answer.ended : endOf(answer)
   const now = clock()
   const used = withContainerTime(basis, withLost(basis, end.charge, lost), now - opening.at)
-  const charge = atRoute(basis, used, route)
+  // Usage of other attempts is not known by route, so that all of it costs what the dearest route does.
+  const charge = lost === null ? atRoute(basis, used, route) : used
   return callOutcome(opening, now, {
     ...charge,
     status: end.status,

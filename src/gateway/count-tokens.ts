@@ -8,7 +8,7 @@ import type { Clock } from '../lib/clock.ts'
 import { runSlices } from '../lib/slices.ts'
 import type { PlannedCall, SentCall } from './calls/model-call.ts'
 import { type CatalogueRoute, routeKey } from './catalogue/model-catalogue.ts'
-import { counterOf, transportOf } from './providers/provider.ts'
+import { bodyMembersOf, counterOf, transportOf } from './providers/provider.ts'
 import { sendToProvider } from './providers/send-to-provider.ts'
 import type { CounterForm } from './providers/transport.ts'
 import { counterRequest, countIn } from './token-count/counters.ts'
@@ -104,10 +104,11 @@ function noteFailure(route: CatalogueRoute, status: number | null, now: number):
 function requestOf(
   form: CounterForm,
   body: Uint8Array,
-  { upstreamModel }: CatalogueRoute,
+  { provider, upstreamModel }: CatalogueRoute,
 ): Uint8Array | null {
+  const target = { operation: 'messages', upstreamModel, stream: false, callerHeaders: null } as const
   try {
-    return counterRequest(form, body, upstreamModel)
+    return counterRequest(form, body, upstreamModel, bodyMembersOf(provider, target))
   } catch (error) {
     if (error instanceof ApiError) return null
     throw error
@@ -129,6 +130,7 @@ async function callCounter(
     stream: false,
     signal: AbortSignal.any([signal, AbortSignal.timeout(COUNTER_TIMEOUT_MS)]),
     onConnected: null,
+    onSending: null,
     allow: deps.configuration.EGRESS_ALLOW,
     now: deps.clock(),
   })

@@ -3,9 +3,11 @@ import type { Prices } from '../../calls/usage.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
 import type { Route } from '../catalogue/call-routes.ts'
 import type { CatalogueModel } from '../catalogue/model-catalogue.ts'
+import { takesMember } from '../protocols/body-members.ts'
 import { OPERATIONS, type Operation } from '../protocols/operations.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import { DEFAULT_USES, type ServerTool } from '../protocols/server-tools.ts'
+import { bodyMembersOf } from '../providers/provider.ts'
 import type { ChargeBasis } from './charges.ts'
 import { CONTAINER_MINUTES, LEAST_CONTAINER_MINUTES, MOST_CONTAINER_MINUTES } from './container-time.ts'
 
@@ -192,8 +194,12 @@ function missingPrices(
 const LONG_CONTEXT = 'long_context'
 
 /** Whether a selection has an effect on a route: translations drop what is specific to a vendor, or refuse it. */
-function reaches({ translation }: Route, { member }: PricedTerm): boolean {
-  if (!translation) return true
+function reaches(route: Route, { member }: PricedTerm): boolean {
+  const { translation, provider, operation, upstreamModel } = route
+  if (!translation) {
+    const target = { operation, upstreamModel, stream: false, callerHeaders: null }
+    return takesMember(bodyMembersOf(provider, target), member)
+  }
   if (member === 'anthropic-beta') return false
   if (translation.upstream === 'generate_content') return member === HEARD
   if (translation.upstream === 'messages') return member === 'web_search_options'

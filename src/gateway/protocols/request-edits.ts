@@ -46,11 +46,12 @@ export function* requestEdits(
       replacement: encoder.encode(JSON.stringify(upstreamModel)),
     })
   }
-  const takesOptions = takesMember(bodyMembers, 'stream_options')
-  if (outline.stream && protocol.usageIsOptional && !outline.usageRequested && takesOptions)
-    edits.push(...usageEdits(outline))
   const kept = changed.body.removed.size > 0 ? yield* outsideOfInSlices(cuts, edits) : edits
-  return { body: [...changed.body.edits, ...cuts, ...kept], dropped: changed.dropped }
+  const takesOptions = takesMember(bodyMembers, 'stream_options')
+  const asksUsage = outline.stream && protocol.usageIsOptional && !outline.usageRequested && takesOptions
+  // An insertion before the first member stays where that member is cut out.
+  const usage = asksUsage ? usageEdits(outline) : []
+  return { body: [...changed.body.edits, ...cuts, ...kept, ...usage], dropped: changed.dropped }
 }
 
 /** Interface, JSON mode, case 3: accepted, and without effect. A model of unknown capabilities is sent the member. */

@@ -11,6 +11,8 @@ export interface UpstreamRequest extends RequestTarget {
    * makes the connections, so that this is no sign of the host: an unreachable one is an answer there, 520 to 530.
    */
   onConnected: (() => void) | null
+  /** Called when the request itself is sent, after its authorization; null where that makes no difference. */
+  onSending: (() => void) | null
   /** Loopback and private addresses that are allowed (configuration EGRESS_ALLOW). */
   allow: readonly string[]
   /** Milliseconds since the epoch, for signatures. */
@@ -60,6 +62,7 @@ async function sendOnce(
   headers: HeaderRecord,
   request: UpstreamRequest,
 ): Promise<Response> {
+  request.onSending?.()
   const response = await guarded(request, 'unreachable', () =>
     safeFetch(url, {
       method: 'POST',
@@ -83,6 +86,9 @@ const headersOf = (
 ): Promise<HeaderRecord> | HeaderRecord =>
   authorize ? authorizedHeaders(authorize, prepared, request) : prepared.headers
 
+/** Time for the exchange of a credential for a token. */
+const EXCHANGE_TIMEOUT_MS = 10_000
+
 async function authorizedHeaders(
   authorize: NonNullable<Transport['authorize']>,
   { url, headers, body }: PreparedRequest,
@@ -96,7 +102,10 @@ async function authorizedHeaders(
       headers,
       bodyHash: () => (hash ??= bodyHash(body)),
       now: request.now,
-      send: (address, init) => safeFetch(address, { ...init, signal: request.signal, allow: request.allow }),
+      send: (address, init) => {
+        const signal = AbortSignal.any([request.signal, AbortSignal.timeout(EXCHANGE_TIMEOUT_MS)])
+        return safeFetch(address, { ...init, signal, allow: request.allow })
+      },
     }),
   )
   return { ...headers, ...added }

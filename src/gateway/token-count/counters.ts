@@ -1,3 +1,4 @@
+import { type BodyMembers, changeMembers } from '../protocols/body-members.ts'
 import { type Json, numberOf, objectOf, parseJson } from '../protocols/json.ts'
 import type { CounterForm } from '../providers/transport.ts'
 import { messagesToGenerateContent } from '../translation/requests/to-generate-content.ts'
@@ -5,7 +6,10 @@ import { responsesCountRequest } from './responses-count-request.ts'
 
 /** A provider's token counter: its request for one of messages, and the count in its answer. */
 interface Counter {
-  /** @param upstreamModel its id at the provider. @throws ApiError invalid_request as the call itself. */
+  /**
+   * @param messages with the members alone that the provider takes. @param upstreamModel its id at the provider.
+   * @throws ApiError invalid_request as the call itself.
+   */
   request(messages: Json, upstreamModel: string): Json
   count(answer: Json): unknown
 }
@@ -15,16 +19,14 @@ const COUNTERS: Readonly<Record<CounterForm, Counter>> = {
   responses: { request: responsesCountRequest, count: ({ input_tokens: tokens }) => tokens },
   // https://docs.cloud.google.com/vertex-ai/generative-ai/docs/partner-models/claude/count-tokens
   vertex: {
-    request: ({ max_tokens: _, stream: __, ...messages }, model) => ({
-      ...{ ...messages, model },
-      anthropic_version: 'vertex-2023-10-16',
-    }),
+    request: ({ max_tokens: _, stream: __, ...messages }, model) => ({ ...messages, model }),
     count: ({ input_tokens: tokens }) => tokens,
   },
   // https://docs.aws.amazon.com/bedrock/latest/userguide/count-tokens.html: the body as InvokeModel takes it.
   bedrock: {
-    request({ model: _, stream: __, ...messages }) {
-      const body = { ...messages, anthropic_version: 'bedrock-2023-05-31', max_tokens: 1 }
+    request(messages) {
+      const budget = numberOf(objectOf(messages.thinking).budget_tokens) ?? 0
+      const body = { ...messages, max_tokens: budget + 1 }
       return { input: { invokeModel: { body: Buffer.from(JSON.stringify(body)).toString('base64') } } }
     },
     count: ({ inputTokens }) => inputTokens,
@@ -56,9 +58,19 @@ function withoutGeneration(messages: Json, upstreamModel: string): Json {
   return body
 }
 
-/** The request of a counter as bytes. @throws ApiError invalid_request as the call itself. */
-export function counterRequest(form: CounterForm, messages: Uint8Array, upstreamModel: string): Uint8Array {
-  const request = objectOf(parseJson(new TextDecoder().decode(messages)))
+/**
+ * The request of a counter as bytes.
+ * @param members that the provider takes of a messages request; null for those of the protocol.
+ * @throws ApiError invalid_request as the call itself.
+ */
+export function counterRequest(
+  form: CounterForm,
+  messages: Uint8Array,
+  upstreamModel: string,
+  members: BodyMembers | null,
+): Uint8Array {
+  const given = objectOf(parseJson(new TextDecoder().decode(messages)))
+  const request = members ? changeMembers(given, members).body : given
   return new TextEncoder().encode(JSON.stringify(COUNTERS[form].request(request, upstreamModel)))
 }
 

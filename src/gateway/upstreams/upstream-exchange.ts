@@ -9,7 +9,7 @@ import { answerCharge, type ChargeBasis, hidesOutput, inputUsage } from '../call
 import { noAnswer, type UnusableAnswer, unusable } from '../calls/unusable-answer.ts'
 import type { Route } from '../catalogue/call-routes.ts'
 import { transportOf } from '../providers/provider.ts'
-import { ProviderUnreachable, sendToProvider } from '../providers/send-to-provider.ts'
+import { ProviderUnreachable, sendToProvider, type UpstreamRequest } from '../providers/send-to-provider.ts'
 import { LONGEST_ANSWER_BYTES, LONGEST_TRANSLATED_BYTES, readWhole } from '../relay/buffered-responses.ts'
 import { beginTrial, heardLately, noteAnswer, noteSilence, noteUnreachable } from './route-health.ts'
 
@@ -115,7 +115,7 @@ export class UpstreamExchange {
         callerHeaders: translation ? null : headers,
         stream,
         signal: this.abort.signal,
-        onConnected: this.#beginConnecting(),
+        ...this.#beginConnecting(),
         allow: this.#deps.configuration.EGRESS_ALLOW,
         now: this.#startedAt,
       })
@@ -128,14 +128,21 @@ export class UpstreamExchange {
     }
   }
 
-  /** A provider that answered just now is reachable: its connection is not watched, which would cost time. */
-  #beginConnecting(): (() => void) | null {
-    if (heardLately(this.#route.provider, this.#startedAt)) {
+  /**
+   * A provider that answered just now is reachable: its connection is not watched, which would cost time. Until a request is
+   * authorized nothing of it is sent, and the token service is not the provider.
+   */
+  #beginConnecting(): Pick<UpstreamRequest, 'onConnected' | 'onSending'> {
+    const isReachable = heardLately(this.#route.provider, this.#startedAt)
+    if (isReachable && transportOf(this.#route.provider).authorize === null) {
       this.#wait()
-      return null
+      return { onConnected: null, onSending: null }
     }
     this.#limit(this.#deps.configuration.UPSTREAM_CONNECT_TIMEOUT_MS)
-    return () => this.#connected()
+    const connected = () => this.#connected()
+    return isReachable
+      ? { onConnected: null, onSending: connected }
+      : { onConnected: connected, onSending: null }
   }
 
   #connected(): void {

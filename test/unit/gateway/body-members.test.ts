@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type BodyMembers, changeMembers } from '../../../src/gateway/protocols/body-members.ts'
+import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import { requestEdits } from '../../../src/gateway/protocols/request-edits.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
@@ -68,4 +69,23 @@ it('keeps edits within members that are left out from the bytes that follow', ()
   const tools = [{ type: 'web_search_20250305', name: 'web_search' }]
   const { body } = sentBytes({ ...REQUEST, tools }, { moved: new Set(['tools', 'model']) })
   expect(body).toEqual({ stream: true, max_tokens: 5, messages: MESSAGES })
+})
+
+it('leave the request for usage on a stream of chat completions, wherever the left-out member stands', () => {
+  const values = { model: 'm', presence_penalty: 0, stream: true, messages: MESSAGES }
+  const names = Object.keys(values) as Array<keyof typeof values>
+  for (let turn = 0; turn < names.length; turn++) {
+    const order = [...names.slice(turn), ...names.slice(0, turn)]
+    const request = Object.fromEntries(order.map((name) => [name, values[name]]))
+    const source = new TextEncoder().encode(JSON.stringify(request))
+    const outline = drained(chatCompletions.outline(source))
+    const bodyMembers = { dropped: new Set(['presence_penalty']) }
+    const target = { upstreamModel: 'm', capabilities: [], bodyMembers }
+    const { body: edits } = drained(requestEdits(outline, chatCompletions, target))
+    const sent = new TextDecoder().decode(joinBytes(applyEdits(source, edits).pieces))
+    expect(JSON.parse(sent)).toEqual({
+      ...{ model: 'm', stream: true, messages: MESSAGES },
+      stream_options: { include_usage: true },
+    })
+  }
 })

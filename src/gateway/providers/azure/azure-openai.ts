@@ -30,7 +30,7 @@ export const azureOpenAi: ProviderKindDefinition = {
   // "On your data" searches where the request says, with the credential that it has.
   routingMembers: new Set([...ROUTING_OF_PROXIES, 'data_sources', 'datasources']),
   check: checkTenant,
-  hosts: /\.(openai\.azure\.com|services\.ai\.azure\.com|cognitiveservices\.azure\.com|azure-api\.net)$/,
+  hosts: /\.(openai\.azure\.com|services\.ai\.azure\.com|cognitiveservices\.azure\.com)$/,
   connect(baseUrl, parts) {
     const { headers, ...authorization } = authorizationOf(parts, 'api-key')
     const isDated = baseUrl.endsWith('/openai')

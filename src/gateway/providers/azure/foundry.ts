@@ -14,7 +14,7 @@ export const foundry: ProviderKindDefinition = {
   credential: AZURE_CREDENTIAL,
   routingMembers: anthropic.routingMembers,
   check: checkTenant,
-  hosts: /\.(services\.ai\.azure\.com|azure-api\.net)$/,
+  hosts: /\.(services\.ai\.azure\.com)$/,
   connect(baseUrl, parts) {
     const { headers, ...authorization } = authorizationOf(parts, 'x-api-key')
     const root = baseUrl.endsWith('/anthropic') ? baseUrl : `${baseUrl}/anthropic`

@@ -50,7 +50,9 @@ export const bedrock: ProviderKindDefinition = {
     session_token: { secret: true, required: false, choice: 'keys' },
   },
   routingMembers: anthropic.routingMembers,
-  hosts: /\.(amazonaws\.com|amazonaws\.com\.cn|api\.aws)$/,
+  // Other hosts below these domains can be rented by anyone.
+  hosts:
+    /(^|\.)bedrock-(runtime|runtime-fips|mantle)\.[a-z0-9-]+\.(amazonaws\.com|amazonaws\.com\.cn|api\.aws|vpce\.amazonaws\.com)$/,
   check({ region = '' }) {
     if (!REGION.test(region)) throw unprocessable('credential: `region` must be one such as us-east-1.')
   },

@@ -16,7 +16,7 @@ const METHODS: Readonly<Partial<Record<UpstreamOperation, { whole: string; strea
 export const gemini: ProviderKindDefinition = {
   credential: SECRET_ONLY,
   routingMembers: new Set([...ROUTING_OF_PROXIES, 'cachedcontent', 'cached_content']),
-  hosts: /(^|\.)googleapis\.com$/,
+  hosts: /^generativelanguage\.googleapis\.com$/,
   defaultBaseUrl: () => BASE_URL,
   connect: (baseUrl, { secret = '' }): Transport => ({
     speaks: (operation, upstreamModel) => METHODS[operation] !== undefined && isModelName(upstreamModel),

@@ -22,6 +22,7 @@ export const SERVICE_ACCOUNT: CredentialForm = {
 }
 
 const TOKEN_URI = 'https://oauth2.googleapis.com/token'
+const TOKEN_HOSTS = new Set(['oauth2.googleapis.com', 'www.googleapis.com', 'accounts.google.com'])
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
 const LIFETIME_SECONDS = 3_600
 const PEM = /^\s*-----BEGIN PRIVATE KEY-----([A-Za-z0-9+/=\s]+)-----END PRIVATE KEY-----\s*$/
@@ -44,7 +45,7 @@ const pemOf = ({ private_key: key = '' }: CredentialParts): string => key.replac
  */
 function tokenAddress({ token_uri: address = TOKEN_URI }: CredentialParts): string {
   const url = URL.canParse(address) ? new URL(address) : null
-  if (url?.protocol === 'http:' || (url && /(^|\.)googleapis\.com$/.test(url.hostname))) return address
+  if (url?.protocol === 'http:' || (url && TOKEN_HOSTS.has(url.hostname))) return address
   throw unprocessable('credential: `token_uri` is no address of Google.')
 }
 

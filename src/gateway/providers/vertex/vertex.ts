@@ -46,7 +46,7 @@ const HOSTS: Readonly<Record<string, string>> = {
 export const vertex: ProviderKindDefinition = {
   credential: { ...SERVICE_ACCOUNT, location: { secret: false, required: false } },
   routingMembers: anthropic.routingMembers,
-  hosts: /(^|\.)googleapis\.com$/,
+  hosts: /^([a-z0-9-]+-)?aiplatform(\.(us|eu)\.rep)?\.googleapis\.com$/,
   check(parts) {
     checkServiceAccount(parts)
     if (!LOCATION.test(locationOf(parts))) {
@@ -73,7 +73,10 @@ function connectVertex(
   return {
     speaks: (operation, upstreamModel) => operation === protocolOf(upstreamModel),
     withheld: (upstreamModel) => (isClaude(upstreamModel) && !hasOutputFormat ? ['json_schema'] : []),
-    counter: (upstreamModel) => COUNTERS[protocolOf(upstreamModel)] ?? null,
+    counter(upstreamModel) {
+      const protocol = protocolOf(upstreamModel)
+      return (protocol && COUNTERS[protocol]) ?? null
+    },
     bodyMembers({ operation, callerHeaders }) {
       if (operation !== 'messages') return null
       const { dropped } = knownBetas(callerHeaders, BETAS)
@@ -89,8 +92,12 @@ function connectVertex(
 
 type Protocol = 'messages' | 'generate_content' | 'chat_completions'
 
-/** Models of the OpenAI-compatible endpoint have their publisher in their name. */
-function protocolOf(upstreamModel: string): Protocol {
+/**
+ * Models of the OpenAI-compatible endpoint have their publisher in their name. Google's own are not called there: it would
+ * read media from Google's storage with the rights of the service account.
+ */
+function protocolOf(upstreamModel: string): Protocol | null {
+  if (upstreamModel.startsWith('google/')) return null
   if (upstreamModel.includes('/')) return 'chat_completions'
   return isClaude(upstreamModel) ? 'messages' : 'generate_content'
 }
@@ -109,6 +116,7 @@ const METHODS = {
 
 function pathOf({ operation, upstreamModel, stream }: RequestTarget): string {
   const protocol = protocolOf(upstreamModel)
+  if (protocol === null) throw new Error(`the provider does not speak ${operation}`)
   if (protocol === 'chat_completions') return '/endpoints/openapi/chat/completions'
   const models = `/publishers/${protocol === 'messages' ? 'anthropic' : 'google'}/models`
   // The version of a model follows an `@`, which the vendor's own client does not encode.

@@ -45,6 +45,10 @@ export function fileOfData(data: string, name: string | undefined, place: string
   const ending = /\.([^.]+)$/.exec(name ?? '')?.[1]?.toLowerCase() ?? 'pdf'
   const mediaType = entryOf(TYPES_OF_NAMES, ending) ?? 'application/pdf'
   const { mediaType: type, data: contents } = inlineData(data) ?? { mediaType, data }
+  // Sounds have a price of their own, which only parts that say what they are can be held to.
+  if (/^(audio|video)\//i.test(type)) {
+    throw invalidRequest(`${place}: audio and video cannot be sent as files. Send audio as input_audio.`)
+  }
   return { kind: kindOf(type), mediaType: type, data: contents, name }
 }
 

@@ -88,7 +88,10 @@ export function inlineData(url: string): { mediaType: string; data: string } | n
 export function mediaParts(block: Json, place: string): Json[] {
   if (block.type === 'image') {
     const url = urlOf(objectOf(block.source))
-    if (url === null) throw invalidRequest(`${place}.source: an image must be sent as base64 or as a URL.`)
+    // Other schemes are those of storage at a vendor, which would be read with the rights of the gateway.
+    if (url === null || !/^(https?|data):/i.test(url)) {
+      throw invalidRequest(`${place}.source: an image must be sent as base64 or as a URL of the web.`)
+    }
     return [{ type: 'image_url', image_url: { url } }]
   }
   if (block.type === 'document') return documentParts(block, place)

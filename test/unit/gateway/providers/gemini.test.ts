@@ -79,7 +79,12 @@ describe('a request to the Gemini API', () => {
       system: 'Be brief.',
       messages: [{ role: 'user', content: 'Hi' }],
     }
-    const body = counterRequest('generate_content', new TextEncoder().encode(JSON.stringify(messages)), MODEL)
+    const body = counterRequest(
+      'generate_content',
+      new TextEncoder().encode(JSON.stringify(messages)),
+      MODEL,
+      null,
+    )
     const byGateway = recordFetch()
     await send('input_tokens', false, JSON.parse(new TextDecoder().decode(body)))
     expect(byGateway[0]?.address).toBe(byClient[0]?.address)

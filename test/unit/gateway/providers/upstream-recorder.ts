@@ -32,6 +32,7 @@ export const requestOf = (more: Partial<UpstreamRequest> = {}): UpstreamRequest 
   stream: false,
   signal: new AbortController().signal,
   onConnected: null,
+  onSending: null,
   allow: [],
   now: 0,
   ...more,
