@@ -18,6 +18,7 @@ const PROVIDER_KINDS = [
   'openai-compatible',
   'anthropic',
   'azure-openai',
+  'foundry',
   'bedrock',
   'vertex',
   'gemini',

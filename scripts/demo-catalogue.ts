@@ -3,7 +3,9 @@ import catalogue from '../src/gateway/catalogue/model-catalogue.json' with { typ
 import type { CredentialParts } from '../src/gateway/providers/credential.ts'
 import type { ProviderKind } from '../src/gateway/providers/provider.ts'
 import { StartError } from './local/children.ts'
+import { SCRIPTED_AZURE } from './local/model-upstream/vendors/azure/azure.ts'
 import { SCRIPTED_AWS } from './local/model-upstream/vendors/bedrock/scripted-aws.ts'
+import { SCRIPTED_FOUNDRY } from './local/model-upstream/vendors/foundry/foundry.ts'
 import { SCRIPTED_GEMINI } from './local/model-upstream/vendors/gemini/gemini.ts'
 import { scriptedAccount } from './local/model-upstream/vendors/vertex/scripted-account.ts'
 
@@ -37,6 +39,8 @@ export const REGISTERED_PROVIDERS = [
   'scripted-anthropic',
   'scripted-bedrock',
   'scripted-vertex',
+  'scripted-foundry',
+  'scripted-azure',
   'scripted-gemini',
 ] as const
 
@@ -171,6 +175,30 @@ const scriptedVendors = (url: string): WantedProvider[] => [
       {
         ...scriptedModel('scripted-vertex-claude', 'anthropic', 3, ['json_schema', 'vision']),
         upstreamModel: 'claude-scripted@20250929',
+      },
+    ],
+  },
+  {
+    name: 'scripted-foundry',
+    kind: 'foundry',
+    baseUrl: `${url}/vendors/foundry`,
+    credential: { api_key: SCRIPTED_FOUNDRY.key },
+    models: [
+      {
+        ...scriptedModel('scripted-foundry-claude', 'anthropic', 3, ['json_schema', 'vision']),
+        upstreamModel: SCRIPTED_FOUNDRY.deployment,
+      },
+    ],
+  },
+  {
+    name: 'scripted-azure',
+    kind: 'azure-openai',
+    baseUrl: `${url}/vendors/azure`,
+    credential: { api_key: SCRIPTED_AZURE.key },
+    models: [
+      {
+        ...scriptedModel('scripted-azure-chat', 'openai', 1, ['json_object', 'json_schema', 'vision']),
+        upstreamModel: SCRIPTED_AZURE.deployment,
       },
     ],
   },

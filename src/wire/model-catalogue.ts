@@ -59,6 +59,7 @@ export const providerKind = z.enum([
   'openai-compatible',
   'anthropic',
   'azure-openai',
+  'foundry',
   'bedrock',
   'vertex',
   'gemini',

@@ -1,3 +1,4 @@
+import type { MakerKind } from '../../src/gateway/providers/makers/makers.ts'
 import { upstreamControl } from './gateway.ts'
 import { auditEntryOf } from './records.ts'
 import { type Answer, send } from './send.ts'
@@ -5,7 +6,8 @@ import type { GatewayAddress } from './start-gateway.ts'
 import { administrator, bearer, type Tenant, uniqueName } from './tenant.ts'
 import type { ScriptStep } from './upstream.ts'
 
-export type ProviderKind = 'openai-compatible' | 'anthropic'
+/** Kinds of one credential whose base URL ends before the path of their protocol. */
+export type ProviderKind = 'openai-compatible' | 'anthropic' | MakerKind
 
 /** A model that several providers serve, with the names of the providers in the order of its routes. */
 export interface RoutedModel {

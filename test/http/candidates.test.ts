@@ -43,8 +43,8 @@ async function call(dialect: Dialect, model: RoutedModel, script: string, more: 
  * tried in turn does not depend on them either: two forms, which have both protocols, streamed and not, run those tests.
  */
 const ALL = {
-  going: [401, 402, 403, 408, 409, 429, 500, 503, 529],
-  final: [400, 404, 405, 413, 422],
+  going: [401, 402, 403, 404, 408, 409, 424, 429, 500, 503, 529],
+  final: [400, 405, 413, 422],
 }
 const SOME = { going: [529], final: [400] }
 
@@ -71,8 +71,8 @@ describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream, statuse
     'goes on to the next after %i, and tells nothing of it',
     async (status) => {
       const script = await inTurn(gateway(), failed(status), good)
-      // A provider that refused the gateway is tried last by the next calls.
-      const model = status < 404 ? await twoRoutes(dialect) : shared
+      // A provider that refused the gateway, or has no such model, is tried last by the next calls.
+      const model = status <= 404 ? await twoRoutes(dialect) : shared
       const { answer, attempts, record } = await call(dialect, model, script, { stream })
       expect(answer.status).toBe(200)
       expect(answer.text).toContain('from the second')

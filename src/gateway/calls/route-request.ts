@@ -42,7 +42,7 @@ function* requestFor(
 ): Slices<RouteRequest> {
   const { upstreamModel, translation } = route
   const { maxOutputTokens } = model
-  const capabilities = capabilitiesOf(route.provider, model.capabilities)
+  const capabilities = capabilitiesOf(route.provider, upstreamModel, model.capabilities)
   const { changedThinking } = inspected
   const { protocol } = OPERATIONS[request.operation]
   // Responses pass members that the gateway does not know to chat completions as well.
@@ -60,11 +60,12 @@ function* requestFor(
   const texts = yield* outsideOfInSlices(edits, inspected.edits)
   const body = yield* applyEditsInSlices(outline.body, [...edits, ...texts])
   if (!translation) return { route, body, translated: null, dropped }
-  const takesReasoning = bodyMembers?.messages?.reasoningContent ?? false
+  const { reasoningContent = false, thoughtSignatures = false } = bodyMembers?.messages ?? {}
   const { repeatsReasoning = false, omitsCallIds = false } = transportOf(route.provider)
   const target = {
-    ...{ upstreamModel, maxOutputTokens, capabilities, takesReasoning, omitsCallIds },
-    origin: originOf(route),
+    ...{ upstreamModel, maxOutputTokens, capabilities, omitsCallIds, origin: originOf(route) },
+    takesReasoning: reasoningContent,
+    signsCalls: thoughtSignatures,
   }
   const own = (outline.own && definitionsOf(outline.own)) ?? null
   const options = { ...translation, target, own, bodyMembers, repeatsReasoning }

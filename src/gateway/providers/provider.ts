@@ -1,6 +1,7 @@
 import type { BodyMembers } from '../protocols/body-members.ts'
 import { anthropic } from './anthropic/anthropic.ts'
 import { azureOpenAi } from './azure/azure-openai.ts'
+import { foundry } from './azure/foundry.ts'
 import { bedrock } from './bedrock/bedrock.ts'
 import { noteToken, type ProviderCredential } from './credential.ts'
 import { gemini } from './gemini/gemini.ts'
@@ -26,6 +27,7 @@ export type ProviderKind =
   | 'anthropic'
   | 'azure-openai'
   | 'bedrock'
+  | 'foundry'
   | 'vertex'
   | 'gemini'
   | MakerKind
@@ -35,6 +37,7 @@ export const PROVIDER_KINDS: Readonly<Record<ProviderKind, ProviderKindDefinitio
   anthropic,
   'azure-openai': azureOpenAi,
   bedrock,
+  foundry,
   vertex,
   gemini,
   ...MAKER_KINDS,
@@ -87,8 +90,12 @@ export const speaks = (provider: Provider, operation: UpstreamOperation, upstrea
   transportOf(provider).speaks(operation, upstreamModel)
 
 /** The capabilities of a model at a provider. @param capabilities of the catalogue. */
-export function capabilitiesOf(provider: Provider, capabilities: readonly string[]): readonly string[] {
-  const { withheld = [] } = transportOf(provider)
+export function capabilitiesOf(
+  provider: Provider,
+  upstreamModel: string,
+  capabilities: readonly string[],
+): readonly string[] {
+  const withheld = transportOf(provider).withheld?.(upstreamModel) ?? []
   return withheld.length === 0 ? capabilities : capabilities.filter((word) => !withheld.includes(word))
 }
 

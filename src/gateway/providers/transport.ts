@@ -5,7 +5,7 @@ import type { CredentialForm, CredentialParts } from './credential.ts'
 import type { RequestBody } from './upstream-body.ts'
 
 /** Forms of token counters, each with a request and an answer of its own (`token-count/counters.ts`). */
-export type CounterForm = 'responses' | 'bedrock' | 'vertex' | 'generate_content'
+export type CounterForm = 'responses' | 'bedrock' | 'vertex' | 'generate_content' | 'vertex_generate_content'
 
 /** Operations of upstreams; `input_tokens` is a token counter in a form of its own. */
 export type UpstreamOperation = Operation | 'input_tokens'
@@ -48,8 +48,8 @@ export interface Transport {
   speaks(operation: UpstreamOperation, upstreamModel: string): boolean
   /** How the body of a request differs from that of its protocol; absent where it never does. */
   bodyMembers?(target: RequestTarget): BodyMembers | null
-  /** Capabilities of models in the catalogue that this provider does not have; absent for none. */
-  withheld?: readonly string[]
+  /** Capabilities of a model in the catalogue that this provider does not have; absent for none. */
+  withheld?(upstreamModel: string): readonly string[]
   /** Whether its streams of chat completions send the same piece of reasoning several times over. */
   repeatsReasoning?: true
   /** Whether it refuses ids of calls in generateContent, as Vertex does. */

@@ -31,15 +31,29 @@ const COUNTERS: Readonly<Record<CounterForm, Counter>> = {
   },
   // https://ai.google.dev/api/tokens: instructions and tools are counted as a part of the whole request only.
   generate_content: {
+    request: (messages, upstreamModel) => ({
+      generateContentRequest: {
+        model: `models/${upstreamModel.replace(/^models\//, '')}`,
+        ...withoutGeneration(messages, upstreamModel),
+      },
+    }),
+    count: ({ totalTokens }) => totalTokens,
+  },
+  // https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/count-tokens
+  vertex_generate_content: {
     request(messages, upstreamModel) {
-      const target = { upstreamModel, maxOutputTokens: Number.MAX_SAFE_INTEGER, capabilities: [] }
-      const { generationConfig: _, ...body } = messagesToGenerateContent(messages, target).body
-      return {
-        generateContentRequest: { model: `models/${upstreamModel.replace(/^models\//, '')}`, ...body },
-      }
+      const { toolConfig: _, ...body } = withoutGeneration(messages, upstreamModel)
+      return body
     },
     count: ({ totalTokens }) => totalTokens,
   },
+}
+
+/** A request of Gemini's protocol without the settings of its answer. */
+function withoutGeneration(messages: Json, upstreamModel: string): Json {
+  const target = { upstreamModel, maxOutputTokens: Number.MAX_SAFE_INTEGER, capabilities: [] }
+  const { generationConfig: _, ...body } = messagesToGenerateContent(messages, target).body
+  return body
 }
 
 /** The request of a counter as bytes. @throws ApiError invalid_request as the call itself. */

@@ -11,6 +11,8 @@ export interface TargetModel {
   omitsCallIds?: boolean
   /** Whether readable reasoning is sent back to it, as `reasoning_content` of its messages. */
   takesReasoning?: boolean
+  /** Whether its chat completions sign tool calls (`extra_content`), and take the signatures back. */
+  signsCalls?: boolean
 }
 
 /** The capabilities of the catalogue that translation reads. */

@@ -74,7 +74,7 @@ export class TranslatedCall {
     this.#upstream = options.upstream
     this.#decoder = DECODERS[options.upstream](options)
     this.#signatures =
-      options.upstream === 'generate_content'
+      options.upstream === 'generate_content' || options.target.signsCalls
         ? new CallSignatures(options.caller, options.target.origin)
         : null
     // The response engine restores names itself, because its tools have namespaces.

@@ -34,6 +34,30 @@ export async function askSelf(
   })
 }
 
+/** Asks a path of this server, and answers with its answer as it comes. */
+export async function forwardToSelf(
+  request: VendorRequest,
+  path: string,
+  body: JsonRecord,
+  headers: Record<string, string>,
+): Promise<void> {
+  const { response } = request
+  const answer = await askSelf(request, path, body, headers)
+  const kept = ['content-type', 'retry-after'].flatMap((name) => {
+    const value = answer.headers.get(name)
+    return value === null ? [] : [[name, value] as const]
+  })
+  response.writeHead(answer.status, Object.fromEntries(kept))
+  response.flushHeaders()
+  try {
+    for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) response.write(chunk)
+    response.end()
+  } catch {
+    // The scripted answer was cut off.
+    response.destroy()
+  }
+}
+
 /** Sends a body as JSON. */
 export function sendVendorJson(
   response: ServerResponse,

@@ -1,5 +1,6 @@
 import { answerAzure } from './azure/azure.ts'
 import { answerBedrock } from './bedrock/bedrock.ts'
+import { answerFoundry } from './foundry/foundry.ts'
 import { answerGemini } from './gemini/gemini.ts'
 import type { VendorRequest } from './vendor-request.ts'
 import { answerVertex } from './vertex/vertex.ts'
@@ -8,6 +9,7 @@ import { answerVertex } from './vertex/vertex.ts'
 const VENDORS: Record<string, (request: VendorRequest) => Promise<void>> = {
   azure: answerAzure,
   bedrock: answerBedrock,
+  foundry: answerFoundry,
   gemini: answerGemini,
   vertex: answerVertex,
 }

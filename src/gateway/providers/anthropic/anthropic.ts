@@ -4,6 +4,9 @@ import { ANTHROPIC_HEADERS } from '../forwarded-headers.ts'
 import { ROUTING_OF_PROXIES } from '../routing-members.ts'
 import type { ProviderKindDefinition } from '../transport.ts'
 
+/** https://docs.anthropic.com/en/api/versioning: the version is required, and callers' own takes its place. */
+export const ANTHROPIC_VERSION = { 'anthropic-version': '2023-06-01' }
+
 /** The messages protocol at its own host. */
 export const anthropic: ProviderKindDefinition = {
   credential: SECRET_ONLY,
@@ -19,8 +22,7 @@ export const anthropic: ProviderKindDefinition = {
     fixedHeaderTransport({
       baseUrl,
       paths: { messages: '/v1/messages', count_tokens: '/v1/messages/count_tokens' },
-      // https://docs.anthropic.com/en/api/versioning: the version is required.
-      headers: { 'x-api-key': secret, 'anthropic-version': '2023-06-01' },
+      headers: { 'x-api-key': secret, ...ANTHROPIC_VERSION },
       forwarded: ANTHROPIC_HEADERS,
     }),
 }

@@ -1,5 +1,5 @@
 import { accessTokens } from '../access-tokens.ts'
-import type { CredentialParts } from '../credential.ts'
+import type { CredentialForm, CredentialParts } from '../credential.ts'
 import { fixedHeaderTransport } from '../fixed-header-transport.ts'
 import { ROUTING_OF_PROXIES } from '../routing-members.ts'
 import type { ProviderKindDefinition, RequestTarget, Transport, UpstreamOperation } from '../transport.ts'
@@ -7,6 +7,14 @@ import { checkTenant, entraExchange } from './entra.ts'
 
 /** The last dated version that is generally available (https://learn.microsoft.com/en-us/azure/foundry/openai/api-version-lifecycle). */
 const DATED_VERSION = '2024-10-21'
+
+/** A key of the resource, or an application of Entra ID. */
+export const AZURE_CREDENTIAL: CredentialForm = {
+  api_key: { secret: true, required: true, choice: 'api_key' },
+  tenant_id: { secret: false, required: true, choice: 'entra' },
+  client_id: { secret: false, required: true, choice: 'entra' },
+  client_secret: { secret: true, required: true, choice: 'entra' },
+}
 
 const PATHS: Readonly<Partial<Record<UpstreamOperation, string>>> = {
   chat_completions: '/chat/completions',
@@ -18,18 +26,13 @@ const PATHS: Readonly<Partial<Record<UpstreamOperation, string>>> = {
  * in `/openai` selects the dated API, which has the deployment in the path.
  */
 export const azureOpenAi: ProviderKindDefinition = {
-  credential: {
-    api_key: { secret: true, required: true, choice: 'api_key' },
-    tenant_id: { secret: false, required: true, choice: 'entra' },
-    client_id: { secret: false, required: true, choice: 'entra' },
-    client_secret: { secret: true, required: true, choice: 'entra' },
-  },
+  credential: AZURE_CREDENTIAL,
   // "On your data" searches where the request says, with the credential that it has.
   routingMembers: new Set([...ROUTING_OF_PROXIES, 'data_sources', 'datasources']),
   check: checkTenant,
   hosts: /\.(openai\.azure\.com|services\.ai\.azure\.com|cognitiveservices\.azure\.com|azure-api\.net)$/,
   connect(baseUrl, parts) {
-    const { headers, ...authorization } = authorizationOf(parts)
+    const { headers, ...authorization } = authorizationOf(parts, 'api-key')
     const isDated = baseUrl.endsWith('/openai')
     const root = isDated || baseUrl.endsWith('/openai/v1') ? baseUrl : `${baseUrl}/openai/v1`
     const transport = fixedHeaderTransport({ baseUrl: root, paths: PATHS, headers, forwarded: {} })
@@ -37,12 +40,14 @@ export const azureOpenAi: ProviderKindDefinition = {
   },
 }
 
-function authorizationOf(parts: CredentialParts): Pick<Transport, 'authorize' | 'renew'> & {
-  headers: Record<string, string>
-} {
+/** @param keyHeader the name of the header of a key. */
+export function authorizationOf(
+  parts: CredentialParts,
+  keyHeader: string,
+): Pick<Transport, 'authorize' | 'renew'> & { headers: Record<string, string> } {
   const { api_key: key, tenant_id = '', client_id = '', client_secret = '' } = parts
-  if (key !== undefined) return { headers: { 'api-key': key }, authorize: null }
-  const credential = ['azure-openai', tenant_id, client_id, client_secret]
+  if (key !== undefined) return { headers: { [keyHeader]: key }, authorize: null }
+  const credential = ['azure', tenant_id, client_id, client_secret]
   return { headers: {}, ...accessTokens(credential, entraExchange(parts)) }
 }
 

@@ -1,5 +1,5 @@
 import { unprocessable } from '../../../lib/api-error.ts'
-import { anthropic } from '../anthropic/anthropic.ts'
+import { ANTHROPIC_VERSION, anthropic } from '../anthropic/anthropic.ts'
 import { hostedMembers, isClaude, knownBetas } from '../anthropic/hosted-claude.ts'
 import type { CredentialParts } from '../credential.ts'
 import { fixedHeaderTransport } from '../fixed-header-transport.ts'
@@ -92,7 +92,7 @@ const messagesApi = (baseUrl: string, { headers, authorize }: Authorization): Tr
   ...fixedHeaderTransport({
     baseUrl,
     paths: { messages: '/v1/messages', count_tokens: '/v1/messages/count_tokens' },
-    headers: { ...headers, 'anthropic-version': '2023-06-01' },
+    headers: { ...headers, ...ANTHROPIC_VERSION },
     forwarded: ANTHROPIC_HEADERS,
   }),
   authorize,
@@ -107,7 +107,7 @@ function invokeModel(
   const hasOutputFormat = allowedMembers.includes('output_config')
   return {
     speaks: (operation, upstreamModel) => operation === 'messages' && isClaude(upstreamModel),
-    withheld: hasOutputFormat ? [] : ['json_schema'],
+    withheld: () => (hasOutputFormat ? [] : ['json_schema']),
     counter: (upstreamModel) =>
       isClaude(upstreamModel) && !upstreamModel.startsWith('arn:') ? 'bedrock' : null,
     bodyMembers({ callerHeaders }) {

@@ -2,9 +2,15 @@ import { unprocessable } from '../../../lib/api-error.ts'
 import { SseReader } from '../../../lib/sse.ts'
 import { accessTokens } from '../access-tokens.ts'
 import { anthropic } from '../anthropic/anthropic.ts'
-import { hostedMembers, knownBetas } from '../anthropic/hosted-claude.ts'
+import { hostedMembers, isClaude, knownBetas } from '../anthropic/hosted-claude.ts'
 import type { CredentialParts } from '../credential.ts'
-import type { ConnectOptions, ProviderKindDefinition, RequestTarget, Transport } from '../transport.ts'
+import type {
+  ConnectOptions,
+  CounterForm,
+  ProviderKindDefinition,
+  RequestTarget,
+  Transport,
+} from '../transport.ts'
 import { checkServiceAccount, SERVICE_ACCOUNT, serviceAccountExchange } from './service-account.ts'
 
 /** The version that Vertex documents for Claude; later ones refuse sampling members. */
@@ -34,8 +40,8 @@ const HOSTS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Google Vertex AI: Claude by `rawPredict`, and models named `<publisher>/<model>` over chat completions. Its credential
- * is the key file of a service account, with `location` added to it where that is not `global`.
+ * Google Vertex AI: Claude by `rawPredict`, Gemini by `generateContent`, and models named `<publisher>/<model>` over chat
+ * completions. Its credential is the key file of a service account, with `location` added to it where that is not `global`.
  */
 export const vertex: ProviderKindDefinition = {
   credential: { ...SERVICE_ACCOUNT, location: { secret: false, required: false } },
@@ -65,10 +71,10 @@ function connectVertex(
   const hasOutputFormat = allowedMembers.includes('output_config')
   const key = [parts.client_email, parts.private_key, parts.token_uri].map((each) => each ?? '')
   return {
-    speaks: (operation, upstreamModel) =>
-      operation === (isPublished(upstreamModel) ? 'chat_completions' : 'messages'),
-    withheld: hasOutputFormat ? [] : ['json_schema'],
-    counter: (upstreamModel) => (isPublished(upstreamModel) ? null : 'vertex'),
+    speaks: (operation, upstreamModel) => operation === protocolOf(upstreamModel),
+    withheld: (upstreamModel) => (isClaude(upstreamModel) && !hasOutputFormat ? ['json_schema'] : []),
+    omitsCallIds: true,
+    counter: (upstreamModel) => COUNTERS[protocolOf(upstreamModel)] ?? null,
     bodyMembers({ operation, callerHeaders }) {
       if (operation !== 'messages') return null
       const { dropped } = knownBetas(callerHeaders, BETAS)
@@ -82,17 +88,36 @@ function connectVertex(
   }
 }
 
+type Protocol = 'messages' | 'generate_content' | 'chat_completions'
+
 /** Models of the OpenAI-compatible endpoint have their publisher in their name. */
-const isPublished = (upstreamModel: string): boolean => upstreamModel.includes('/')
+function protocolOf(upstreamModel: string): Protocol {
+  if (upstreamModel.includes('/')) return 'chat_completions'
+  return isClaude(upstreamModel) ? 'messages' : 'generate_content'
+}
+
+const COUNTERS: Readonly<Partial<Record<Protocol, CounterForm>>> = {
+  messages: 'vertex',
+  generate_content: 'vertex_generate_content',
+}
+
+/** Methods by protocol and operation: of a whole answer, and of a stream. */
+const METHODS = {
+  messages: ['rawPredict', 'streamRawPredict'],
+  // Without `alt=sse` the stream is a list in JSON.
+  generate_content: ['generateContent', 'streamGenerateContent?alt=sse'],
+} as const
 
 function pathOf({ operation, upstreamModel, stream }: RequestTarget): string {
-  if (operation === 'chat_completions') return '/endpoints/openapi/chat/completions'
-  const models = '/publishers/anthropic/models'
-  if (operation === 'input_tokens') return `${models}/count-tokens:rawPredict`
-  if (operation !== 'messages') throw new Error(`the provider does not speak ${operation}`)
+  const protocol = protocolOf(upstreamModel)
+  if (protocol === 'chat_completions') return '/endpoints/openapi/chat/completions'
+  const models = `/publishers/${protocol === 'messages' ? 'anthropic' : 'google'}/models`
   // The version of a model follows an `@`, which the vendor's own client does not encode.
   const model = encodeURIComponent(upstreamModel).replaceAll('%40', '@')
-  return `${models}/${model}:${stream ? 'streamRawPredict' : 'rawPredict'}`
+  if (operation === 'input_tokens') {
+    return protocol === 'messages' ? `${models}/count-tokens:rawPredict` : `${models}/${model}:countTokens`
+  }
+  return `${models}/${model}:${METHODS[protocol][stream ? 1 : 0]}`
 }
 
 function headersFor({ stream, callerHeaders }: RequestTarget): Record<string, string> {

@@ -9,6 +9,8 @@ interface Call {
   /** Id that the upstream gave; empty as long as it gave none. */
   id: string
   name: string
+  /** Signature of the reasoning before the call; empty for none. */
+  signature: string
   /** Arguments that arrived before the call was emitted. */
   held: string
   emitted: boolean
@@ -20,6 +22,7 @@ interface Fragment {
   id: string
   name: string
   json: string
+  signature: string
 }
 
 /**
@@ -90,6 +93,7 @@ export class ChatToolCalls {
       number: this.#calls.length,
       id: '',
       name: '',
+      signature: fragment.signature,
       held: '',
       emitted: false,
       extent: new JsonExtent(),
@@ -129,6 +133,7 @@ export class ChatToolCalls {
       call: call.number,
       id,
       name: call.name,
+      ...(call.signature !== '' && { signature: call.signature }),
     }
     const { held } = call
     call.held = ''
@@ -148,6 +153,8 @@ function fragmentOf(entry: Json): Fragment {
     index: typeof entry.index === 'number' ? entry.index : null,
     id: textOf(entry.id),
     name: textOf(made.name),
+    // https://ai.google.dev/gemini-api/docs/thought-signatures
+    signature: textOf(objectOf(objectOf(entry.extra_content).google).thought_signature),
     json: json ? JSON.stringify(json) : textOf(made.arguments),
   }
 }

@@ -1,10 +1,15 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { entryOf, type Json, listOf, objectOf, textOf } from '../../protocols/json.ts'
+import { ownSignature } from '../marked-signature.ts'
+import type { TargetModel } from '../target-model.ts'
 import { CallIds, usableOnChat } from './call-ids.ts'
 import { mediaParts } from './media.ts'
 import { isDropped, refuseKind } from './member-rules.ts'
 import { MESSAGES_BLOCKS } from './messages-members.ts'
 import { usableToolName } from './tool-names.ts'
+
+/** What a model takes back of its own reasoning. */
+export type ReasoningTarget = Pick<TargetModel, 'takesReasoning' | 'signsCalls' | 'origin'>
 
 /**
  * Claude Code writes its version and a hash of the request into the first line of the system prompt. Only its own
@@ -27,10 +32,10 @@ export function systemMessage(system: unknown, instruction: string | null): Json
 
 /**
  * Turns of the messages protocol as messages of chat completions.
- * @param takesReasoning whether thinking without a signature, which is that of such models, is sent back.
+ * @param target which may take its own reasoning back: texts, which have no signature here, or signatures of calls.
  * @throws ApiError naming what has no equivalent.
  */
-export function conversationOfMessages(messages: unknown, takesReasoning = false): Json[] {
+export function conversationOfMessages(messages: unknown, target: ReasoningTarget = {}): Json[] {
   const turns = listOf(messages)
   const ids = new CallIds(usableOnChat)
   if (turns[turns.length - 1]?.role === 'assistant') {
@@ -44,18 +49,27 @@ export function conversationOfMessages(messages: unknown, takesReasoning = false
     const blocks =
       typeof turn.content === 'string' ? [{ type: 'text', text: turn.content }] : listOf(turn.content)
     if (turn.role !== 'assistant') return userMessages(blocks, ids, place)
-    const message = assistantMessage(blocks, ids, place)
-    return takesReasoning ? message.map((each) => ({ ...each, ...reasoningOf(blocks) })) : message
+    const message = assistantMessage(blocks, ids, place, target)
+    return target.takesReasoning ? message.map((each) => ({ ...each, ...reasoningOf(blocks) })) : message
   })
 }
 
-function assistantMessage(blocks: Json[], ids: CallIds, place: string): Json[] {
+function assistantMessage(
+  blocks: Json[],
+  ids: CallIds,
+  place: string,
+  { signsCalls, origin }: ReasoningTarget,
+): Json[] {
   const calls: Json[] = []
   let text = ''
+  let signature: string | null = null
   ids.nextTurn()
   for (const [position, block] of blocks.entries()) {
-    if (block.type === 'tool_use') calls.push(toolCall(block, ids))
-    else text += textOfBlock(block, `${place}.${position}`)
+    if (signsCalls && block.type === 'thinking') signature = ownSignature(textOf(block.signature), origin)
+    if (block.type === 'tool_use') {
+      calls.push({ ...toolCall(block, ids), ...signatureOfCall(signature) })
+      signature = null
+    } else text += textOfBlock(block, `${place}.${position}`)
   }
   if (text === '' && calls.length === 0) return []
   // Some servers refuse a message without `content`; all accept null, as in answers.
@@ -67,6 +81,10 @@ function assistantMessage(blocks: Json[], ids: CallIds, place: string): Json[] {
     },
   ]
 }
+
+/** The member of a tool call that has the signature of the reasoning before it. */
+export const signatureOfCall = (signature: string | null | undefined): Json =>
+  signature ? { extra_content: { google: { thought_signature: signature } } } : {}
 
 function reasoningOf(blocks: Json[]): Json {
   const thinking = blocks.filter(({ type, signature }) => type === 'thinking' && signature === '')

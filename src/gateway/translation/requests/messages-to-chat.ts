@@ -53,8 +53,8 @@ export function messagesToChat(request: Json, target: TargetModel): ConvertedReq
 }
 
 /** Vendors of both protocols refuse a conversation that is empty or ends with the assistant. */
-function answerableConversation(turns: unknown, { takesReasoning }: TargetModel): Json[] {
-  const messages = conversationOfMessages(turns, takesReasoning)
+function answerableConversation(turns: unknown, target: TargetModel): Json[] {
+  const messages = conversationOfMessages(turns, target)
   const last = messages[messages.length - 1]
   if (last && last.role !== 'assistant') return messages
   throw invalidRequest('messages: the last message must have content.')

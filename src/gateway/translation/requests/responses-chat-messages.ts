@@ -1,8 +1,7 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { type Json, present } from '../../protocols/json.ts'
-import type { TargetModel } from '../target-model.ts'
 import { CallIds, usableOnChat } from './call-ids.ts'
-import { FOLLOWS } from './messages-conversation.ts'
+import { FOLLOWS, type ReasoningTarget, signatureOfCall } from './messages-conversation.ts'
 import type { AssistantPart, CallWithOutput, ConversationStep } from './responses-conversation.ts'
 import { chatPart, type Part } from './responses-parts.ts'
 
@@ -15,7 +14,7 @@ import { chatPart, type Part } from './responses-parts.ts'
 export function chatMessagesOfSteps(
   steps: readonly ConversationStep[],
   instruction: string | null,
-  target: Pick<TargetModel, 'takesReasoning' | 'origin'>,
+  target: ReasoningTarget,
 ): Json[] {
   const ids = new CallIds(usableOnChat)
   const messages = instructed(steps, instruction).flatMap((step) => {
@@ -49,13 +48,14 @@ function userMessage(parts: readonly Part[]): Json[] {
 function assistantMessages(
   parts: readonly AssistantPart[],
   ids: CallIds,
-  { takesReasoning, origin }: Pick<TargetModel, 'takesReasoning' | 'origin'>,
+  { takesReasoning, signsCalls, origin }: ReasoningTarget,
 ): Json[] {
   const content = writtenOf(parts, 'text')
   const refusal = writtenOf(parts, 'refusal')
   const calls = parts.flatMap((each) => (each.kind === 'call' ? [each.call] : []))
   if (content === '' && refusal === '' && calls.length === 0) return []
   const calledTools = calls.map((call) => ({ call, id: ids.call(call.callId) }))
+  const signatures = signsCalls ? signaturesOf(parts, origin) : new Map<CallWithOutput, string>()
   const message = {
     role: 'assistant',
     content: content === '' ? null : content,
@@ -63,10 +63,32 @@ function assistantMessages(
       reasoning_content: (takesReasoning && reasoningOf(parts, origin)) || undefined,
       refusal: refusal === '' ? undefined : refusal,
       tool_calls:
-        calledTools.length === 0 ? undefined : calledTools.map(({ call, id }) => toolCall(call, id)),
+        calledTools.length === 0
+          ? undefined
+          : calledTools.map(({ call, id }) => ({
+              ...toolCall(call, id),
+              ...signatureOfCall(signatures.get(call)),
+            })),
     }),
   }
   return [message, ...resultMessages(calledTools)]
+}
+
+/** The signature of the model's own reasoning that is directly before a call. */
+function signaturesOf(
+  parts: readonly AssistantPart[],
+  origin: string | undefined,
+): ReadonlyMap<CallWithOutput, string> {
+  const signatures = new Map<CallWithOutput, string>()
+  let latest: string | undefined
+  for (const part of parts) {
+    if (part.kind === 'thought') latest = part.thought.origin === origin ? part.thought.signature : undefined
+    else if (part.kind === 'call') {
+      if (latest !== undefined) signatures.set(part.call, latest)
+      latest = undefined
+    }
+  }
+  return signatures
 }
 
 /** The readable reasoning of the model itself. */

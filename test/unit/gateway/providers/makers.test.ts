@@ -13,6 +13,7 @@ import {
   transportOf,
 } from '../../../../src/gateway/providers/provider.ts'
 import { sendToProvider } from '../../../../src/gateway/providers/send-to-provider.ts'
+import { chatMessagesOfSteps } from '../../../../src/gateway/translation/requests/responses-chat-messages.ts'
 import { TranslatedCall } from '../../../../src/gateway/translation/translated-call.ts'
 import { applyEdits, joinBytes } from '../../../../src/lib/byte-edits.ts'
 import { drained } from '../../../../src/lib/slices.ts'
@@ -77,8 +78,10 @@ function translated(kind: MakerKind, request: Json, model = 'model-1') {
       target: {
         upstreamModel: model,
         maxOutputTokens: 1_000,
-        capabilities: capabilitiesOf(provider, CAPABILITIES),
+        capabilities: capabilitiesOf(provider, 'm', CAPABILITIES),
+        origin: `chat_completions:${model}`,
         takesReasoning: bodyMembers?.messages?.reasoningContent ?? false,
+        signsCalls: bodyMembers?.messages?.thoughtSignatures ?? false,
       },
       bodyMembers,
       repeatsReasoning: transportOf(provider).repeatsReasoning ?? false,
@@ -290,6 +293,82 @@ describe('Gemini over chat completions', () => {
     const signature = { google: { thought_signature: 'skip_thought_signature_validator' } }
     // Of parallel calls, only the first has one.
     expect(calls.map((call) => call.extra_content)).toEqual([isSigned ? signature : undefined, undefined])
+  })
+})
+
+describe('the signature of a call of Gemini', () => {
+  const MODEL = 'gemini-3-pro-preview'
+  const message = {
+    role: 'assistant',
+    content: null,
+    tool_calls: [1, 2].map((number) => ({
+      id: `call_${number}`,
+      type: 'function',
+      function: { name: 'weather', arguments: '{}' },
+      ...(number === 1 && { extra_content: { google: { thought_signature: 'c2ln' } } }),
+    })),
+  }
+  const answer = (part: 'message' | 'delta') => ({
+    id: 'a',
+    choices: [{ index: 0, [part]: message, finish_reason: 'tool_calls' }],
+  })
+
+  it('reaches a caller of messages, and comes back on the same call', () => {
+    const bytes = new TextEncoder().encode(JSON.stringify(answer('message')))
+    const { call } = translated('gemini-openai', { tools: TOOLS }, MODEL)
+    const whole = call.answer(bytes)
+    const frame = { event: null, data: new TextEncoder().encode(JSON.stringify(answer('delta'))) } as never
+    expect(translated('gemini-openai', { tools: TOOLS }, MODEL).call.events(frame)).toEqual(whole)
+    const [proof] = (whole as Json[]).filter(({ type }) => type === 'reasoning_signature')
+    const history = [
+      QUESTION,
+      {
+        role: 'assistant',
+        content: [
+          { type: 'thinking', thinking: '', signature: proof?.signature },
+          CALL,
+          { ...CALL, id: 'toolu_02' },
+        ],
+      },
+      RESULT,
+    ]
+    const signatures = (model: string) => {
+      const { messages } = translated('gemini-openai', { messages: history, tools: TOOLS }, model)
+      const calls = messages.find(({ role }) => role === 'assistant')?.tool_calls as Json[]
+      return calls.map(({ extra_content }) => extra_content)
+    }
+    expect(signatures(MODEL)).toEqual([{ google: { thought_signature: 'c2ln' } }, undefined])
+    // Those of another model are refused.
+    expect(signatures('gemini-4-flash')).toEqual([
+      { google: { thought_signature: 'skip_thought_signature_validator' } },
+      undefined,
+    ])
+  })
+
+  it('comes back from the items of a response, as reasoning of DeepSeek does', () => {
+    const target = { takesReasoning: true, signsCalls: true, origin: 'here' }
+    const call = { callId: 'c', name: 'f', arguments: '{}', output: [] }
+    const sent = (origin: string) =>
+      chatMessagesOfSteps(
+        [
+          {
+            role: 'assistant',
+            parts: [
+              { kind: 'thought', thought: { text: 'Hm.', signature: 'c2ln', redacted: undefined, origin } },
+              { kind: 'call', call },
+              { kind: 'call', call: { ...call, callId: 'd' } },
+            ],
+          },
+        ],
+        null,
+        target,
+      )[0]
+    expect(sent('here')).toMatchObject({ reasoning_content: 'Hm.' })
+    const contents = (origin: string) =>
+      ((sent(origin)?.tool_calls ?? []) as Json[]).map((each) => each.extra_content)
+    expect(contents('here')).toEqual([{ google: { thought_signature: 'c2ln' } }, undefined])
+    expect(contents('elsewhere')).toEqual([undefined, undefined])
+    expect(sent('elsewhere')).not.toHaveProperty('reasoning_content')
   })
 })
 

@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, verify } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { toRecord, toText } from '../../json-value.ts'
-import { askSelf, recordIn, sendVendorJson, type VendorRequest } from '../vendor-request.ts'
+import { forwardToSelf, recordIn, sendVendorJson, type VendorRequest } from '../vendor-request.ts'
 import { scriptedAccount } from './scripted-account.ts'
 
 // Google Vertex AI for Claude: rawPredict, its stream and token counts, on top of the scripted messages protocol, and the
@@ -61,25 +61,11 @@ const chatBody = ({ body }: VendorRequest) => ({
   model: toText(body?.model).replace(/^[^/]+\//, ''),
 })
 
-/** Forwards a request to the protocol of its body, and the answer as it comes. */
-async function passOn(request: VendorRequest, path: string, body: Record<string, unknown>): Promise<void> {
-  const { incoming, response } = request
-  const betas = toText(incoming.headers['anthropic-beta'])
+/** Forwards a request to the protocol of its body, with the betas of its header. */
+function passOn(request: VendorRequest, path: string, body: Record<string, unknown>): Promise<void> {
+  const betas = toText(request.incoming.headers['anthropic-beta'])
   const headers = { 'anthropic-version': '2023-06-01', ...(betas !== '' && { 'anthropic-beta': betas }) }
-  const answer = await askSelf(request, path, body, headers)
-  const kept = ['content-type', 'retry-after'].flatMap((name) => {
-    const value = answer.headers.get(name)
-    return value === null ? [] : [[name, value] as const]
-  })
-  response.writeHead(answer.status, Object.fromEntries(kept))
-  response.flushHeaders()
-  try {
-    for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) response.write(chunk)
-    response.end()
-  } catch {
-    // The scripted answer was cut off.
-    response.destroy()
-  }
+  return forwardToSelf(request, path, body, headers)
 }
 
 /** Tokens tell their own time, so that a restarted server knows them. */

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { AnthropicVertex } from '@anthropic-ai/vertex-sdk'
+import { GoogleGenAI } from '@google/genai'
 import { JWT } from 'google-auth-library'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { credentialOf } from '../../../../../src/gateway/providers/credential.ts'
@@ -129,5 +130,58 @@ describe('the token of a service account', () => {
   it('takes a key whose line breaks are escaped', () => {
     const escaped = { ...accountOf('a@b.c'), private_key: privateKey.replaceAll('\n', '\\n') }
     expect(() => vertex.check?.(credentialOf(vertex.credential, escaped).parts)).not.toThrow()
+  })
+})
+
+describe('other models on Vertex', () => {
+  const parts = { ...accountOf('other@my-project.iam.gserviceaccount.com'), location: 'global' }
+  const transport = vertex.connect('https://aiplatform.googleapis.com', parts, { allowedMembers: [] })
+  const place = 'https://aiplatform.googleapis.com/v1/projects/my-project/locations/global'
+  const target = { callerHeaders: null, stream: false }
+  const urlOf = (
+    operation: 'generate_content' | 'chat_completions' | 'input_tokens',
+    model: string,
+    stream = false,
+  ) => transport.prepare({ ...target, operation, upstreamModel: model, stream }, new Uint8Array()).url
+
+  it('are Gemini over its own protocol, and those of publishers over chat completions', () => {
+    const gemini = `${place}/publishers/google/models/gemini-3-pro-preview`
+    expect(urlOf('generate_content', 'gemini-3-pro-preview')).toBe(`${gemini}:generateContent`)
+    expect(urlOf('generate_content', 'gemini-3-pro-preview', true)).toBe(
+      `${gemini}:streamGenerateContent?alt=sse`,
+    )
+    expect(urlOf('input_tokens', 'gemini-3-pro-preview')).toBe(`${gemini}:countTokens`)
+    expect(urlOf('chat_completions', 'meta/llama-4')).toBe(`${place}/endpoints/openapi/chat/completions`)
+    const speaks = (model: string) =>
+      (['messages', 'generate_content', 'chat_completions'] as const).filter((each) =>
+        transport.speaks(each, model),
+      )
+    expect(['claude-opus-4-8', 'gemini-2.5-flash', 'meta/llama-4'].map(speaks)).toEqual([
+      ['messages'],
+      ['generate_content'],
+      ['chat_completions'],
+    ])
+    expect(transport.withheld?.('gemini-2.5-flash')).toEqual([])
+    // https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/function-calling has none.
+    expect(transport.omitsCallIds).toBe(true)
+  })
+
+  it('are called where the official client calls them', async () => {
+    const { fetch, sent } = clientFetch()
+    vi.stubGlobal('fetch', fetch)
+    const client = new GoogleGenAI({
+      vertexai: true,
+      project: 'my-project',
+      location: 'global',
+      apiVersion: 'v1',
+      googleAuthOptions: { authClient: { getRequestHeaders: async () => new Headers() } as never },
+    })
+    const request = { model: 'gemini-3-pro-preview', contents: 'Hi' }
+    await client.models.generateContent(request).catch(() => {})
+    await client.models.countTokens(request).catch(() => {})
+    expect(sent.map(({ address }) => address)).toEqual([
+      urlOf('generate_content', request.model),
+      urlOf('input_tokens', request.model),
+    ])
   })
 })
