@@ -77,6 +77,7 @@ function connectVertex(
       const protocol = protocolOf(upstreamModel)
       return (protocol && COUNTERS[protocol]) ?? null
     },
+    omitsCallIds: true,
     bodyMembers({ operation, callerHeaders }) {
       if (operation !== 'messages') return null
       const { dropped } = knownBetas(callerHeaders, BETAS)

@@ -90,7 +90,7 @@ export function mediaParts(block: Json, place: string): Json[] {
     const url = urlOf(objectOf(block.source))
     // Other schemes are those of storage at a vendor, which would be read with the rights of the gateway.
     if (url === null || !/^(https?|data):/i.test(url)) {
-      throw invalidRequest(`${place}.source: an image must be sent as base64 or as a URL of the web.`)
+      throw invalidRequest(`${place}.source: an image must be sent as base64 or as a URL.`)
     }
     return [{ type: 'image_url', image_url: { url } }]
   }

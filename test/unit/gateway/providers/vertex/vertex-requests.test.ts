@@ -162,6 +162,8 @@ describe('other models on Vertex', () => {
       ['chat_completions'],
     ])
     expect(transport.withheld?.('gemini-2.5-flash')).toEqual([])
+    // https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/function-calling has none.
+    expect(transport.omitsCallIds).toBe(true)
   })
 
   it('are called where the official client calls them', async () => {
