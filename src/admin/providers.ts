@@ -42,10 +42,12 @@ export async function createProvider(
   const id = crypto.randomUUID()
   const { name, kind, organizationId = null, allowedMembers = [], allowsUnpriced } = values
   const definition = PROVIDER_KINDS[kind]
-  const credential = checkedCredential(definition, values.credential)
+  const credential = credentialOf(definition.credential, values.credential)
+  definition.check?.(credential.parts)
   const given = values.baseUrl ?? definition.defaultBaseUrl?.(credential.parts)
   if (given === undefined) throw unprocessable('base_url: is required for this kind of provider.')
   const baseUrl = checkBaseUrl(given, definition, scope.egressAllow)
+  definition.check?.(credential.parts, baseUrl)
   if (organizationId !== null && !(await organizationExists(scope.database, organizationId))) {
     throw notFound('Organization', organizationId)
   }
@@ -138,20 +140,14 @@ function checkedChange(
 ): { baseUrl: string | undefined; credential: ProviderCredential | undefined } {
   const definition = PROVIDER_KINDS[before.kind]
   const credential =
-    given.credential === undefined ? undefined : checkedCredential(definition, given.credential)
+    given.credential === undefined ? undefined : credentialOf(definition.credential, given.credential)
   const baseUrl =
     given.baseUrl === undefined ? undefined : checkBaseUrl(given.baseUrl, definition, egressAllow)
   if (baseUrl !== undefined && credential === undefined && !sameOrigin(baseUrl, before.baseUrl)) {
     throw conflict('A base_url on another host needs its credential in the same request.')
   }
+  if (credential) definition.check?.(credential.parts, baseUrl ?? before.baseUrl)
   return { baseUrl, credential }
-}
-
-/** @throws ApiError `unprocessable` for a credential of another form, or whose parts cannot be right. */
-function checkedCredential(definition: ProviderKindDefinition, given: GivenCredential): ProviderCredential {
-  const credential = credentialOf(definition.credential, given)
-  definition.check?.(credential.parts)
-  return credential
 }
 
 /**

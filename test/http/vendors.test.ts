@@ -222,6 +222,11 @@ describe('a provider of one vendor', () => {
     const made = await create({ credential: { region: 'eu-central-1', api_key: 'bedrock-key' } })
     expect(made).toMatchObject({ base_url: 'https://bedrock-runtime.eu-central-1.amazonaws.com' })
     await expect(create({ credential: { region: 'eu-central-1' } })).rejects.toThrow(/either `api_key` or/)
+    const path = `/providers/${made.id}`
+    const change = (body: object) => administrator(gateway()).ask('PUT', path, body)
+    const moved = { region: 'us-west-2', api_key: 'k' }
+    await expect(change({ credential: moved })).rejects.toThrow(/not that of base_url/)
+    await change({ credential: moved, base_url: 'https://bedrock-runtime.us-west-2.amazonaws.com' })
     await expect(create({ credential: { region: '../x', api_key: 'k' } })).rejects.toThrow(/region/)
     await expect(
       create({ credential: { region: 'us-east-1', api_key: 'k' }, base_url: 'https://attacker.example' }),

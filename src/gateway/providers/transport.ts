@@ -87,9 +87,10 @@ export interface ProviderKindDefinition {
   routingMembers: ReadonlySet<string>
   /**
    * Checks parts that are given for an entry; absent where any text will do.
+   * @param baseUrl of the entry, where it has one already.
    * @throws ApiError `unprocessable`, whose message quotes no value.
    */
-  check?(credential: CredentialParts): void
+  check?(credential: CredentialParts, baseUrl?: string): void
   /** The base URL of a provider that is given none; absent where one has to be given. */
   defaultBaseUrl?(credential: CredentialParts): string
   /** Names of the hosts that may be sent the credential, besides those of EGRESS_ALLOW; absent for any. */

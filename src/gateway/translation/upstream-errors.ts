@@ -133,16 +133,20 @@ const MISSING_MODEL = new Set(['model_not_found', 'deploymentnotfound', 'invalid
 /** The model's own tool call was no valid one (https://console.groq.com/docs/tool-use). */
 const FAILED_TOOL_USE = 'tool_use_failed'
 
+/** OpenRouter's 404 for a request that none of the model's providers takes: it is no sign for other calls. */
+const LACKS_FEATURE = /^no endpoints found that support/i
+
 /** Whether an error answer says that the address, deployment or model of the route is not there. */
 export function lacksModel(status: number, body: Uint8Array): boolean {
-  if (status !== 400) return status === 404
   const error = upstreamError(body)
+  if (status !== 400) return status === 404 && !LACKS_FEATURE.test(textOf(error.message))
   // DeepSeek has no code for it.
   return namesOf(error).some((name) => MISSING_MODEL.has(name)) || textOf(error.message) === 'Model Not Exist'
 }
 
 /** Whether an error answer with the status of a faulty request is a fault of the route: another route may answer. */
 export const isRouteFault = (status: number, body: Uint8Array): boolean =>
+  status === 404 ||
   lacksModel(status, body) ||
   (status === 400 &&
     (namesOf(upstreamError(body)).includes(FAILED_TOOL_USE) || hasInvalidKey(upstreamError(body))))

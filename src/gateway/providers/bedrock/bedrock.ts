@@ -53,8 +53,12 @@ export const bedrock: ProviderKindDefinition = {
   // Other hosts below these domains can be rented by anyone.
   hosts:
     /(^|\.)bedrock-(runtime|runtime-fips|mantle)\.[a-z0-9-]+\.(amazonaws\.com|amazonaws\.com\.cn|api\.aws|vpce\.amazonaws\.com)$/,
-  check({ region = '' }) {
+  check({ region = '' }, baseUrl) {
     if (!REGION.test(region)) throw unprocessable('credential: `region` must be one such as us-east-1.')
+    const host = baseUrl === undefined ? '' : new URL(baseUrl).hostname
+    if (bedrock.hosts?.test(host) && !host.includes(`.${region}.`)) {
+      throw unprocessable('credential: `region` is not that of base_url. Give both.')
+    }
   },
   defaultBaseUrl({ region = '' }) {
     const domain = DOMAINS.find(([pattern]) => pattern.test(region))?.[1] ?? 'amazonaws.com'

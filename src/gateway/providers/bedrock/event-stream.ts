@@ -31,19 +31,30 @@ interface EventStreamMessage {
 /** Reads the binary event streams of AWS as Server-Sent Events, which the readers of protocols take. */
 export class EventStreamReader implements FrameReader {
   readonly #pending = new GrowingBytes()
+  /** An error that came after whole messages of the same chunk. */
+  #error: unknown = null
 
   get unfinished(): Uint8Array {
     return this.#pending.bytes
   }
 
-  /** @throws FramingError for a message whose checksum is wrong, or that is too long. */
+  /**
+   * @throws FramingError for a message whose checksum is wrong, or that is too long. Messages before it in the chunk are
+   * returned, and the next chunk throws: a stream that ends there has no last event, which is an error as well.
+   */
   push(chunk: Uint8Array): SseFrame[] {
+    if (this.#error !== null) throw this.#error
     const bytes = this.#pending.length === 0 ? chunk : this.#pending.append(chunk)
     const frames: SseFrame[] = []
     let start = 0
-    for (let length = lengthAt(bytes, start); length !== null; length = lengthAt(bytes, start)) {
-      frames.push(parseFrame(eventOf(messageIn(bytes.subarray(start, start + length)))))
-      start += length
+    try {
+      for (let length = lengthAt(bytes, start); length !== null; length = lengthAt(bytes, start)) {
+        frames.push(parseFrame(eventOf(messageIn(bytes.subarray(start, start + length)))))
+        start += length
+      }
+    } catch (error) {
+      if (frames.length === 0) throw error
+      this.#error = error
     }
     if (start > 0 || this.#pending.length === 0) this.#pending.restart(bytes.subarray(start))
     return frames

@@ -47,8 +47,12 @@ export const vertex: ProviderKindDefinition = {
   credential: { ...SERVICE_ACCOUNT, location: { secret: false, required: false } },
   routingMembers: anthropic.routingMembers,
   hosts: /^([a-z0-9-]+-)?aiplatform(\.(us|eu)\.rep)?\.googleapis\.com$/,
-  check(parts) {
+  check(parts, baseUrl) {
     checkServiceAccount(parts)
+    const host = baseUrl === undefined ? '' : new URL(baseUrl).hostname
+    if (vertex.hosts?.test(host) && host !== hostOf(locationOf(parts))) {
+      throw unprocessable('credential: `location` is not that of base_url. Give both.')
+    }
     if (!LOCATION.test(locationOf(parts))) {
       throw unprocessable('credential: `location` must be one such as us-east5 or global.')
     }

@@ -106,6 +106,14 @@ describe('binary event streams', () => {
       }
   })
 
+  it('pass what came before damage in the same chunk, and nothing after it', () => {
+    const flipped = F1.slice()
+    flipped[100] = (flipped[100] ?? 0) ^ 1
+    const reader = new EventStreamReader()
+    expect(reader.push(joined(F1, F1, flipped, F1))).toHaveLength(2)
+    expect(() => reader.push(F1)).toThrow('damaged event')
+  })
+
   it('hold exceptions and errors as error events of the messages protocol', () => {
     const types = [
       ['throttlingException', 'rate_limit_error'],
