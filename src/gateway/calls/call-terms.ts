@@ -195,6 +195,7 @@ const LONG_CONTEXT = 'long_context'
 function reaches({ translation }: Route, { member }: PricedTerm): boolean {
   if (!translation) return true
   if (member === 'anthropic-beta') return false
+  if (translation.upstream === 'converse') return false
   if (translation.upstream === 'generate_content') return member === HEARD
   if (translation.upstream === 'messages') return member === 'web_search_options'
   return translation.caller !== 'messages'

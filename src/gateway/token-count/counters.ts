@@ -1,6 +1,8 @@
 import { type Json, numberOf, objectOf, parseJson } from '../protocols/json.ts'
 import type { CounterForm } from '../providers/transport.ts'
-import { messagesToGenerateContent } from '../translation/requests/to-generate-content.ts'
+import { TO_CONVERSE } from '../translation/requests/to-converse.ts'
+import { TO_GENERATE_CONTENT } from '../translation/requests/to-generate-content.ts'
+import type { TargetModel } from '../translation/target-model.ts'
 import { responsesCountRequest } from './responses-count-request.ts'
 
 /** A provider's token counter: its request for one of messages, and the count in its answer. */
@@ -32,15 +34,31 @@ const COUNTERS: Readonly<Record<CounterForm, Counter>> = {
   // https://ai.google.dev/api/tokens: instructions and tools are counted as a part of the whole request only.
   generate_content: {
     request(messages, upstreamModel) {
-      const target = { upstreamModel, maxOutputTokens: Number.MAX_SAFE_INTEGER, capabilities: [] }
-      const { generationConfig: _, ...body } = messagesToGenerateContent(messages, target).body
+      const { body: written } = TO_GENERATE_CONTENT.messages(messages, countedModel(upstreamModel), null)
+      const { generationConfig: _, ...body } = written
       return {
         generateContentRequest: { model: `models/${upstreamModel.replace(/^models\//, '')}`, ...body },
       }
     },
     count: ({ totalTokens }) => totalTokens,
   },
+  // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseTokensRequest.html
+  converse: {
+    request(messages, upstreamModel) {
+      const { body } = TO_CONVERSE.messages(messages, countedModel(upstreamModel), null)
+      const { inferenceConfig: _, outputConfig: __, ...counted } = body
+      return { input: { converse: counted } }
+    },
+    count: ({ inputTokens }) => inputTokens,
+  },
 }
+
+/** The model of a request that is only counted. */
+const countedModel = (upstreamModel: string): TargetModel => ({
+  upstreamModel,
+  maxOutputTokens: Number.MAX_SAFE_INTEGER,
+  capabilities: [],
+})
 
 /** The request of a counter as bytes. @throws ApiError invalid_request as the call itself. */
 export function counterRequest(form: CounterForm, messages: Uint8Array, upstreamModel: string): Uint8Array {
