@@ -42,7 +42,7 @@ function* requestFor(
 ): Slices<RouteRequest> {
   const { upstreamModel, translation } = route
   const { maxOutputTokens } = model
-  const capabilities = capabilitiesOf(route.provider, model.capabilities)
+  const capabilities = capabilitiesOf(route.provider, upstreamModel, model.capabilities)
   const { changedThinking } = inspected
   const { protocol } = OPERATIONS[request.operation]
   // Responses pass members that the gateway does not know to chat completions as well.

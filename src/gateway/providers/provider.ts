@@ -90,8 +90,12 @@ export const speaks = (provider: Provider, operation: UpstreamOperation, upstrea
   transportOf(provider).speaks(operation, upstreamModel)
 
 /** The capabilities of a model at a provider. @param capabilities of the catalogue. */
-export function capabilitiesOf(provider: Provider, capabilities: readonly string[]): readonly string[] {
-  const { withheld = [] } = transportOf(provider)
+export function capabilitiesOf(
+  provider: Provider,
+  upstreamModel: string,
+  capabilities: readonly string[],
+): readonly string[] {
+  const withheld = transportOf(provider).withheld?.(upstreamModel) ?? []
   return withheld.length === 0 ? capabilities : capabilities.filter((word) => !withheld.includes(word))
 }
 

@@ -48,8 +48,8 @@ export interface Transport {
   speaks(operation: UpstreamOperation, upstreamModel: string): boolean
   /** How the body of a request differs from that of its protocol; absent where it never does. */
   bodyMembers?(target: RequestTarget): BodyMembers | null
-  /** Capabilities of models in the catalogue that this provider does not have; absent for none. */
-  withheld?: readonly string[]
+  /** Capabilities in the catalogue that a model does not have at this provider; absent for none. */
+  withheld?(upstreamModel: string): readonly string[]
   /** Whether its streams of chat completions send the same piece of reasoning several times over. */
   repeatsReasoning?: true
   /** The form of its token counter for a model (operation `input_tokens`); absent or null where it has none. */

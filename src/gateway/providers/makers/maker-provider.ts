@@ -28,7 +28,7 @@ function makerProvider(maker: Maker): ProviderKindDefinition {
           forwarded: {},
         }),
         bodyMembers: ({ upstreamModel }) => (maker.signedCalls?.test(upstreamModel) ? signed : rules),
-        ...(maker.withheld && { withheld: maker.withheld }),
+        withheld: () => maker.withheld ?? [],
         ...(maker.repeatsReasoning && { repeatsReasoning: true }),
       }
     },

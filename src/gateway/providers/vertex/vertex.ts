@@ -67,7 +67,7 @@ function connectVertex(
   return {
     speaks: (operation, upstreamModel) =>
       operation === (isPublished(upstreamModel) ? 'chat_completions' : 'messages'),
-    withheld: hasOutputFormat ? [] : ['json_schema'],
+    withheld: () => (hasOutputFormat ? [] : ['json_schema']),
     counter: (upstreamModel) => (isPublished(upstreamModel) ? null : 'vertex'),
     bodyMembers({ operation, callerHeaders }) {
       if (operation !== 'messages') return null

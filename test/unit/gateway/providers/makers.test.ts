@@ -77,7 +77,7 @@ function translated(kind: MakerKind, request: Json, model = 'model-1') {
       target: {
         upstreamModel: model,
         maxOutputTokens: 1_000,
-        capabilities: capabilitiesOf(provider, CAPABILITIES),
+        capabilities: capabilitiesOf(provider, 'm', CAPABILITIES),
         takesReasoning: bodyMembers?.messages?.reasoningContent ?? false,
       },
       bodyMembers,
