@@ -21,7 +21,7 @@ export interface WrittenRequest extends Omit<ConvertedRequest, 'dropped'> {
  * Writes a canonical request in the protocol of an upstream.
  * @param instructsBesideTools see `ToolsBeside`. @throws ApiError invalid_request for what it cannot express.
  */
-export type RequestWriter = (
+type RequestWriter = (
   request: CanonicalRequest,
   target: TargetModel,
   instructsBesideTools: boolean,
