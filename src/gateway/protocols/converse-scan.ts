@@ -31,6 +31,7 @@ const TECHNICAL: ReadonlySet<string> = new Set([
   'status',
   'stopReason',
   'toolUseId',
+  'ttl',
   'type',
 ])
 /** Index of a block in a path, as in `output.message.content.1`. */
