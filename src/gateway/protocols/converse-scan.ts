@@ -164,10 +164,14 @@ export class ConverseScan {
   /** Empties the signatures of an answer's blocks of reasoning with another text than the model wrote. */
   removeSignatures(): void {
     const changes = this.edits.filter(({ start, end, withheld = end - start }) => withheld > 0)
-    for (const [block, signature] of this.#signatures) {
-      const place = this.#blocks.get(block)
-      const isEdited = changes.some(({ start }) => place && start >= place.start && start < place.end)
-      if (isEdited) this.edits.push({ ...signature, replacement: new Uint8Array() })
+    const starts = changes.map(({ start }) => start).sort((left, right) => left - right)
+    let next = 0
+    // Blocks stand in their order.
+    for (const [block, place] of this.#blocks) {
+      while ((starts[next] ?? Number.POSITIVE_INFINITY) < place.start) next++
+      const signature = this.#signatures.get(block)
+      const isEdited = (starts[next] ?? Number.POSITIVE_INFINITY) < place.end
+      if (isEdited && signature) this.edits.push({ ...signature, replacement: new Uint8Array() })
     }
   }
 

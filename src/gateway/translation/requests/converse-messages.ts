@@ -147,12 +147,14 @@ const reasoningBlock = ({ text, signature, redacted }: ReasoningPart): Json => (
     redacted === null ? { reasoningText: present({ text, signature }) } : { redactedContent: redacted },
 })
 
-/** Keeps the last cache points: they cover the longest part of the prompt. */
-function limitCachePoints(lists: Json[][]): void {
-  let left = MOST_CACHE_POINTS
-  for (const list of lists.reverse()) {
-    for (let index = list.length - 1; index >= 0; index--) {
-      if (list[index] === CACHE_POINT && --left < 0) list.splice(index, 1)
-    }
+/** Keeps the last cache points of a request: they cover the longest part of the prompt. */
+function limitCachePoints(lists: readonly Json[][]): void {
+  const isPoint = (block: Json): boolean => block === CACHE_POINT
+  let surplus = lists.reduce((sum, list) => sum + list.filter(isPoint).length, 0) - MOST_CACHE_POINTS
+  for (const list of lists) {
+    if (surplus <= 0) return
+    const kept = list.filter((block) => !isPoint(block) || --surplus < 0)
+    list.length = 0
+    for (const block of kept) list.push(block)
   }
 }

@@ -16,7 +16,8 @@ export function toolConfigOf(
   { mode, names }: CanonicalToolChoice,
   turns: readonly CanonicalTurn[],
 ): Json | undefined {
-  const allowed = names === null ? offered : offered.filter(({ name }) => names.includes(name))
+  const chosen = new Set(names)
+  const allowed = names === null ? offered : offered.filter(({ name }) => chosen.has(name))
   const callable = mode === 'none' ? [] : allowed
   if (mode === 'required' && names !== null && callable.length === 0) {
     throw invalidRequest(`tool_choice: no function tool is named ${JSON.stringify(names[0] ?? '')}.`)

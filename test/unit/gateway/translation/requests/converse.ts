@@ -53,8 +53,8 @@ export async function sentByClient(input: ConverseCommandInput): Promise<{ path:
     credentials: { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'secret' },
     maxAttempts: 1,
     requestHandler: {
-      handle(request: { path: string; body: string }) {
-        sent.push({ path: request.path, body: JSON.parse(request.body) as Json })
+      handle(request: { path: string; body: Uint8Array }) {
+        sent.push({ path: request.path, body: JSON.parse(Buffer.from(request.body).toString()) as Json })
         throw new Error('nothing is sent')
       },
     } as never,
