@@ -164,6 +164,10 @@ const scriptedVendors = (url: string): WantedProvider[] => [
         ...scriptedModel('scripted-bedrock-claude', 'anthropic', 3, ['json_schema', 'vision']),
         upstreamModel: 'us.anthropic.claude-scripted-messages-v1:0',
       },
+      {
+        ...scriptedModel('scripted-bedrock-nova', 'amazon', 1, ['json_schema', 'vision']),
+        upstreamModel: 'us.amazon.nova-scripted-messages-v1:0',
+      },
     ],
   },
   {

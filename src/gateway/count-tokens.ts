@@ -8,7 +8,7 @@ import type { Clock } from '../lib/clock.ts'
 import { runSlices } from '../lib/slices.ts'
 import type { PlannedCall, SentCall } from './calls/model-call.ts'
 import { type CatalogueRoute, routeKey } from './catalogue/model-catalogue.ts'
-import { bodyMembersOf, counterOf, transportOf } from './providers/provider.ts'
+import { bodyMembersOf, counterOf, speaks, transportOf } from './providers/provider.ts'
 import { sendToProvider } from './providers/send-to-provider.ts'
 import type { CounterForm } from './providers/transport.ts'
 import { counterRequest, countIn } from './token-count/counters.ts'
@@ -108,7 +108,8 @@ function requestOf(
 ): Uint8Array | null {
   const target = { operation: 'messages', upstreamModel, stream: false, callerHeaders: null } as const
   try {
-    return counterRequest(form, body, upstreamModel, bodyMembersOf(provider, target))
+    const members = speaks(provider, 'messages', upstreamModel) ? bodyMembersOf(provider, target) : null
+    return counterRequest(form, body, upstreamModel, members)
   } catch (error) {
     if (error instanceof ApiError) return null
     throw error

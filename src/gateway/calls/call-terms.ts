@@ -201,6 +201,7 @@ function reaches(route: Route, { member }: PricedTerm): boolean {
     return takesMember(bodyMembersOf(provider, target), member)
   }
   if (member === 'anthropic-beta') return false
+  if (translation.upstream === 'converse') return false
   if (translation.upstream === 'generate_content') return member === HEARD
   if (translation.upstream === 'messages') return member === 'web_search_options'
   return translation.caller !== 'messages'

@@ -20,6 +20,12 @@ export const thinkingBudget = (fields: Fields): number =>
   )
 
 /**
+ * Most models of Gemini, and many of Bedrock, cannot be kept from thinking; levels and budgets are targets there, and what
+ * they thought is told only by the usage.
+ */
+const THINKING_PROTOCOLS: ReadonlySet<string> = new Set(['generate_content', 'converse'])
+
+/**
  * The most tokens of hidden reasoning in a call: its budget, else all of its output; 0 for a call that does not reason.
  * @param outputTokens the most output of the call.
  */
@@ -29,9 +35,8 @@ export function hiddenOutputOf(
   routes: readonly Route[],
   outputTokens: number,
 ): number {
-  // Most Gemini models cannot be kept from thinking, and levels and budgets are targets there.
-  const isGemini = routes.some(({ operation }) => operation === 'generate_content')
-  if (isGemini && model.capabilities.includes('reasoning')) return outputTokens
+  const thinksAnyway = routes.some(({ operation }) => THINKING_PROTOCOLS.has(operation))
+  if (thinksAnyway && model.capabilities.includes('reasoning')) return outputTokens
   if (isOff(fields)) return 0
   const budget = thinkingBudget(fields) || translatedBudget(fields, model, routes)
   if (budget > 0) return Math.min(budget * choices, outputTokens)

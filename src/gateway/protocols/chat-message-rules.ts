@@ -96,7 +96,7 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const SHORT_ID = /^[a-zA-Z0-9]{9}$/
 
 /** An id of nine letters and digits; the same for the same id, so that results find their calls and prompt caches hold. */
-function shortId(id: string): string {
+export function shortId(id: string): string {
   if (SHORT_ID.test(id)) return id
   const bytes = createHash('sha256').update(id).digest().subarray(0, 9)
   return [...bytes].map((byte) => ALPHABET[byte % ALPHABET.length]).join('')

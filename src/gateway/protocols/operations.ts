@@ -1,10 +1,11 @@
 import { chatCompletions, completions } from './chat-completions.ts'
+import { converse } from './converse.ts'
 import { generateContent } from './generate-content.ts'
 import { countTokens, messages } from './messages.ts'
 import type { CallerProtocol, Protocol, UpstreamProtocol } from './protocol.ts'
 import { responses } from './responses.ts'
 
-/** The operation that a caller requests of a model, or that it becomes at an upstream: `generate_content` is no caller's. */
+/** The operation that a caller requests of a model, or that it becomes at an upstream: the last two are no caller's. */
 export type Operation =
   | 'chat_completions'
   | 'completions'
@@ -12,6 +13,7 @@ export type Operation =
   | 'count_tokens'
   | 'responses'
   | 'generate_content'
+  | 'converse'
 
 /** The differences between operations. Code tests a trait, never an operation by name. */
 interface OperationTraits {
@@ -41,7 +43,7 @@ interface OperationTraits {
 
 const CHAT: OperationTraits = {
   protocol: chatCompletions,
-  translatesTo: ['messages', 'generate_content'],
+  translatesTo: ['messages', 'generate_content', 'converse'],
   caller: 'chat_completions',
   generates: true,
   answeredWithoutUpstream: false,
@@ -57,7 +59,7 @@ export const OPERATIONS: Readonly<Record<Operation, OperationTraits>> = {
   completions: {
     ...CHAT,
     protocol: completions,
-    translatesTo: ['chat_completions', 'messages', 'generate_content'],
+    translatesTo: ['chat_completions', 'messages', 'generate_content', 'converse'],
     caller: 'completions',
     // Most providers of chat completions have the path, but serve few models on it.
     capability: 'completions',
@@ -66,7 +68,7 @@ export const OPERATIONS: Readonly<Record<Operation, OperationTraits>> = {
   messages: {
     ...CHAT,
     protocol: messages,
-    translatesTo: ['chat_completions', 'generate_content'],
+    translatesTo: ['chat_completions', 'generate_content', 'converse'],
     caller: 'messages',
     unknownModel: 'not_found',
     ownErrorEnvelope: true,
@@ -84,7 +86,7 @@ export const OPERATIONS: Readonly<Record<Operation, OperationTraits>> = {
   responses: {
     ...CHAT,
     protocol: responses,
-    translatesTo: ['messages', 'chat_completions', 'generate_content'],
+    translatesTo: ['messages', 'chat_completions', 'generate_content', 'converse'],
     caller: 'responses',
     ownErrorEnvelope: true,
     outputLimit: 'max_output_tokens',
@@ -92,6 +94,13 @@ export const OPERATIONS: Readonly<Record<Operation, OperationTraits>> = {
   generate_content: {
     ...CHAT,
     protocol: generateContent,
+    translatesTo: [],
+    caller: null,
+    ownErrorEnvelope: true,
+  },
+  converse: {
+    ...CHAT,
+    protocol: converse,
     translatesTo: [],
     caller: null,
     ownErrorEnvelope: true,

@@ -125,5 +125,5 @@ export type FrameVerdict =
 
 export type CallerProtocol = 'chat_completions' | 'messages' | 'completions' | 'responses'
 
-/** Every operation that translates can translate to `generate_content`, which no caller speaks. */
-export type UpstreamProtocol = 'chat_completions' | 'messages' | 'generate_content'
+/** Every operation that translates can translate to `generate_content` and `converse`, which no caller speaks. */
+export type UpstreamProtocol = 'chat_completions' | 'messages' | 'generate_content' | 'converse'

@@ -142,6 +142,27 @@ export function usageOfGenerateContent(value: unknown): Usage | null {
   }
 }
 
+/**
+ * Usage of Converse (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_TokenUsage.html). `inputTokens`
+ * excludes tokens that were read from a cache or written to one; `outputTokens` includes reasoning, which is not told.
+ * @returns null when the value counts neither input nor output.
+ */
+export function usageOfConverse(value: unknown): Usage | null {
+  const usage = member(value)
+  if (!isNumber(usage.inputTokens) && !isNumber(usage.outputTokens)) return null
+  const written = count(usage.cacheWriteInputTokens)
+  const details = (Array.isArray(usage.cacheDetails) ? usage.cacheDetails : []).map(member)
+  const hour = details.reduce((sum, { ttl, inputTokens }) => sum + (ttl === '1h' ? count(inputTokens) : 0), 0)
+  return {
+    input: count(usage.inputTokens),
+    cacheRead: count(usage.cacheReadInputTokens),
+    cacheWrite5Minutes: written - hour,
+    cacheWrite1Hour: hour,
+    output: count(usage.outputTokens),
+    reasoning: 0,
+  }
+}
+
 /** Tokens of one kind of content in a list of them. */
 function tokensOf(details: unknown, modality: string): number {
   const parts = (Array.isArray(details) ? details : []).map(member)

@@ -5,7 +5,13 @@ import type { CredentialForm, CredentialParts } from './credential.ts'
 import type { RequestBody } from './upstream-body.ts'
 
 /** Forms of token counters, each with a request and an answer of its own (`token-count/counters.ts`). */
-export type CounterForm = 'responses' | 'bedrock' | 'vertex' | 'generate_content' | 'vertex_generate_content'
+export type CounterForm =
+  | 'responses'
+  | 'bedrock'
+  | 'vertex'
+  | 'generate_content'
+  | 'vertex_generate_content'
+  | 'converse'
 
 /** Operations of upstreams; `input_tokens` is a token counter in a form of its own. */
 export type UpstreamOperation = Operation | 'input_tokens'

@@ -1,7 +1,9 @@
 import { type BodyMembers, changeMembers } from '../protocols/body-members.ts'
 import { type Json, numberOf, objectOf, parseJson } from '../protocols/json.ts'
 import type { CounterForm } from '../providers/transport.ts'
-import { messagesToGenerateContent } from '../translation/requests/to-generate-content.ts'
+import { TO_CONVERSE } from '../translation/requests/to-converse.ts'
+import { TO_GENERATE_CONTENT } from '../translation/requests/to-generate-content.ts'
+import type { TargetModel } from '../translation/target-model.ts'
 import { responsesCountRequest } from './responses-count-request.ts'
 
 /** A provider's token counter: its request for one of messages, and the count in its answer. */
@@ -49,14 +51,33 @@ const COUNTERS: Readonly<Record<CounterForm, Counter>> = {
     },
     count: ({ totalTokens }) => totalTokens,
   },
+  // https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseTokensRequest.html
+  converse: {
+    request(messages, upstreamModel) {
+      const { body } = TO_CONVERSE.messages(messages, countedModel(upstreamModel), null)
+      const { inferenceConfig: _, outputConfig: __, ...counted } = body
+      return { input: { converse: counted } }
+    },
+    count: ({ inputTokens }) => inputTokens,
+  },
 }
 
 /** A request of Gemini's protocol without the settings of its answer. */
 function withoutGeneration(messages: Json, upstreamModel: string): Json {
-  const target = { upstreamModel, maxOutputTokens: Number.MAX_SAFE_INTEGER, capabilities: [] }
-  const { generationConfig: _, ...body } = messagesToGenerateContent(messages, target).body
+  const { generationConfig: _, ...body } = TO_GENERATE_CONTENT.messages(
+    messages,
+    countedModel(upstreamModel),
+    null,
+  ).body
   return body
 }
+
+/** The model of a request that is only counted. */
+const countedModel = (upstreamModel: string): TargetModel => ({
+  upstreamModel,
+  maxOutputTokens: Number.MAX_SAFE_INTEGER,
+  capabilities: [],
+})
 
 /**
  * The request of a counter as bytes.

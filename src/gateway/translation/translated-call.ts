@@ -5,6 +5,7 @@ import { type Json, objectOf, parseJson } from '../protocols/json.ts'
 import type { CallerProtocol, UpstreamProtocol } from '../protocols/protocol.ts'
 import { CallSignatures } from './events/call-signatures.ts'
 import { ChatDecoder } from './events/chat-decoder.ts'
+import { ConverseDecoder } from './events/converse-decoder.ts'
 import { FenceStripper } from './events/fence-stripper.ts'
 import { GenerateContentDecoder } from './events/generate-content-decoder.ts'
 import { MessagesDecoder } from './events/messages-decoder.ts'
@@ -21,12 +22,8 @@ import type { ConvertedRequest } from './requests/output-format.ts'
 import { responsesToChat } from './requests/responses-to-chat.ts'
 import { responsesToMessages } from './requests/responses-to-messages.ts'
 import type { OwnDefinitions } from './requests/responses-tools.ts'
-import {
-  chatToGenerateContent,
-  completionToGenerateContent,
-  messagesToGenerateContent,
-  responsesToGenerateContent,
-} from './requests/to-generate-content.ts'
+import { TO_CONVERSE } from './requests/to-converse.ts'
+import { TO_GENERATE_CONTENT } from './requests/to-generate-content.ts'
 import { originalToolNames } from './requests/tool-names.ts'
 import type { TargetModel } from './target-model.ts'
 import { errorInsteadOfAnswer } from './upstream-errors.ts'
@@ -74,7 +71,7 @@ export class TranslatedCall {
     this.#upstream = options.upstream
     this.#decoder = DECODERS[options.upstream](options)
     this.#signatures =
-      options.upstream === 'generate_content' || options.target.signsCalls
+      VENDOR_PROTOCOLS.has(options.upstream) || options.target.signsCalls
         ? new CallSignatures(options.caller, options.target.origin)
         : null
     // The response engine restores names itself, because its tools have namespaces.
@@ -143,10 +140,17 @@ export class TranslatedCall {
 
 const decoder = new TextDecoder()
 
+/**
+ * Protocols that no caller speaks. Their addresses name the model, and their requests are read from canonical ones, which
+ * take back the signatures that are marked with their origin.
+ */
+const VENDOR_PROTOCOLS: ReadonlySet<UpstreamProtocol> = new Set(['generate_content', 'converse'])
+
 const DECODERS: Record<UpstreamProtocol, (options: TranslationOptions) => EventDecoder> = {
   chat_completions: ({ repeatsReasoning }) => new ChatDecoder(repeatsReasoning),
   messages: () => new MessagesDecoder(),
   generate_content: () => new GenerateContentDecoder(),
+  converse: () => new ConverseDecoder(),
 }
 
 function cutBody(body: Uint8Array, caller: CallerProtocol): { text: string; cut: Uint8Array[] } {
@@ -166,7 +170,7 @@ function cutBody(body: Uint8Array, caller: CallerProtocol): { text: string; cut:
 type Converter = (request: Json, target: TargetModel, own: OwnDefinitions | null) => ConvertedRequest
 
 const CONVERTERS: Record<CallerProtocol, Partial<Record<UpstreamProtocol, Converter>>> = {
-  chat_completions: { messages: chatToMessages, generate_content: chatToGenerateContent },
+  chat_completions: { messages: chatToMessages, ...fromCanonical('chat_completions') },
   completions: {
     chat_completions: (request, target) => {
       const body = completionToChat(request, target)
@@ -178,14 +182,19 @@ const CONVERTERS: Record<CallerProtocol, Partial<Record<UpstreamProtocol, Conver
       const dropped = [...droppedMembers(request, COMPLETION_MEMBERS, chat), ...converted.dropped]
       return { ...converted, dropped }
     },
-    generate_content: completionToGenerateContent,
+    ...fromCanonical('completions'),
   },
-  messages: { chat_completions: messagesToChat, generate_content: messagesToGenerateContent },
+  messages: { chat_completions: messagesToChat, ...fromCanonical('messages') },
   responses: {
     chat_completions: responsesToChat,
     messages: responsesToMessages,
-    generate_content: responsesToGenerateContent,
+    ...fromCanonical('responses'),
   },
+}
+
+/** The converters to the protocols that are written from canonical requests. */
+function fromCanonical(caller: CallerProtocol): Partial<Record<UpstreamProtocol, Converter>> {
+  return { generate_content: TO_GENERATE_CONTENT[caller], converse: TO_CONVERSE[caller] }
 }
 
 function convert(
@@ -195,8 +204,7 @@ function convert(
   const converter = CONVERTERS[caller][upstream]
   if (!converter) throw new Error(`${caller} needs no translation to ${upstream}`)
   const { body, jsonByInstruction, dropped } = converter(request, target, own)
-  // The address names it there.
-  if (upstream !== 'generate_content') body.model = target.upstreamModel
+  if (!VENDOR_PROTOCOLS.has(upstream)) body.model = target.upstreamModel
   // Without this option a chat stream reports no usage, and every call is metered.
   if (upstream === 'chat_completions' && request.stream === true) {
     body.stream_options = { include_usage: true }

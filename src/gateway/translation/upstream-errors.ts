@@ -1,3 +1,4 @@
+import { malformedTurn } from '../protocols/converse-endings.ts'
 import { blockedPrompt, malformedAnswer } from '../protocols/generate-content-endings.ts'
 import { isPresent, type Json, listOf, objectOf, textOf } from '../protocols/json.ts'
 import { isOverload, OVERLOADED } from '../protocols/overload.ts'
@@ -159,11 +160,26 @@ export function isContextOverflow(error: Json): boolean {
   return CONTEXT_OVERFLOWS.has(textOf(error.code)) || OVERFLOW_WORDS.test(text) || text.includes(TOO_LONG)
 }
 
-/** The member that every answer has. */
-const PARTS: Record<UpstreamProtocol, string> = {
-  chat_completions: 'choices',
-  messages: 'content',
-  generate_content: 'candidates',
+/** How an answer of a protocol is told from an error, and an answer that cannot be used from others. */
+interface AnswerForm {
+  isAnswer(body: Json): boolean
+  /** The message of an answer that cannot be used; null for any other. */
+  malformed?(body: Json): string | null
+}
+
+const hasItems = (value: unknown): boolean => Array.isArray(value) && value.length > 0
+
+const ANSWERS: Record<UpstreamProtocol, AnswerForm> = {
+  chat_completions: { isAnswer: ({ choices }) => hasItems(choices) },
+  messages: { isAnswer: ({ content }) => Array.isArray(content) },
+  generate_content: {
+    isAnswer: (body) => hasItems(body.candidates) || blockedPrompt(body) !== null,
+    malformed: malformedAnswer,
+  },
+  converse: {
+    isAnswer: ({ output }) => Array.isArray(objectOf(objectOf(output).message).content),
+    malformed: ({ stopReason }) => malformedTurn(stopReason),
+  },
 }
 
 /**
@@ -171,13 +187,10 @@ const PARTS: Record<UpstreamProtocol, string> = {
  * @param body parsed. @returns null for an answer.
  */
 export function errorInsteadOfAnswer(body: Json, upstream: UpstreamProtocol): string | null {
-  const malformed = upstream === 'generate_content' ? malformedAnswer(body) : null
-  if (malformed !== null) return malformed
-  const parts = body[PARTS[upstream]]
-  const answered =
-    (Array.isArray(parts) && (upstream === 'messages' || parts.length > 0)) ||
-    (upstream === 'generate_content' && blockedPrompt(body) !== null)
-  if (answered && !isPresent(body.error)) return null
+  const { isAnswer, malformed } = ANSWERS[upstream]
+  const unusable = malformed?.(body) ?? null
+  if (unusable !== null) return unusable
+  if (isAnswer(body) && !isPresent(body.error)) return null
   const message = isPresent(body.error) ? textOf(errorIn(body).message) : ''
   return message || 'The upstream sent JSON that is no answer.'
 }

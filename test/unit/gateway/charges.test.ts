@@ -339,12 +339,14 @@ describe('the charge', () => {
     ['low', [], 1_000],
     ['none', [], 0],
   ])(
-    'counts all output of Gemini as hidden, at the effort %s, of a model with %j',
+    'counts all output of Gemini and of Converse as hidden, at the effort %s, of a model with %j',
     (effort, capabilities, most) => {
       const body = { model: 'm', messages: [{ role: 'user', content: 'a' }], reasoning_effort: effort }
       const outline = drained(chatCompletions.outline(new TextEncoder().encode(JSON.stringify(body))))
-      const route = { operation: 'generate_content' } as Route
-      expect(hiddenOutputOf(outline, { ...MODEL, capabilities }, [route], 1_000)).toBe(most)
+      for (const operation of ['generate_content', 'converse'] as const) {
+        const route = { operation } as Route
+        expect(hiddenOutputOf(outline, { ...MODEL, capabilities }, [route], 1_000)).toBe(most)
+      }
     },
   )
 

@@ -11,7 +11,7 @@ import {
 import { type RelayStart, relayStream } from '../../../src/gateway/relay/stream-relay.ts'
 import type { RelayTimes } from '../../../src/gateway/relay/stream-times.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
-import { SseReader } from '../../../src/lib/sse.ts'
+import { type FrameReader, SseReader } from '../../../src/lib/sse.ts'
 import { MemoryLedger, someOpening } from '../ledger/memory-ledger.ts'
 
 /** Milliseconds: the lease is renewed when a third of it has passed. */
@@ -35,6 +35,8 @@ export const BASIS: ChargeBasis = {
 
 export interface HttpRelay {
   upstream: ReadableStream<Uint8Array>
+  /** The framing of the upstream; absent for Server-Sent Events. */
+  frames?: FrameReader
   reader: StreamReader
   inspection: Inspection
   dialect: Dialect
@@ -65,7 +67,7 @@ export function relayToHttp(relay: HttpRelay): {
   const start = relayStream({
     upstream: relay.upstream,
     pipeline: new StreamPipeline({
-      frames: new SseReader(),
+      frames: relay.frames ?? new SseReader(),
       reader,
       inspection,
       converter: converter ?? PASSED_FRAMES,

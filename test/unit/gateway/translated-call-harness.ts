@@ -21,8 +21,11 @@ export const PROTOCOLS: Record<CallerProtocol, Protocol> = {
   completions,
   responses,
 }
-/** Of the scripted model; generateContent has a script of its own. */
-export const DIALECTS: Record<Exclude<UpstreamProtocol, 'generate_content'>, ScriptRequest['dialect']> = {
+/** Of the scripted model; the protocols that no caller speaks have streams of their own. */
+export const DIALECTS: Record<
+  Exclude<UpstreamProtocol, 'generate_content' | 'converse'>,
+  ScriptRequest['dialect']
+> = {
   chat_completions: 'chat',
   messages: 'messages',
 }

@@ -6,6 +6,7 @@ import { fixedHeaderTransport } from '../fixed-header-transport.ts'
 import { ANTHROPIC_HEADERS } from '../forwarded-headers.ts'
 import type {
   ConnectOptions,
+  CounterForm,
   HeaderRecord,
   ProviderKindDefinition,
   RequestToAuthorize,
@@ -38,7 +39,7 @@ const DOMAINS: ReadonlyArray<[region: RegExp, domain: string]> = [[/^cn-/, 'amaz
 const REGION = /^[a-z]{2}(-[a-z]+)+-\d{1,2}$/
 
 /**
- * Amazon Bedrock: Claude by InvokeModel. A base URL that ends in `/anthropic`, of `bedrock-runtime` or `bedrock-mantle`,
+ * Amazon Bedrock: Claude by InvokeModel, all other models by Converse. A base URL that ends in `/anthropic`, of `bedrock-runtime` or `bedrock-mantle`,
  * selects the messages API of the same service instead.
  */
 export const bedrock: ProviderKindDefinition = {
@@ -68,7 +69,7 @@ export const bedrock: ProviderKindDefinition = {
     const authorization = authorizationOf(baseUrl, parts)
     return new URL(baseUrl).pathname.endsWith('/anthropic')
       ? messagesApi(baseUrl, authorization)
-      : invokeModel(baseUrl, authorization, options)
+      : runtime(baseUrl, authorization, options)
   },
 }
 
@@ -104,7 +105,7 @@ const messagesApi = (baseUrl: string, { headers, authorize }: Authorization): Tr
   authorize,
 })
 
-function invokeModel(
+function runtime(
   baseUrl: string,
   { headers, authorize }: Authorization,
   { allowedMembers }: ConnectOptions,
@@ -112,11 +113,12 @@ function invokeModel(
   const fixed = { ...headers, 'content-type': 'application/json', 'user-agent': 'headgate' }
   const hasOutputFormat = allowedMembers.includes('output_config')
   return {
-    speaks: (operation, upstreamModel) => operation === 'messages' && isClaude(upstreamModel),
-    withheld: () => (hasOutputFormat ? [] : ['json_schema']),
-    counter: (upstreamModel) =>
-      isClaude(upstreamModel) && !upstreamModel.startsWith('arn:') ? 'bedrock' : null,
-    bodyMembers({ callerHeaders }) {
+    speaks: (operation, upstreamModel) =>
+      operation === (isClaude(upstreamModel) ? 'messages' : 'converse') && isModelId(upstreamModel),
+    withheld: (upstreamModel) => (isClaude(upstreamModel) && !hasOutputFormat ? ['json_schema'] : []),
+    counter: counterFor,
+    bodyMembers({ operation, callerHeaders }) {
+      if (operation !== 'messages') return null
       const { betas, dropped } = knownBetas(callerHeaders, BETAS)
       return hostedMembers({
         version: VERSION,
@@ -142,10 +144,26 @@ function invokeModel(
 
 const STREAM_TYPE = 'application/vnd.amazon.eventstream'
 
+/** A name selects no other path. */
+const isModelId = (name: string): boolean => !/^\.{0,2}$/.test(name)
+
+/** Profiles of the account count no tokens. */
+function counterFor(upstreamModel: string): CounterForm | null {
+  if (upstreamModel.startsWith('arn:')) return null
+  return isClaude(upstreamModel) ? 'bedrock' : 'converse'
+}
+
+/** Methods of a model (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_Operations_Amazon_Bedrock_Runtime.html). */
+const METHODS: Readonly<Partial<Record<UpstreamOperation, { whole: string; streamed: string }>>> = {
+  messages: { whole: 'invoke', streamed: 'invoke-with-response-stream' },
+  converse: { whole: 'converse', streamed: 'converse-stream' },
+  input_tokens: { whole: 'count-tokens', streamed: 'count-tokens' },
+}
+
 function methodOf(operation: UpstreamOperation, stream: boolean): string {
-  if (operation === 'input_tokens') return 'count-tokens'
-  if (operation !== 'messages') throw new Error(`the provider does not speak ${operation}`)
-  return stream ? 'invoke-with-response-stream' : 'invoke'
+  const methods = METHODS[operation]
+  if (!methods) throw new Error(`the provider does not speak ${operation}`)
+  return stream ? methods.streamed : methods.whole
 }
 
 /** The id of a model without the prefix of an inference profile, which counts no tokens. */

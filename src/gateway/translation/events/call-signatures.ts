@@ -5,7 +5,8 @@ import type { EventFilter, ModelEvent } from '../model-events.ts'
 /**
  * Puts signatures where the caller's protocol has a place for them. A call of generateContent has the signature of the
  * reasoning before it: messages and responses have it on that reasoning, chat completions on the call. Callers of messages
- * and chat completions send it back by themselves, so that it is marked with its origin.
+ * and chat completions send it back by themselves, so that it is marked with its origin. Redacted reasoning has no place for
+ * a mark: only responses have it.
  */
 export class CallSignatures implements EventFilter {
   readonly #caller: CallerProtocol
@@ -19,6 +20,7 @@ export class CallSignatures implements EventFilter {
 
   events(event: ModelEvent): ModelEvent[] {
     if (event.type === 'reasoning_signature') return this.#proof(event.signature, event.choice)
+    if (event.type === 'redacted_reasoning' && this.#caller !== 'responses') return []
     if (event.type !== 'tool_call' || event.signature === undefined) return [event]
     const { signature, ...call } = event
     if (this.#caller !== 'chat_completions') return [...this.#proof(signature, event.choice), call]

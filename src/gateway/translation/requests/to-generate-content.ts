@@ -1,9 +1,6 @@
 import { isPresent, type Json, present } from '../../protocols/json.ts'
 import { can, type TargetModel } from '../target-model.ts'
-import { CHAT_TO_CANONICAL, MESSAGES_TO_CANONICAL, RESPONSES_TO_CANONICAL } from './canonical-members.ts'
-import { canonicalOfChat } from './canonical-of-chat.ts'
-import { canonicalOfMessages } from './canonical-of-messages.ts'
-import { canonicalOfResponses } from './canonical-of-responses.ts'
+import { canonicalConverters, type WrittenRequest } from './canonical-converters.ts'
 import type {
   CanonicalRequest,
   CanonicalTool,
@@ -11,63 +8,10 @@ import type {
   ExpressedFields,
   TextPart,
 } from './canonical-request.ts'
-import { COMPLETION_MEMBERS } from './completion-members.ts'
-import { completionToChat, defaultCompletionTokens } from './completions-to-chat.ts'
 import { contentsOf } from './generate-content-contents.ts'
 import { geminiFormat } from './generate-content-format.ts'
 import { checkedChoices, geminiModel, takesPenalties } from './generate-content-models.ts'
 import { thinkingConfig } from './generate-content-thinking.ts'
-import { droppedMembers } from './member-rules.ts'
-import type { ConvertedRequest } from './output-format.ts'
-import type { OwnDefinitions } from './responses-tools.ts'
-
-/** Requests of all callers as generateContent requests (https://ai.google.dev/api/generate-content). */
-
-export function chatToGenerateContent(request: Json, target: TargetModel): ConvertedRequest {
-  const { expressed, ...converted } = writeGenerateContent(canonicalOfChat(request, target), target, false)
-  return { ...converted, dropped: droppedMembers(request, CHAT_TO_CANONICAL, expressed) }
-}
-
-/** A completion is plain text, so the model reasons as little as it can. */
-export function completionToGenerateContent(request: Json, target: TargetModel): ConvertedRequest {
-  const chat = completionMembers(request, target)
-  const { expressed, ...converted } = writeGenerateContent(canonicalOfChat(chat, target), target, false)
-  const dropped = [
-    ...droppedMembers(request, COMPLETION_MEMBERS, chat),
-    ...droppedMembers(chat, CHAT_TO_CANONICAL, expressed),
-  ].filter((name) => isPresent(request[name]))
-  return { ...converted, dropped: [...new Set(dropped)] }
-}
-
-function completionMembers(request: Json, target: TargetModel): Json {
-  const chat = completionToChat(request)
-  if (!can(target, 'reasoning')) return chat
-  const maxTokens = request.max_tokens ?? defaultCompletionTokens(target.capabilities)
-  return { ...chat, max_tokens: maxTokens, reasoning_effort: 'none' }
-}
-
-export function messagesToGenerateContent(request: Json, target: TargetModel): ConvertedRequest {
-  const { expressed, ...converted } = writeGenerateContent(
-    canonicalOfMessages(request, target),
-    target,
-    false,
-  )
-  return { ...converted, dropped: droppedMembers(request, MESSAGES_TO_CANONICAL, expressed) }
-}
-
-export function responsesToGenerateContent(
-  request: Json,
-  target: TargetModel,
-  own: OwnDefinitions | null,
-): ConvertedRequest {
-  const canonical = canonicalOfResponses(request, target, own)
-  const { expressed, ...converted } = writeGenerateContent(canonical, target, true)
-  return { ...converted, dropped: droppedMembers(request, RESPONSES_TO_CANONICAL, expressed) }
-}
-
-interface WrittenRequest extends Omit<ConvertedRequest, 'dropped'> {
-  expressed: ExpressedFields
-}
 
 /**
  * @param instructsBesideTools see `ToolsBeside`.
@@ -166,3 +110,6 @@ function toolConfig(tools: readonly CanonicalTool[], { mode, names }: CanonicalT
     functionCallingConfig: present({ mode: modes[mode], allowedFunctionNames: names ?? undefined }),
   }
 }
+
+/** Requests of all callers as generateContent requests (https://ai.google.dev/api/generate-content). */
+export const TO_GENERATE_CONTENT = canonicalConverters(writeGenerateContent)

@@ -13,10 +13,10 @@ import {
   resultOf,
   translatedCall,
 } from '../translated-call-harness.ts'
-import { SeededRandom } from './events/seeded-random.ts'
 import { assembled } from './fidelity/assemble.ts'
 import { chunk, GENERATE_CONTENT_STREAMS, last, text } from './fixtures/generate-content-streams.ts'
 import { gemini } from './requests/generate-content.ts'
+import { chunkings, meaning } from './split-streams.ts'
 
 beforeAll(provideIdentityStream)
 
@@ -61,37 +61,12 @@ async function streamed(caller: Caller, pieces: readonly Uint8Array[]): Promise<
   return sent
 }
 
-/** The bytes one by one, and cut at random. */
-function chunkings(source: Uint8Array): Uint8Array[][] {
-  const random = new SeededRandom(5)
-  const cuts = [3, 40, 300].map((longest) => {
-    const pieces: Uint8Array[] = []
-    for (let at = 0; at < source.length; ) {
-      const end = at + 1 + random.below(longest)
-      pieces.push(source.slice(at, end))
-      at = end
-    }
-    return pieces
-  })
-  return [[...source].map((byte) => Uint8Array.of(byte)), ...cuts]
-}
-
 /** The whole answer that a stream stands for. */
 function wholeOf(stream: readonly Json[]): Json {
   const parts = stream.flatMap(({ candidates }) => listOf(objectOf(listOf(candidates)[0]?.content).parts))
   const ending = stream.at(-1) ?? {}
   const [candidate] = listOf(ending.candidates)
   return candidate ? { ...ending, candidates: [{ ...candidate, content: { parts, role: 'model' } }] } : ending
-}
-
-/** Without ids that are made anew with each answer, and without members that say nothing. */
-function meaning(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(meaning)
-  if (typeof value !== 'object' || value === null) return value
-  const members = Object.entries(value).map(([name, each]) => [name, meaning(each)] as const)
-  return Object.fromEntries(
-    members.filter(([, each]) => !['null', '""', '[]', '{}'].includes(JSON.stringify(each))),
-  )
 }
 
 describe.each(CALLERS)('%s on Gemini', (caller, wire) => {

@@ -2,14 +2,8 @@ import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { Sha256 } from '@aws-crypto/sha256-js'
 import { SignatureV4 } from '@smithy/signature-v4'
+import type { AwsFault } from './faults.ts'
 import { SCRIPTED_AWS } from './scripted-aws.ts'
-
-/** An error in Amazon's form. */
-export interface AwsFault {
-  status: number
-  type: string
-  message: string
-}
 
 /** Recomputes the signature of a request by Amazon's own library. @returns a fault where it is another one. */
 export async function authorizationFault(request: IncomingMessage, body: Buffer): Promise<AwsFault | null> {

@@ -1,12 +1,15 @@
-import type { ServerResponse } from 'node:http'
-import { EventStreamCodec } from '@smithy/eventstream-codec'
 import { type JsonRecord, toRecord, toText } from '../../json-value.ts'
-import { askSelf, eventsIn, recordIn, sendVendorJson, type VendorRequest } from '../vendor-request.ts'
-import { type AwsFault, authorizationFault } from './authorization.ts'
+import { askSelf, recordIn, sendVendorJson, type VendorRequest } from '../vendor-request.ts'
+import { authorizationFault } from './authorization.ts'
+import { encoded, exceptionOf, sendEvents } from './binary-events.ts'
+import { answerConverse, countConverse } from './converse.ts'
+import { type AwsFault, faultOf, invalid, scriptedModel, sendFault } from './faults.ts'
 
-// Amazon Bedrock for Claude: InvokeModel, its stream and CountTokens, on top of the scripted messages protocol.
+// Amazon Bedrock: InvokeModel for Claude, Converse for all models, their streams and CountTokens, on top of the scripted
+// messages protocol.
 
-const MODEL_PATH = /^\/model\/([^/]+)\/(invoke|invoke-with-response-stream|count-tokens)$/
+const MODEL_PATH =
+  /^\/model\/([^/]+)\/(invoke|invoke-with-response-stream|converse|converse-stream|count-tokens)$/
 const VERSION = 'bedrock-2023-05-31'
 
 /** Members of a body for Claude. https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages-request-response.html */
@@ -37,6 +40,9 @@ export async function answerBedrock(request: VendorRequest): Promise<void> {
     return sendFault(response, { status: 404, type: 'UnknownOperationException', message: 'Not Found' })
   }
   if (method === 'count-tokens') return countTokens(request)
+  if (method?.startsWith('converse')) {
+    return answerConverse(request, decodeURIComponent(model), method === 'converse-stream')
+  }
   const invalid = bodyFault(request.body)
   if (invalid) return sendFault(response, invalid)
   const stream = method === 'invoke-with-response-stream'
@@ -47,7 +53,7 @@ export async function answerBedrock(request: VendorRequest): Promise<void> {
     response.end(Buffer.from(await answer.arrayBuffer()))
     return
   }
-  await sendStream(response, answer)
+  await sendEvents(response, answer, messageOf)
 }
 
 function bodyFault(body: JsonRecord | undefined): AwsFault | null {
@@ -64,12 +70,6 @@ function bodyFault(body: JsonRecord | undefined): AwsFault | null {
   }
   return null
 }
-
-const invalid = (message: string): AwsFault => ({ status: 400, type: 'ValidationException', message })
-
-/** The scripted models by which a model of Bedrock answers, from the end of its id. */
-const scriptedModel = (model: string): string =>
-  /scripted-messages[a-z-]*?(?=-v\d|$)/.exec(model)?.[0] ?? 'scripted-messages'
 
 function askMessages(
   request: VendorRequest,
@@ -92,6 +92,8 @@ function askMessages(
 
 async function countTokens(request: VendorRequest): Promise<void> {
   const { input } = toRecord(request.body)
+  if (toRecord(input).converse !== undefined)
+    return countConverse(request, toRecord(toRecord(input).converse))
   const encoded = toText(toRecord(toRecord(input).invokeModel).body)
   const body = recordIn(Buffer.from(encoded, 'base64'))
   const fault = bodyFault(body)
@@ -106,83 +108,12 @@ async function countTokens(request: VendorRequest): Promise<void> {
   sendVendorJson(request.response, 200, { inputTokens })
 }
 
-/** Exceptions by status (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html). */
-const EXCEPTIONS: Record<number, string> = {
-  400: 'ValidationException',
-  401: 'AccessDeniedException',
-  403: 'AccessDeniedException',
-  404: 'ResourceNotFoundException',
-  408: 'ModelTimeoutException',
-  413: 'ValidationException',
-  429: 'ThrottlingException',
-  500: 'InternalServerException',
-  503: 'ServiceUnavailableException',
-  529: 'ServiceUnavailableException',
-}
-
-async function faultOf(answer: Response): Promise<AwsFault> {
-  const text = await answer.text()
-  const message = toText(toRecord(toRecord(recordIn(Buffer.from(text))).error).message) || text
-  const status = answer.status === 529 ? 503 : answer.status === 401 ? 403 : answer.status
-  return { status, type: EXCEPTIONS[answer.status] ?? 'ModelErrorException', message }
-}
-
-function sendFault(response: ServerResponse, { status, type, message }: AwsFault): void {
-  // Errors of access have the member with a capital letter.
-  const body = status === 403 ? { Message: message } : { message }
-  sendVendorJson(response, status, body, {
-    'x-amzn-errortype': `${type}:http://internal.amazon.com/coral/com.amazon.bedrock/`,
-    'x-amzn-requestid': 'scripted',
-  })
-}
-
-const codec = new EventStreamCodec(
-  (bytes) => new TextDecoder().decode(bytes),
-  (text) => new TextEncoder().encode(text),
-)
-
-/** Types of exceptions by types of errors in a stream of messages. */
-const STREAM_EXCEPTIONS: Record<string, string> = {
-  rate_limit_error: 'throttlingException',
-  overloaded_error: 'serviceUnavailableException',
-  invalid_request_error: 'validationException',
-}
-
-async function sendStream(response: ServerResponse, answer: Response): Promise<void> {
-  response.writeHead(200, {
-    'content-type': 'application/vnd.amazon.eventstream',
-    'x-amzn-requestid': 'scripted',
-    'x-amzn-bedrock-content-type': 'application/json',
-  })
-  response.flushHeaders()
-  try {
-    for await (const { event, data } of eventsIn(answer)) response.write(messageOf(event, data))
-    response.end()
-  } catch {
-    // The scripted answer was cut off.
-    response.destroy()
-  }
-}
-
-function messageOf(event: string, data: string): Uint8Array {
+function messageOf(event: string, data: string): Uint8Array[] {
   const json = recordIn(Buffer.from(data))
-  if (event === 'error') {
-    const { type, message } = toRecord(json?.error)
-    return encoded('exception', STREAM_EXCEPTIONS[toText(type)] ?? 'internalServerException', { message })
-  }
+  if (event === 'error') return [exceptionOf(json)]
   const text =
     event === 'message_stop' ? JSON.stringify({ ...json, 'amazon-bedrock-invocationMetrics': METRICS }) : data
-  return encoded('event', 'chunk', { bytes: Buffer.from(text).toString('base64'), p: 'abcdefgh' })
+  return [encoded('event', 'chunk', { bytes: Buffer.from(text).toString('base64'), p: 'abcdefgh' })]
 }
 
 const METRICS = { inputTokenCount: 1, outputTokenCount: 1, invocationLatency: 5, firstByteLatency: 2 }
-
-const encoded = (kind: 'event' | 'exception', type: string, payload: unknown): Uint8Array =>
-  codec.encode({
-    headers: {
-      [`:${kind}-type`]: { type: 'string', value: type },
-      ':content-type': { type: 'string', value: 'application/json' },
-      ':message-type': { type: 'string', value: kind },
-    },
-    body: Buffer.from(JSON.stringify(payload)),
-  })

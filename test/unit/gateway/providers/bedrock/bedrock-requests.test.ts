@@ -1,6 +1,8 @@
 import { AnthropicBedrock } from '@anthropic-ai/bedrock-sdk'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { bedrock } from '../../../../../src/gateway/providers/bedrock/bedrock.ts'
+import { counterRequest } from '../../../../../src/gateway/token-count/counters.ts'
+import { sentByClient as sentByConverseClient } from '../../translation/requests/converse.ts'
 import { bodyOf, CONVERSATION, clientFetch, sentByGateway } from '../sent-by-gateway.ts'
 import type { Sent } from '../upstream-recorder.ts'
 
@@ -97,6 +99,57 @@ describe('Claude on Bedrock beside the official client', () => {
     )
     const own = await sendByGateway('m', { ...CONVERSATION, output_config: { effort: 'low' } }, KEYS)
     expect(bodyOf(own).output_config).toEqual({ effort: 'low' })
+  })
+})
+
+describe('other models of Bedrock', () => {
+  const transport = bedrock.connect(BASE, KEYS, { allowedMembers: [] })
+  const target = (upstreamModel: string, stream = false) => ({
+    ...{ operation: 'converse' as const, upstreamModel, stream, callerHeaders: null },
+  })
+
+  it.each([
+    'us.amazon.nova-pro-v1:0',
+    'openai.gpt-oss-120b-1:0',
+    'arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc123',
+  ])('are called over Converse, at the address of the official client: %s', async (model) => {
+    expect([transport.speaks('converse', model), transport.speaks('messages', model)]).toEqual([true, false])
+    const { path } = await sentByConverseClient({ modelId: model, messages: [] })
+    expect(transport.prepare(target(model), new Uint8Array()).url).toBe(BASE + path)
+    const streamed = transport.prepare(target(model, true), new Uint8Array())
+    expect(streamed.url).toBe(`${BASE}${path}-stream`)
+    expect(streamed.headers.accept).toBe('application/vnd.amazon.eventstream')
+    expect(transport.bodyMembers?.(target(model))).toBeNull()
+  })
+
+  it('are no Claude, and have the output formats that the catalogue says', () => {
+    const claude = 'us.anthropic.claude-sonnet-4-5-20250929-v1:0'
+    expect([transport.speaks('converse', claude), transport.speaks('messages', claude)]).toEqual([
+      false,
+      true,
+    ])
+    expect(transport.withheld?.(claude)).toEqual(['json_schema'])
+    expect(transport.withheld?.('us.amazon.nova-pro-v1:0')).toEqual([])
+  })
+
+  it('are counted by Converse, without the region of a profile', () => {
+    const model = 'us.amazon.nova-pro-v1:0'
+    expect(transport.counter?.(model)).toBe('converse')
+    const { url } = transport.prepare({ ...target(model), operation: 'input_tokens' }, new Uint8Array())
+    expect(url).toBe(`${BASE}/model/amazon.nova-pro-v1%3A0/count-tokens`)
+    const messages = [{ role: 'user', content: 'Hi' }]
+    const body = new TextEncoder().encode(
+      JSON.stringify({ model: 'm', max_tokens: 5, system: 'S', messages }),
+    )
+    expect(JSON.parse(new TextDecoder().decode(counterRequest('converse', body, model, null)))).toEqual({
+      input: {
+        converse: { system: [{ text: 'S' }], messages: [{ role: 'user', content: [{ text: 'Hi' }] }] },
+      },
+    })
+  })
+
+  it('have names that select no other path', () => {
+    for (const name of ['.', '..', '']) expect(transport.speaks('converse', name)).toBe(false)
   })
 })
 

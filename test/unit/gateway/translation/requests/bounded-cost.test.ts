@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { Inspection } from '../../../../../src/dlp/inspection.ts'
+import { converse } from '../../../../../src/gateway/protocols/converse.ts'
 import { generateContent } from '../../../../../src/gateway/protocols/generate-content.ts'
 import { type Json, objectOf } from '../../../../../src/gateway/protocols/json.ts'
+import type { Protocol } from '../../../../../src/gateway/protocols/protocol.ts'
 import { completionToChat } from '../../../../../src/gateway/translation/requests/completions-to-chat.ts'
 import {
   cutLargeStrings,
@@ -12,6 +14,7 @@ import { drained } from '../../../../../src/lib/slices.ts'
 import { StepCounter } from '../../../../harness/counted-steps.ts'
 import { notingEngine } from '../../stream-reading.ts'
 import { last } from '../fixtures/generate-content-streams.ts'
+import { ofMessages as toConverse } from './converse.ts'
 import { chat, messages, ORIGIN, responses } from './generate-content.ts'
 import {
   assistant,
@@ -56,12 +59,12 @@ const ofChat = (request: Json): unknown => chat(request)
 const ofMessages = (request: Json): unknown => messages(request)
 const ofResponses = (request: Json): unknown => responses(request)
 
-/** Reads an answer of generateContent under a policy that changes every text. */
-function readGenerateContent(answer: Json): unknown {
+/** Reads an answer under a policy that changes its texts. */
+const readBy = (protocol: Protocol) => (answer: Json) => {
   const inspection = new Inspection(notingEngine(/secret/))
   inspection.begin()
   const context = { inspection, modelId: null, usageRequested: true }
-  return drained(generateContent.readAnswer(new TextEncoder().encode(JSON.stringify(answer)), context))
+  return drained(protocol.readAnswer(new TextEncoder().encode(JSON.stringify(answer)), context))
 }
 
 const fromCompletion = (request: Json): unknown => completionToChat(request, target('reasoning'))
@@ -305,7 +308,7 @@ const CASES: Case[] = [
   [
     'parts of an answer, and their signatures, of generateContent',
     ENTRIES,
-    readGenerateContent,
+    readBy(generateContent),
     (size) =>
       last(
         'STOP',
@@ -314,6 +317,35 @@ const CASES: Case[] = [
           thoughtSignature: 's',
         })),
       ),
+  ],
+  [
+    'turns, calls, results and cache marks, for Converse',
+    ENTRIES,
+    (request) => toConverse(request),
+    (size) => ({
+      messages: [
+        ...list(size, (i) => (i % 2 === 0 ? user('a') : assistant(' '))),
+        user(list(size, () => ({ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }))),
+        assistant(list(size, (index) => ({ ...use(`c${index}`), name: `f${index}` }))),
+        user(list(size, (index) => resultOf(`c${size - 1 - index}`))),
+      ],
+      tools: list(size, (index) => toolNamed(`f${2 * index}`)),
+    }),
+  ],
+  [
+    'blocks of an answer, and their signatures, of Converse',
+    ENTRIES,
+    readBy(converse),
+    (size) => ({
+      output: {
+        message: {
+          content: list(size, () => [
+            { reasoningContent: { reasoningText: { text: 'a secret', signature: 's' } } },
+            { toolUse: { toolUseId: 't', name: 'f', input: { a: 'secret', b: 1 } } },
+          ]).flat(),
+        },
+      },
+    }),
   ],
   [
     'long strings',

@@ -2,12 +2,7 @@ import { GoogleGenAI } from '@google/genai'
 import type { Json } from '../../../../../src/gateway/protocols/json.ts'
 import { markedSignature } from '../../../../../src/gateway/translation/marked-signature.ts'
 import type { ConvertedRequest } from '../../../../../src/gateway/translation/requests/output-format.ts'
-import {
-  chatToGenerateContent,
-  completionToGenerateContent,
-  messagesToGenerateContent,
-  responsesToGenerateContent,
-} from '../../../../../src/gateway/translation/requests/to-generate-content.ts'
+import { TO_GENERATE_CONTENT } from '../../../../../src/gateway/translation/requests/to-generate-content.ts'
 import type { TargetModel } from '../../../../../src/gateway/translation/target-model.ts'
 
 export const ORIGIN = 'generate_content:gemini-3-pro-preview@prv_1'
@@ -29,13 +24,13 @@ export const marked = (signature: string, origin = ORIGIN): string => markedSign
 const HELLO = [{ role: 'user', content: 'Hello' }]
 
 export const chat = (members: Json, model = gemini()): ConvertedRequest =>
-  chatToGenerateContent({ model: 'm', messages: HELLO, ...members }, model)
+  TO_GENERATE_CONTENT.chat_completions({ model: 'm', messages: HELLO, ...members }, model, null)
 export const messages = (members: Json, model = gemini()): ConvertedRequest =>
-  messagesToGenerateContent({ model: 'm', max_tokens: 100, messages: HELLO, ...members }, model)
+  TO_GENERATE_CONTENT.messages({ model: 'm', max_tokens: 100, messages: HELLO, ...members }, model, null)
 export const responses = (members: Json, model = gemini()): ConvertedRequest =>
-  responsesToGenerateContent({ model: 'm', stream: true, input: 'Hello', ...members }, model, null)
+  TO_GENERATE_CONTENT.responses({ model: 'm', stream: true, input: 'Hello', ...members }, model, null)
 export const completion = (members: Json, model = gemini()): ConvertedRequest =>
-  completionToGenerateContent({ model: 'm', prompt: 'Hello', ...members }, model)
+  TO_GENERATE_CONTENT.completions({ model: 'm', prompt: 'Hello', ...members }, model, null)
 
 export const configOf = ({ body }: ConvertedRequest): unknown => body.generationConfig
 export const contentsOf = ({ body }: ConvertedRequest): unknown => body.contents
