@@ -132,14 +132,19 @@ function seedSuite(): void {
     it('makes the callers that the local system promises', async () => {
       const report = await seed()
       expect(report.models).toEqual([
+        'scripted-azure-chat',
+        'scripted-bedrock-claude',
+        'scripted-bedrock-nova',
         'scripted-chat',
         'scripted-chat-large',
         'scripted-chat-plain',
         'scripted-chat-reasoning',
+        'scripted-foundry-claude',
         'scripted-messages',
         'scripted-messages-adaptive',
         'scripted-messages-large',
         'scripted-messages-thinking',
+        'scripted-vertex-claude',
       ])
       expect(report.deniedModels).toEqual(report.models.slice(1))
       const rows = await query(`
