@@ -76,7 +76,7 @@ describe.concurrent('a model of Bedrock over Converse', () => {
     expect(usage).toMatchObject({ total_tokens: whole.usage?.total_tokens })
   })
 
-  it('answers responses and legacy completions', async () => {
+  it('answers responses, whole and streamed', async () => {
     const whole = await openai().responses.create({ model, input: 'script:canned' })
     expect(whole.output_text).toBe(SCRIPTED_TEXT)
     const stream = openai().responses.stream({ model, input: 'script:canned' })

@@ -134,6 +134,7 @@ function seedSuite(): void {
       expect(report.models).toEqual([
         'scripted-azure-chat',
         'scripted-bedrock-claude',
+        'scripted-bedrock-nova',
         'scripted-chat',
         'scripted-chat-large',
         'scripted-chat-plain',

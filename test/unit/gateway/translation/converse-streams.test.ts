@@ -131,6 +131,19 @@ describe('a whole answer of Converse', () => {
     expect(answered({})).toEqual({ error: 'The upstream sent JSON that is no answer.' })
   })
 
+  it('has redacted reasoning for responses alone, which keep its origin', () => {
+    const content = [{ reasoningContent: { redactedContent: 'AAAA' } }, { text: 'Hi' }]
+    const body = new TextEncoder().encode(
+      JSON.stringify({ output: { message: { content } }, stopReason: 'end_turn' }),
+    )
+    const typesFor = (caller: 'messages' | 'responses') => {
+      const events = translatedCall({ ...optionsOf('messages'), caller }).answer(body)
+      return Array.isArray(events) ? events.map(({ type }) => type) : []
+    }
+    expect(typesFor('responses')).toEqual(['start', 'redacted_reasoning', 'text', 'stop'])
+    expect(typesFor('messages')).toEqual(['start', 'text', 'stop'])
+  })
+
   it('without content is an empty answer', () => {
     const events = answered(wholeOf([begin, ...end()]))
     expect(events).toContainEqual(expect.objectContaining({ type: 'stop', reason: 'end' }))

@@ -54,7 +54,7 @@ export async function sentByClient(input: ConverseCommandInput): Promise<{ path:
     maxAttempts: 1,
     requestHandler: {
       handle(request: { path: string; body: Uint8Array }) {
-        sent.push({ path: request.path, body: JSON.parse(Buffer.from(request.body).toString()) as Json })
+        sent.push({ path: request.path, body: JSON.parse(new TextDecoder().decode(request.body)) as Json })
         throw new Error('nothing is sent')
       },
     } as never,
