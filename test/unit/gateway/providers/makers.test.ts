@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { changeMembers } from '../../../../src/gateway/protocols/body-members.ts'
 import { chatCompletions } from '../../../../src/gateway/protocols/chat-completions.ts'
 import { requestEdits } from '../../../../src/gateway/protocols/request-edits.ts'
@@ -18,6 +18,8 @@ import { TranslatedCall } from '../../../../src/gateway/translation/translated-c
 import { applyEdits, joinBytes } from '../../../../src/lib/byte-edits.ts'
 import { drained } from '../../../../src/lib/slices.ts'
 import { recordFetch, requestOf } from './upstream-recorder.ts'
+
+afterEach(() => void vi.unstubAllGlobals())
 
 type Json = Record<string, unknown>
 
