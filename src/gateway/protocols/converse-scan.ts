@@ -2,16 +2,12 @@ import { inspectWhileScanning, WaitingTexts } from '../../dlp/waiting-texts.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'
+import { emptiedSignatures, type Place } from './edited-signatures.ts'
 import { editedJson, jsonAt } from './frame-json.ts'
 import { type Json, objectOf } from './json.ts'
 import type { AnswerContext } from './protocol.ts'
 import type { FrameString } from './streamed-texts.ts'
 import { lastName } from './text-fields.ts'
-
-interface Place {
-  start: number
-  end: number
-}
 
 /** The texts of a stream that deltas hold pieces of. */
 export type PieceName = 'text' | 'reasoning' | 'input'
@@ -163,16 +159,11 @@ export class ConverseScan {
 
   /** Empties the signatures of an answer's blocks of reasoning with another text than the model wrote. */
   removeSignatures(): void {
-    const changes = this.edits.filter(({ start, end, withheld = end - start }) => withheld > 0)
-    const starts = changes.map(({ start }) => start).sort((left, right) => left - right)
-    let next = 0
-    // Blocks stand in their order.
-    for (const [block, place] of this.#blocks) {
-      while ((starts[next] ?? Number.POSITIVE_INFINITY) < place.start) next++
-      const signature = this.#signatures.get(block)
-      const isEdited = (starts[next] ?? Number.POSITIVE_INFINITY) < place.end
-      if (isEdited && signature) this.edits.push({ ...signature, replacement: new Uint8Array() })
-    }
+    const signed = [...this.#signatures].flatMap(([block, signature]) => {
+      const place = this.#blocks.get(block)
+      return place ? [{ place, signature }] : []
+    })
+    this.edits.push(...emptiedSignatures(this.edits, signed))
   }
 
   /** Empties the signature of an event. */

@@ -2,16 +2,12 @@ import { inspectWhileScanning, WaitingTexts } from '../../dlp/waiting-texts.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'
+import { emptiedSignatures, type Place } from './edited-signatures.ts'
 import { editedJson, jsonAt } from './frame-json.ts'
 import { isMalformed } from './generate-content-endings.ts'
 import { type Json, objectOf } from './json.ts'
 import type { AnswerContext } from './protocol.ts'
 import { lastName } from './text-fields.ts'
-
-interface Place {
-  start: number
-  end: number
-}
 
 /** A part of a candidate's content. */
 export interface ScannedPart {
@@ -190,15 +186,10 @@ export class GenerateContentScan {
 
   /** Empties the signatures of parts with another text or other arguments than the model wrote. */
   removeSignatures(): void {
-    const changes = this.edits.filter(({ start, end, withheld = end - start }) => withheld > 0)
-    const starts = changes.map(({ start }) => start).sort((left, right) => left - right)
-    const signed = this.candidates.flatMap(({ parts }) => parts.filter(({ signature }) => signature !== null))
-    let next = 0
-    for (const { place, signature } of signed.sort((left, right) => left.place.start - right.place.start)) {
-      while ((starts[next] ?? Number.POSITIVE_INFINITY) < place.start) next++
-      const isEdited = (starts[next] ?? Number.POSITIVE_INFINITY) < place.end
-      if (isEdited && signature) this.edits.push({ ...signature, replacement: new Uint8Array() })
-    }
+    const signed = this.candidates.flatMap(({ parts }) =>
+      parts.flatMap(({ place, signature }) => (signature ? [{ place, signature }] : [])),
+    )
+    this.edits.push(...emptiedSignatures(this.edits, signed))
   }
 }
 

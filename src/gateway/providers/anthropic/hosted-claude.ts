@@ -18,6 +18,11 @@ const TAKEN = [
   'top_p',
 ]
 
+const TAKEN_WHOLE: ReadonlySet<string> = new Set(TAKEN)
+const TAKEN_WITH_STREAM: ReadonlySet<string> = new Set([...TAKEN, 'stream'])
+const MODEL: ReadonlySet<string> = new Set(['model'])
+const MODEL_AND_STREAM: ReadonlySet<string> = new Set(['model', 'stream'])
+
 /** State, tools and a place of processing that these platforms do not have: the answer would be another one. */
 const REFUSED = new Set(['container', 'mcp_servers', 'inference_geo'])
 
@@ -43,8 +48,8 @@ export function hostedMembers({
   alsoDropped,
 }: Platform): BodyMembers {
   return {
-    taken: new Set(takesStream ? [...TAKEN, 'stream'] : TAKEN),
-    moved: new Set(takesStream ? ['model'] : ['model', 'stream']),
+    taken: takesStream ? TAKEN_WITH_STREAM : TAKEN_WHOLE,
+    moved: takesStream ? MODEL : MODEL_AND_STREAM,
     refused: REFUSED,
     ...(!hasOutputFormat && { refusedInside: { output_config: 'format' } }),
     added: { anthropic_version: version, ...(betas && betas.length > 0 && { anthropic_beta: betas }) },
