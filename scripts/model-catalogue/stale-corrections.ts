@@ -1,13 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import {
-  type Dollars,
-  MISSING_MODELS,
-  type MissingModel,
-  WRONG_PRICES,
-  WRONG_PROFILES,
-  type WrongPrice,
-  type WrongProfile,
-} from './corrections.ts'
+import { type Dollars, WRONG_PRICES, type WrongPrice } from './corrections.ts'
+import { MISSING_MODELS, type MissingModel, WRONG_PROFILES, type WrongProfile } from './missing-models.ts'
 import { OFFERS } from './offers.ts'
 import { dollarsOf, entriesOf, listedPrices, takenFor } from './price-list.ts'
 

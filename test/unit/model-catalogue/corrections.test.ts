@@ -1,12 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { CATALOGUE } from '../../../scripts/model-catalogue/catalogue.ts'
-import {
-  type Dollars,
-  MISSING_MODELS,
-  WRONG_PRICES,
-  WRONG_PROFILES,
-} from '../../../scripts/model-catalogue/corrections.ts'
+import { type Dollars, WRONG_PRICES } from '../../../scripts/model-catalogue/corrections.ts'
 import { findEntry } from '../../../scripts/model-catalogue/find-entry.ts'
+import { MISSING_MODELS, WRONG_PROFILES } from '../../../scripts/model-catalogue/missing-models.ts'
 import { dollarsOf, entriesOf, listedPrices, takenFor } from '../../../scripts/model-catalogue/price-list.ts'
 import {
   isMissing,
