@@ -66,7 +66,11 @@ export function sendVendorJson(
   headers: Record<string, string> = {},
 ): void {
   const bytes = Buffer.from(JSON.stringify(body))
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length, ...headers })
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': bytes.length,
+    ...headers,
+  })
   response.end(bytes)
 }
 
