@@ -40,8 +40,8 @@ export function checkServiceAccount(parts: CredentialParts): void {
 const pemOf = ({ private_key: key = '' }: CredentialParts): string => key.replaceAll('\\n', '\n')
 
 /**
- * The address comes with the key, from whoever made the entry: only Google's own receive the assertion. An address without
- * TLS is left to the guarded fetch, which takes those alone that the operator lists.
+ * The address is a part of the key file, which a customer may have edited: only Google's own hosts receive the assertion. An
+ * address without TLS is left to the guarded fetch, which takes only those of EGRESS_ALLOW.
  */
 function tokenAddress({ token_uri: address = TOKEN_URI }: CredentialParts): string {
   const url = URL.canParse(address) ? new URL(address) : null
