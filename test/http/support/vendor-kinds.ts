@@ -23,6 +23,8 @@ export interface Vendor {
   wire: 'chat' | 'messages' | 'gemini' | 'converse'
   /** The protocol in which scripts for the scripted vendor are written. */
   scripts: 'chat' | 'messages'
+  /** A script with usage of every class of tokens; `usage-full` if absent. Mistral reports usage without being asked. */
+  usageScript?: 'usage-late'
   /** The credential that the scripted vendor knows. @param url of its server. */
   credential: (url: string) => Credential
 }
@@ -124,6 +126,7 @@ export const VENDORS: readonly Vendor[] = [
     upstreamModel: 'scripted-chat',
     wire: 'chat',
     scripts: 'chat',
+    usageScript: 'usage-late',
     credential: () => uniqueName('mistral-key'),
   },
 ]
@@ -199,10 +202,6 @@ export async function createVendorModel(
   address: GatewayAddress = gateway(),
 ): Promise<{ model: string; provider: string; providerId: string }> {
   const { id, name } = await createVendorProvider(vendor, options, address)
-  const model = await createModel(
-    [{ provider_id: id, upstream_model: vendor.upstreamModel }],
-    {},
-    address,
-  )
+  const model = await createModel([{ provider_id: id, upstream_model: vendor.upstreamModel }], {}, address)
   return { model, provider: name, providerId: id }
 }
