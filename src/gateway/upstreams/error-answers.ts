@@ -39,11 +39,14 @@ export function usefulness(status: number): number {
  */
 export function errorAnswer({ request }: PlannedCall, response: Response, body: Uint8Array): ErrorAnswer {
   const { status } = response
-  const isRefused = OPERATIONS[request.operation].ownErrorEnvelope && refusesGateway(status, body)
+  const { ownErrorEnvelope } = OPERATIONS[request.operation]
+  const isRefused = ownErrorEnvelope && refusesGateway(status, body)
   if (!isRefused && !isTokenRefusal(response)) return { kind: 'upstream_error', response, body }
   const message =
     `The provider of this model refused the gateway (status ${status}). Your API key is not the cause: the operator of ` +
     'the gateway has to renew its credential or account at the provider.'
-  const error = new ApiError('internal', message, { code: 'provider_refused_gateway', shouldRetry: false })
+  // Interface, Errors: chat completions have one code for faults of the gateway.
+  const code = ownErrorEnvelope ? { code: 'provider_refused_gateway' } : {}
+  const error = new ApiError('internal', message, { ...code, shouldRetry: false })
   return { kind: 'failed', error }
 }
