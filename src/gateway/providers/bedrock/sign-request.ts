@@ -25,7 +25,7 @@ type Signer = (request: RequestToSign) => string
 
 /**
  * Signs requests to one service in one region.
- * @param service of the credential scope, which the host does not tell: `bedrock` for `bedrock-runtime.*`.
+ * @param service of the credential scope; it is not the first label of the host: `bedrock` for `bedrock-runtime.*`.
  * @returns a function that gives the value of a request's `authorization`.
  */
 export function awsSigner(
