@@ -42,7 +42,9 @@ describe('model catalogue', () => {
     }
     for (const { id, contextWindow, maxOutputTokens, prices, regions = {}, later } of CATALOGUE.models) {
       const flat = [prices, ...(later ? [later.prices] : [])].flatMap((each) =>
-        Object.values(each).flatMap((price) => (typeof price === 'number' ? [price] : Object.values<number>(price))),
+        Object.values(each).flatMap((price) =>
+          typeof price === 'number' ? [price] : Object.values<number>(price),
+        ),
       )
       const numbers = [contextWindow, maxOutputTokens, ...flat, ...Object.values(regions)]
       for (const value of numbers) expect(Number.isSafeInteger(value) && value > 0, id).toBe(true)
