@@ -38,13 +38,13 @@ const REMOVES =
 export async function readAccount(sources: AccountSources): Promise<ReadAccount> {
   const { settings, cloudflare } = sources
   const accountName = await cloudflare.accountName()
-  const [neonProject, redisUrl, bucket, tools, gateway, hosts] = await Promise.all([
+  const hosts = await cloudflare.hosts()
+  const [neonProject, redisUrl, bucket, tools, gateway] = await Promise.all([
     readNeon(sources),
     readRedis(sources),
     cloudflare.hasBucket(settings.bucket),
-    cloudflare.script(settings.tools.name),
-    cloudflare.script(settings.gateway.name),
-    cloudflare.hosts(),
+    cloudflare.script(settings.tools.name, hosts),
+    cloudflare.script(settings.gateway.name, hosts),
   ])
   return {
     state: {

@@ -21,6 +21,12 @@ export interface Triggers {
   workersDev: boolean
 }
 
+/** A custom domain with its Worker. */
+export interface DomainOwner {
+  hostname: string
+  service: string
+}
+
 /** A script as the account has it. */
 export interface ScriptState {
   /** Tag of the last class migration; null if it has none. */
@@ -107,21 +113,20 @@ export class CloudflareApi {
   }
 
   /** @returns the Worker that has each custom domain of the account */
-  async hosts(): Promise<Array<{ hostname: string; service: string }>> {
+  async hosts(): Promise<DomainOwner[]> {
     return (await this.#read(domains, '/workers/domains')).result
   }
 
-  /** @returns null if there is no script with this name */
-  async script(name: string): Promise<ScriptState | null> {
+  /** @param hosts those of the account @returns null if there is no script with this name */
+  async script(name: string, hosts: readonly DomainOwner[]): Promise<ScriptState | null> {
     const found = await this.#readIfPresent(service, `/workers/services/${name}`)
     if (found === null) return null
     const path = `/workers/scripts/${name}`
-    const [listed, deployed, crons, address, hosts] = await Promise.all([
+    const [listed, deployed, crons, address] = await Promise.all([
       this.#read(versions, `${path}/versions?deployable=true`),
       this.#read(deployments, `${path}/deployments`),
       this.#read(schedules, `${path}/schedules`),
       this.#read(subdomain, `${path}/subdomain`),
-      this.hosts(),
     ])
     const known = listed.result.items
       .sort((left, right) => right.number - left.number)

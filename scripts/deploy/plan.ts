@@ -1,4 +1,4 @@
-import type { ScriptState, TrafficShare, Triggers } from './cloudflare-api.ts'
+import type { DomainOwner, ScriptState, TrafficShare, Triggers } from './cloudflare-api.ts'
 import type { ClassMigration, Release, ScriptRelease } from './release.ts'
 import { isGenerated, isRequired, type SecretSource, UPLOADED_SECRETS } from './secrets.ts'
 import type { DeploySettings } from './settings.ts'
@@ -29,7 +29,7 @@ export interface AccountState {
   tools: ScriptState | null
   gateway: ScriptState | null
   /** Custom domains of the account, with the Worker that has each. */
-  hosts: Array<{ hostname: string; service: string }>
+  hosts: DomainOwner[]
 }
 
 /** Names of the secrets whose values are known, with where each comes from. */
