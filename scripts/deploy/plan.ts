@@ -306,13 +306,14 @@ function smokeTestStep(
   known: KnownSecrets,
   changesScript: boolean,
 ): PlannedStep {
-  const calls = [
-    '/health',
-    ...(known.ADMIN_TOKEN || !gateway?.secrets.includes('ADMIN_TOKEN') ? ['management API'] : []),
-  ]
+  const calls = ['/health', 'a wrong key']
+  const knowsToken = known.ADMIN_TOKEN !== undefined || !gateway?.secrets.includes('ADMIN_TOKEN')
+  if (knowsToken) calls.push('management API')
   if (known.SMOKE_TEST_KEY !== undefined) calls.push(...modelCalls(settings))
+  const isWeak = !knowsToken && known.SMOKE_TEST_KEY === undefined
+  const details = isWeak ? ['no call with rights: neither ADMIN_TOKEN nor SMOKE_TEST_KEY is given'] : []
   const isTested = gateway !== null && gateway.traffic[0]?.versionId === database.testedVersion
-  return step('smoke test', calls.join(', '), changesScript || !isTested ? 'change' : 'same')
+  return step('smoke test', calls.join(', '), changesScript || !isTested ? 'change' : 'same', details)
 }
 
 const modelCalls = ({ smokeTest }: DeploySettings): string[] =>
