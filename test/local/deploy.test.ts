@@ -51,6 +51,26 @@ describe('npm run deploy', () => {
     expect(deployment.cloud.changes).toEqual([])
   })
 
+  it('asks first, and needs a terminal for that', async () => {
+    expect(await deployment.run([])).toMatchObject({
+      code: 1,
+      stderr: 'deploy: there is no terminal to ask at: --yes applies the plan\n',
+    })
+    expect((await deployment.run([], 'n')).code).toBe(1)
+    expect(deployment.cloud.changes).toEqual([])
+  })
+
+  it('generates no secret on a machine of CI', async () => {
+    deployment.variables = { CI: 'true' }
+    const { code, stderr } = await run('--yes')
+    deployment.variables = {}
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/ADMIN_TOKEN, KEY_PEPPERS, VAULT_KEYS would be generated/),
+    ])
+    expect(deployment.cloud.changes).toEqual([])
+  })
+
   it('makes the first deployment, tested, with secrets in a private file', async () => {
     const { code, stderr } = await run('--yes')
     expect([code, stderr]).toEqual([0, ''])

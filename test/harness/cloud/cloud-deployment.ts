@@ -24,7 +24,9 @@ export class CloudDeployment {
   readonly cloud: Cloud
   /** Settings, secrets and the files of deployments. */
   readonly folder = mkdtempSync(join(tmpdir(), 'headgate-deploy-'))
-  readonly bundle = join(this.folder, 'scripts')
+  bundle = join(this.folder, 'scripts')
+  /** More variables of the environment. */
+  variables: Record<string, string> = {}
   readonly clock = new MovingClock()
   /** Command lines and environments of the processes that this one started, as the system shows them to others. */
   readonly seenProcesses = new Set<string>()
@@ -84,6 +86,7 @@ export class CloudDeployment {
       HEADGATE_FOLDER: this.folder,
       DATABASE_FETCH_ENDPOINT: `${this.#postgres}/sql`,
       QSTASH_TOKEN: CANARIES.QSTASH_TOKEN,
+      ...this.variables,
     }
   }
 
