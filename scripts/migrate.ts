@@ -45,8 +45,7 @@ export async function migrateDatabase(
   const migrations = readMigrations(folder)
   const opened = await openDatabase(address)
   try {
-    const newest = await newestApplied(opened)
-    const missing = migrations.filter((migration) => migration.madeAt > newest)
+    const missing = await missingIn(opened, migrations)
     const applied: string[] = []
     for (const migration of missing) {
       if (await apply(opened, migration)) applied.push(migration.name)
@@ -55,6 +54,19 @@ export async function migrateDatabase(
   } finally {
     await opened.close()
   }
+}
+
+/** The migrations that a database does not have yet, oldest first; all of them for `null`, one that does not exist yet. */
+export async function pendingMigrations(
+  opened: OpenDatabase | null,
+): Promise<Array<Pick<Migration, 'name' | 'statements'>>> {
+  const migrations = readMigrations(MIGRATIONS_FOLDER)
+  return opened === null ? migrations : missingIn(opened, migrations)
+}
+
+async function missingIn(opened: OpenDatabase, migrations: Migration[]): Promise<Migration[]> {
+  const newest = await newestApplied(opened)
+  return migrations.filter((migration) => migration.madeAt > newest)
 }
 
 /** @returns when the newest applied migration was made, 0 for a database without any */

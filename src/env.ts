@@ -197,6 +197,8 @@ export interface Bindings extends Record<string, unknown> {
   BROWSER?: BrowserRun
   /** The script of tools. */
   TOOLS: Fetcher
+  /** The version of the script that runs; only on Cloudflare. */
+  VERSION?: WorkerVersionMetadata
   /** Static files of the folder `public`. */
   ASSETS?: Fetcher
 }
