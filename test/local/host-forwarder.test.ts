@@ -9,12 +9,12 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startEdge } from '../../scripts/local/edge.ts'
-import { startHostForwarder } from '../../scripts/local/host-forwarder.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import { startHostForwarder } from '../../scripts/node/host-forwarder.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 
 let answer: (request: IncomingMessage, response: ServerResponse) => void
 let target: Server
-let forwarder: RunningStandIn
+let forwarder: RunningServer
 
 beforeEach(async () => {
   target = createServer((incoming, response) => answer(incoming, response))

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type DatabaseAddress, type OpenDatabase, openDatabase } from '../../scripts/database.ts'
 import { wantedProviders } from '../../scripts/demo-catalogue.ts'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
 import { createLocalSecrets } from '../../scripts/local-secrets.ts'
 import { migrateDatabase } from '../../scripts/migrate.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import { type SeedOptions, seedDatabase } from '../../scripts/seed.ts'
 import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from './real-servers.ts'
 
@@ -305,7 +305,7 @@ function seedSuite(): void {
 }
 
 describe('over SQL over HTTP', () => {
-  let standIn: RunningStandIn
+  let standIn: RunningServer
   beforeAll(async () => {
     standIn = await startPostgres()
     address = {

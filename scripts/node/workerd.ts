@@ -15,10 +15,11 @@ import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { startCache } from './cache.ts'
-import { inheritedEnvironment, StartError } from './children.ts'
 import { watchGroup } from './group-watch.ts'
+import { inheritedEnvironment } from './inherited-environment.ts'
 import { writePrivateFile } from './private-file.ts'
 import { endGroup } from './process-group.ts'
+import { StartError } from './start-error.ts'
 import { configOf, entryModule } from './workerd-config.ts'
 
 export interface WorkerdOptions {
@@ -38,7 +39,7 @@ export interface WorkerdOptions {
   durableObjects?: Record<string, string>
   /** Folder of static files; the gateway's own by default, and none for another Worker. */
   assets?: string
-  /** URLs of content stores (`scripts/local/content-store`) by the R2 binding that reaches them; none by default. */
+  /** URLs of content stores (`scripts/node/content-store`) by the R2 binding that reaches them; none by default. */
   buckets?: Record<string, string>
   /** URLs of servers on loopback by the service binding that reaches them; none by default. */
   services?: Record<string, string>

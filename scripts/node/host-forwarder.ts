@@ -5,8 +5,7 @@ import {
   request as sendRequest,
 } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { listenOnLoopback } from './loopback-server.ts'
-import type { RunningStandIn } from './stand-in-process.ts'
+import { listenOnLoopback, type RunningServer } from './loopback-server.ts'
 
 /** Headers of a single connection, which must not be forwarded (RFC 9110, section 7.6.1). */
 const CONNECTION_HEADERS = new Set([
@@ -46,7 +45,7 @@ const HEAD_BYTES = 128 * 1024
  *
  * @throws the error of `listen`, such as `EADDRINUSE`
  */
-export async function startHostForwarder(options: HostForwarderOptions): Promise<RunningStandIn> {
+export async function startHostForwarder(options: HostForwarderOptions): Promise<RunningServer> {
   const forwarder = await listenOnLoopback(
     options.port,
     async (request, response) => forward(request, response, options),

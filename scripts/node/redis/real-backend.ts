@@ -1,5 +1,5 @@
 import { Redis, ReplyError } from 'ioredis'
-import { OptionError } from '../stand-in-process.ts'
+import { OptionError } from '../start-error.ts'
 import type { RedisBackend } from './backend.ts'
 import { RedisError, type Reply } from './reply.ts'
 
@@ -14,7 +14,7 @@ const CONNECT_TIMEOUT_MS = 5_000
  */
 export async function openRealBackend(url: string): Promise<RedisBackend> {
   if (!URL.canParse(url) || !/^rediss?:/.test(url))
-    throw new OptionError('--redis-url must be a redis:// URL')
+    throw new OptionError('Redis needs a redis:// or rediss:// URL')
   const client = new Redis(url, {
     lazyConnect: true,
     connectTimeout: CONNECT_TIMEOUT_MS,

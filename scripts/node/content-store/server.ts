@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { claimPath } from '../folder-claim.ts'
-import { listenOnLoopback } from '../loopback-server.ts'
-import type { RunningStandIn } from '../stand-in-process.ts'
+import { listenOnLoopback, type RunningServer } from '../loopback-server.ts'
 import { LengthError, ObjectFiles } from './object-files.ts'
 import {
   ContentError,
@@ -31,7 +30,7 @@ const LIST_LIMIT_WITH_METADATA = 100
  * @param options.folder where the objects are. @param options.port 0 for any free one
  * @throws OptionError when another process has the folder, and the error of `listen`
  */
-export async function startContentStore(options: { folder: string; port?: number }): Promise<RunningStandIn> {
+export async function startContentStore(options: { folder: string; port?: number }): Promise<RunningServer> {
   const release = claimPath(options.folder)
   try {
     const files = new ObjectFiles(options.folder)

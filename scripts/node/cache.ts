@@ -1,5 +1,4 @@
-import { listenOnLoopback, readBody } from './loopback-server.ts'
-import type { RunningStandIn } from './stand-in-process.ts'
+import { listenOnLoopback, type RunningServer, readBody } from './loopback-server.ts'
 
 /** The answer that is cached under one key. */
 interface Entry {
@@ -28,7 +27,7 @@ const ENTRIES_LIMIT = 2_000
  * @param port 0 for any free one
  * @param now milliseconds since the epoch
  */
-export async function startCache(port = 0, now: () => number = Date.now): Promise<RunningStandIn> {
+export async function startCache(port = 0, now: () => number = Date.now): Promise<RunningServer> {
   const entries = new Map<string, Entry>()
   const running = await listenOnLoopback(port, async (request, response) => {
     const key = `${request.headers['cf-cache-namespace'] ?? ''} ${request.headers.host}${request.url}`

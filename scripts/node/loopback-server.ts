@@ -10,15 +10,22 @@ import type { AddressInfo } from 'node:net'
 /** Thrown by `readBody` for a body above the limit; answered with 413. */
 export class BodyTooLargeError extends Error {}
 
+/** A service that listens on loopback until it is closed. */
+export interface RunningServer {
+  /** The TCP port it listens on. */
+  readonly port: number
+  /** `http://127.0.0.1:<port>`, without a trailing slash. */
+  readonly url: string
+  /** Stops listening, ends open connections and stores what has to survive. Calling it twice is harmless. */
+  close(): Promise<void>
+}
+
 /** Handles a request. An exception is answered with 500 and its message. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
 /** An HTTP server that is bound to the loopback address and nothing else. */
-export interface LoopbackServer {
+export interface LoopbackServer extends RunningServer {
   readonly server: Server
-  readonly port: number
-  readonly url: string
-  close(): Promise<void>
 }
 
 /**

@@ -1,4 +1,4 @@
-// node scripts/local/watchdog.ts
+// node scripts/node/watchdog.ts
 //
 // Ends process groups whose owner is gone. It reads lines on stdin: `+<group id>` begins to watch a group,
 // `-<group id>` ends the watch. When stdin closes, because the owner ended in whatever way, every group that is still

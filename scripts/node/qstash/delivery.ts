@@ -11,6 +11,14 @@ export interface DeliveryOutcome {
   readonly body: Buffer
 }
 
+/** The server that takes the deliveries for one origin in place of that origin's own host. */
+export interface DeliveryRoute {
+  /** `https://host`, without a path. */
+  readonly origin: string
+  /** Port on 127.0.0.1, plain HTTP. */
+  readonly port: number
+}
+
 /** Largest answer that is kept, in bytes: the free plan's message size. The rest is cut off. */
 const MAX_ANSWER_BYTES = 1024 * 1024
 
@@ -32,16 +40,18 @@ const HOP_HEADERS = new Set([
  * @param message what to send; its timeout covers the whole answer
  * @param signature value of `Upstash-Signature`
  * @param signal ends the attempt
+ * @param route used for URLs of its origin; the URL that is signed stays the same
  * @returns the answer, or status 0 and the reason if there was none; never rejects
  */
 export async function deliver(
   message: QueuedMessage,
   signature: string,
   signal: AbortSignal,
+  route: DeliveryRoute | null = null,
 ): Promise<DeliveryOutcome> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(message.timeoutMs)])
   try {
-    return await send(message, signature, limit)
+    return await send(message, signature, limit, route)
   } catch (error) {
     const isTimeout = limit.aborted && !signal.aborted
     const reason = isTimeout ? `no answer within ${message.timeoutMs} ms` : (error as Error).message
@@ -49,14 +59,25 @@ export async function deliver(
   }
 }
 
-function send(message: QueuedMessage, signature: string, signal: AbortSignal): Promise<DeliveryOutcome> {
+function send(
+  message: QueuedMessage,
+  signature: string,
+  signal: AbortSignal,
+  route: DeliveryRoute | null,
+): Promise<DeliveryOutcome> {
   const body = deliveredBody(message)
-  const client = message.url.startsWith('https:') ? https : http
+  const { url, host } = addressOf(message.url, route)
+  const client = url.protocol === 'https:' ? https : http
   return new Promise((resolve, reject) => {
     const request = client.request(
-      message.url,
+      url.href,
       // A connection of its own: a kept one may have died with a restarted receiver, and cost an attempt.
-      { agent: false, method: message.method, headers: deliveredHeaders(message, signature, body), signal },
+      {
+        agent: false,
+        method: message.method,
+        headers: { ...deliveredHeaders(message, signature, body), ...(host !== null && { host }) },
+        signal,
+      },
       (response) => {
         const chunks: Buffer[] = []
         let size = 0
@@ -74,6 +95,13 @@ function send(message: QueuedMessage, signature: string, signal: AbortSignal): P
     request.on('error', reject)
     request.end(body)
   })
+}
+
+/** Where to connect to, and the Host header if it is another one. */
+function addressOf(text: string, route: DeliveryRoute | null): { url: URL; host: string | null } {
+  const url = new URL(text)
+  if (route === null || url.origin !== route.origin) return { url, host: null }
+  return { url: new URL(`http://127.0.0.1:${route.port}${url.pathname}${url.search}`), host: url.host }
 }
 
 /** The bytes that are sent and signed; a GET has none. */

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { CronExpressionParser } from 'cron-parser'
-import type { AdjustableClock } from '../adjustable-clock.ts'
 import type { RecordCollection, RecordStore } from '../record-store.ts'
 import type { MessageQueue } from './message-queue.ts'
 import { toArrays, viewBody } from './message-view.ts'
+import type { QueueClock } from './queue-clock.ts'
 import { createMessage, type PublishRequest } from './queued-message.ts'
 import { RefusedError } from './refused-error.ts'
 
@@ -34,11 +34,11 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 export class Schedules {
   readonly #schedules: RecordCollection<Schedule>
   readonly #broker: MessageQueue
-  readonly #clock: AdjustableClock
+  readonly #clock: QueueClock
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
-  constructor(store: RecordStore, broker: MessageQueue, clock: AdjustableClock) {
+  constructor(store: RecordStore, broker: MessageQueue, clock: QueueClock) {
     this.#schedules = store.collection('schedule')
     this.#broker = broker
     this.#clock = clock

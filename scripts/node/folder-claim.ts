@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { OptionError } from './stand-in-process.ts'
+import { OptionError } from './start-error.ts'
 
 /**
  * Claims a data folder or file for this process, so that two local systems never write the same one. Embedded

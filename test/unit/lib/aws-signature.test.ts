@@ -3,8 +3,8 @@ import { Sha256 } from '@aws-crypto/sha256-js'
 import * as suite from '@aws-sdk/signature-v4/dist/es/suite.fixture.js'
 import { SignatureV4 } from '@smithy/signature-v4'
 import { describe, expect, it } from 'vitest'
-import { awsSigner, signedHeaders } from '../../../../../src/gateway/providers/bedrock/sign-request.ts'
-import { SeededRandom } from '../../../../dlp/corpus/seeded-random.ts'
+import { awsSigner, signedHeaders } from '../../../src/lib/aws-signature.ts'
+import { SeededRandom } from '../../dlp/corpus/seeded-random.ts'
 
 const KEYS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' }
 const NOW = Date.parse('2026-11-23T12:00:00Z')

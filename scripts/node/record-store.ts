@@ -1,6 +1,6 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { claimPath } from './folder-claim.ts'
-import { OptionError } from './stand-in-process.ts'
+import { OptionError } from './start-error.ts'
 
 /** A line of the file: a record was stored, or deleted if there is no value. */
 type Line = [collection: string, id: string, value?: unknown]

@@ -1,7 +1,9 @@
 import { createHash, createHmac } from 'node:crypto'
-import type { HeaderRecord } from '../transport.ts'
 
 // AWS Signature Version 4: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+
+/** Names in lower case. */
+type HeaderRecord = Readonly<Record<string, string>>
 
 /** The keys of an AWS principal; a session token belongs to temporary ones. */
 export interface AwsKeys {
@@ -82,7 +84,8 @@ function canonicalRequest(
   const { pathname, searchParams } = new URL(url)
   const names = Object.keys(headers).sort()
   const lines = names.map((name) => `${name}:${headers[name]?.trim().replace(/ +/g, ' ')}\n`).join('')
-  // The path as it is sent is percent-encoded once more; a query only once.
+  // The path as it is sent is percent-encoded once more; a query only once. (S3 takes no second encoding: its paths must consist of
+  // unreserved characters here.)
   const path = pathname.split('/').map(encoded).join('/')
   const query = [...searchParams].map(([name, value]) => `${encoded(name)}=${encoded(value)}`).sort()
   return [method, path, query.join('&'), lines, names.join(';'), bodyHash].join('\n')

@@ -1,7 +1,7 @@
-import type { AdjustableClock } from '../adjustable-clock.ts'
 import type { RecordCollection, RecordStore } from '../record-store.ts'
-import { type DeliveryOutcome, deliver, deliveredBody } from './delivery.ts'
+import { type DeliveryOutcome, type DeliveryRoute, deliver, deliveredBody } from './delivery.ts'
 import { defaultBackoff, requestedDelay } from './durations.ts'
+import type { QueueClock } from './queue-clock.ts'
 import { createMessage, type DeadMessage, type PublishRequest, type QueuedMessage } from './queued-message.ts'
 import { retryDelay } from './retry-delay.ts'
 import { signDelivery } from './signature.ts'
@@ -16,9 +16,11 @@ export interface PublishResult {
 /** Parts of the broker. */
 export interface BrokerParts {
   readonly store: RecordStore
-  readonly clock: AdjustableClock
+  readonly clock: QueueClock
   /** Signs deliveries. */
   readonly signingKey: string
+  /** Where deliveries connect to; null for the host of each URL. */
+  readonly route: DeliveryRoute | null
 }
 
 /** How long a deduplication id is remembered, in milliseconds. https://upstash.com/docs/qstash/features/deduplication */
@@ -41,6 +43,11 @@ export class MessageQueue {
   readonly #counters: RecordCollection<number>
   readonly #active = new Set<string>()
   readonly #closing = new AbortController()
+  /** Aborted when deliveries under way are abandoned. */
+  #abandoning = new AbortController()
+  #isPaused = false
+  /** Resolves `pause` once nothing is under way. */
+  #onIdle = (): void => {}
   #timer: NodeJS.Timeout | undefined
 
   constructor(parts: BrokerParts) {
@@ -104,7 +111,7 @@ export class MessageQueue {
   /** Begins the deliveries that are due and sets the timer for the next one. Call it after every change. */
   pump(): void {
     clearTimeout(this.#timer)
-    if (this.#closing.signal.aborted) return
+    if (this.#closing.signal.aborted || this.#isPaused) return
     const now = this.#parts.clock.now()
     let next = Number.POSITIVE_INFINITY
     for (const message of this.#messages.values()) {
@@ -116,6 +123,29 @@ export class MessageQueue {
     this.#timer = setTimeout(() => this.pump(), Math.min(MAX_TIMER_MS, Math.max(1, next - now)))
   }
 
+  /**
+   * Begins no more deliveries, and waits for those under way.
+   * @param limitMs milliseconds after which they are abandoned: an abandoned attempt counts as not made
+   */
+  async pause(limitMs: number): Promise<void> {
+    this.#isPaused = true
+    clearTimeout(this.#timer)
+    if (this.#active.size === 0) return
+    const idle = new Promise<void>((resolve) => {
+      this.#onIdle = resolve
+    })
+    const timer = setTimeout(() => this.#abandoning.abort(), limitMs)
+    await idle
+    clearTimeout(timer)
+  }
+
+  /** Delivers again after `pause`. */
+  resume(): void {
+    this.#isPaused = false
+    this.#abandoning = new AbortController()
+    this.pump()
+  }
+
   /** Ends all deliveries. An attempt in progress counts as not made. */
   close(): void {
     clearTimeout(this.#timer)
@@ -125,9 +155,11 @@ export class MessageQueue {
   async #attempt(message: QueuedMessage): Promise<void> {
     this.#active.add(message.messageId)
     const signature = signDelivery(this.#parts.signingKey, message.url, deliveredBody(message))
-    const outcome = await deliver(message, signature, this.#closing.signal)
+    const signal = AbortSignal.any([this.#closing.signal, this.#abandoning.signal])
+    const outcome = await deliver(message, signature, signal, this.#parts.route)
     this.#active.delete(message.messageId)
-    if (this.#closing.signal.aborted) return
+    if (this.#active.size === 0) this.#onIdle()
+    if (signal.aborted) return
     // A message that was cancelled meanwhile has nothing more to come.
     if (this.#messages.get(message.messageId) !== undefined) this.#conclude(message, outcome)
     this.pump()
