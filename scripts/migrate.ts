@@ -57,6 +57,19 @@ export async function migrateDatabase(
   }
 }
 
+/** Names of the migrations that the database does not have, oldest first. @throws DatabaseError if it cannot be reached */
+export async function missingMigrations(address: DatabaseAddress): Promise<string[]> {
+  const opened = await openDatabase(address)
+  try {
+    const newest = await newestApplied(opened)
+    return readMigrations(MIGRATIONS_FOLDER)
+      .filter(({ madeAt }) => madeAt > newest)
+      .map(({ name }) => name)
+  } finally {
+    await opened.close()
+  }
+}
+
 /** @returns when the newest applied migration was made, 0 for a database without any */
 async function newestApplied({ database }: OpenDatabase): Promise<number> {
   const journal = await rowsOf(database.execute(sql`select to_regclass(${JOURNAL}) is not null as there`))

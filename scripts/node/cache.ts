@@ -24,12 +24,15 @@ const ENTRIES_LIMIT = 2_000
  * Entries live as long as `s-maxage` or `max-age` allows; answers that forbid storing are not stored. A match with a condition is
  * answered whole.
  *
- * @param port 0 for any free one
+ * @param place a port, 0 for any free one; or the path of a Unix socket
  * @param now milliseconds since the epoch
  */
-export async function startCache(port = 0, now: () => number = Date.now): Promise<RunningServer> {
+export async function startCache(
+  place: number | string = 0,
+  now: () => number = Date.now,
+): Promise<RunningServer> {
   const entries = new Map<string, Entry>()
-  const running = await listenOnLoopback(port, async (request, response) => {
+  const running = await listenOnLoopback(place, async (request, response) => {
     const key = `${request.headers['cf-cache-namespace'] ?? ''} ${request.headers.host}${request.url}`
     if (request.method === 'PUT') {
       store(entries, key, await readBody(request, ENTRY_LIMIT), now())

@@ -5,6 +5,7 @@ import {
   request as sendRequest,
 } from 'node:http'
 import { connect, type Socket } from 'node:net'
+import type { LocalAddress } from './get-text.ts'
 import { listenOnLoopback, type RunningServer } from './loopback-server.ts'
 
 /** Headers of a single connection, which must not be forwarded (RFC 9110, section 7.6.1). */
@@ -29,8 +30,19 @@ export interface HostForwarderOptions {
   host: string | null
 }
 
+/** How a request is forwarded. */
+export interface Forwarding {
+  target: LocalAddress
+  /** The Host header; null for the one that the client sent. */
+  host: string | null
+  /** Headers that are added, names and values in turn. */
+  added?: readonly string[]
+  /** Names in lower case of the client's headers that are dropped. */
+  dropped?: readonly string[]
+}
+
 /** Bytes of a request's head that workerd takes, and so has to get. */
-const HEAD_BYTES = 128 * 1024
+export const HEAD_BYTES = 128 * 1024
 
 /**
  * Forwards every request to another loopback port, as the platform's edge does. A second forwarder sets another host
@@ -46,15 +58,16 @@ const HEAD_BYTES = 128 * 1024
  * @throws the error of `listen`, such as `EADDRINUSE`
  */
 export async function startHostForwarder(options: HostForwarderOptions): Promise<RunningServer> {
+  const forwarding = { target: { port: options.targetPort, host: '127.0.0.1' }, host: options.host }
   const forwarder = await listenOnLoopback(
     options.port,
-    async (request, response) => forward(request, response, options),
+    async (request, response) => forward(request, response, forwarding),
     { maxHeaderSize: HEAD_BYTES },
   )
   const tunnels = new Set<Socket>()
   forwarder.server.on('upgrade', (request, socket: Socket, sent) => {
     tunnels.add(socket.on('close', () => tunnels.delete(socket)))
-    tunnel(request, socket, sent, options)
+    tunnel(request, socket, sent, forwarding)
   })
   // Long streams and slow uploads are the gateway's to limit.
   forwarder.server.requestTimeout = 0
@@ -66,30 +79,29 @@ export async function startHostForwarder(options: HostForwarderOptions): Promise
   return { port: forwarder.port, url: forwarder.url, close }
 }
 
-function forward(request: IncomingMessage, response: ServerResponse, options: HostForwarderOptions): void {
+/** Passes a request on, and its answer back. */
+export function forward(request: IncomingMessage, response: ServerResponse, options: Forwarding): void {
   const outgoing = sendRequest({
-    host: '127.0.0.1',
-    port: options.targetPort,
+    ...options.target,
     method: request.method,
     path: request.url,
     headers: [
       ...hostHeaders(request, options),
       ...framing(request),
-      ...passedHeaders(request.rawHeaders, 'host'),
+      ...(options.added ?? []),
+      ...passedHeaders(request.rawHeaders, 'host', ...(options.dropped ?? [])),
     ],
     // A connection of its own for each request: a reused one may be closed by the other side as we write to it.
     agent: false,
   })
   request.pipe(outgoing)
   outgoing.on('response', (incoming) => relay(incoming, response))
-  outgoing.on('error', () => failWith(response))
+  outgoing.on('error', (error: NodeJS.ErrnoException) => failWith(response, error))
   request.on('error', () => outgoing.destroy())
   response.on('close', () => abandon(outgoing, response.writableFinished))
 }
 
-const HOST = new Set(['host'])
-
-const hostHeaders = ({ headers }: IncomingMessage, { host }: HostForwarderOptions): string[] => {
+const hostHeaders = ({ headers }: IncomingMessage, { host }: Forwarding): string[] => {
   const name = host ?? headers.host
   return name === undefined ? [] : ['Host', name]
 }
@@ -102,18 +114,16 @@ function framing({ headers, method = '' }: IncomingMessage): string[] {
 }
 
 /** Passes a connection on that becomes one of another protocol, such as a WebSocket. */
-function tunnel(request: IncomingMessage, client: Socket, sent: Buffer, options: HostForwarderOptions): void {
-  const gateway = connect({
-    port: options.targetPort,
-    host: '127.0.0.1',
-    allowHalfOpen: true,
-    noDelay: true,
-  })
+export function tunnel(request: IncomingMessage, client: Socket, sent: Buffer, options: Forwarding): void {
+  const { target, added = [], dropped = [] } = options
+  const place = 'socketPath' in target ? { path: target.socketPath } : target
+  const gateway = connect({ ...place, allowHalfOpen: true, noDelay: true })
   const leave = (): void => {
     gateway.resetAndDestroy()
     client.destroy()
   }
-  const headers = [...hostHeaders(request, options), ...withoutHeaders(request.rawHeaders, HOST)]
+  const passed = withoutHeaders(request.rawHeaders, new Set(['host', ...dropped]))
+  const headers = [...hostHeaders(request, options), ...added, ...passed]
   const lines = [`${request.method} ${request.url} HTTP/1.1`]
   for (let index = 0; index < headers.length; index += 2) {
     lines.push(`${headers[index]}: ${headers[index + 1]}`)
@@ -133,13 +143,18 @@ function relay(incoming: IncomingMessage, response: ServerResponse): void {
   incoming.pipe(response)
 }
 
-function failWith(response: ServerResponse): void {
+/** Codes of a connection that was never made. */
+const NOT_REACHED = ['ECONNREFUSED', 'ENOENT']
+
+function failWith(response: ServerResponse, { code = '' }: NodeJS.ErrnoException): void {
   if (response.headersSent) {
     // An upload that is cut off by an early answer fails after the answer; one in progress must not look complete.
     if (!response.writableEnded) response.destroy()
     return
   }
-  response.writeHead(502, { 'content-type': 'application/json' })
+  // What never reached the gateway, which may be starting again, can safely be repeated.
+  const [status, retry] = NOT_REACHED.includes(code) ? [503, { 'retry-after': '1' }] : [502, {}]
+  response.writeHead(status, { 'content-type': 'application/json', ...retry })
   response.end('{"message":"the gateway does not answer"}')
 }
 

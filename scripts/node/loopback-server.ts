@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import {
   createServer,
   type IncomingMessage,
@@ -12,9 +13,9 @@ export class BodyTooLargeError extends Error {}
 
 /** A service that listens on loopback until it is closed. */
 export interface RunningServer {
-  /** The TCP port it listens on. */
+  /** The TCP port it listens on; 0 at a Unix socket. */
   readonly port: number
-  /** `http://127.0.0.1:<port>`, without a trailing slash. */
+  /** `http://127.0.0.1:<port>`, without a trailing slash; `unix:<path>` at a Unix socket. */
   readonly url: string
   /** Stops listening, ends open connections and stores what has to survive. Calling it twice is harmless. */
   close(): Promise<void>
@@ -23,21 +24,21 @@ export interface RunningServer {
 /** Handles a request. An exception is answered with 500 and its message. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-/** An HTTP server that is bound to the loopback address and nothing else. */
+/** An HTTP server that other machines do not reach. */
 export interface LoopbackServer extends RunningServer {
   readonly server: Server
 }
 
 /**
- * Listens on 127.0.0.1.
+ * Listens on 127.0.0.1, or at a Unix socket, which other users of the machine do not reach if its folder is closed to them.
  *
- * @param port the TCP port, 0 for any free one
+ * @param place the TCP port, 0 for any free one; or the path of the socket, whose left-over file is removed
  * @param handle answers each request
  * @param options of Node's server
  * @throws the error of `listen`, `EADDRINUSE` included
  */
 export async function listenOnLoopback(
-  port: number,
+  place: number | string,
   handle: RequestHandler,
   options: ServerOptions = {},
 ): Promise<LoopbackServer> {
@@ -52,14 +53,18 @@ export async function listenOnLoopback(
   // Node closes an idle connection after five seconds, just as a client may be about to use it again. Clients that
   // do not retry, the Neon driver among them, would fail now and then.
   server.keepAliveTimeout = 0
+  if (typeof place === 'string') rmSync(place, { force: true })
+  const at = typeof place === 'string' ? { path: place } : { port: place, host: '127.0.0.1' }
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, '127.0.0.1', () => {
+    server.listen(at, () => {
       server.off('error', reject)
       resolve()
     })
   })
-  const address = server.address() as AddressInfo
+  const address = server.address() as AddressInfo | string
+  const [port, url] =
+    typeof address === 'string' ? [0, `unix:${address}`] : [address.port, `http://127.0.0.1:${address.port}`]
   let closing: Promise<void> | undefined
   const close = (): Promise<void> => {
     closing ??= new Promise<void>((resolve) => {
@@ -68,7 +73,7 @@ export async function listenOnLoopback(
     })
     return closing
   }
-  return { server, port: address.port, url: `http://127.0.0.1:${address.port}`, close }
+  return { server, port, url, close }
 }
 
 /**

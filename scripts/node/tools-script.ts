@@ -1,18 +1,28 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { getText, type LocalAddress } from './get-text.ts'
 import { type RunningWorkerd, startWorkerd, type WorkerdOptions } from './workerd.ts'
 
 export interface ToolsOptions {
   /** Folder of the gateway's bundle, in which `tools` has the script of tools. */
   bundleDirectory: string
-  port: number
+  /** Port on 127.0.0.1. */
+  port?: number
+  /** Where it listens in place of a port, as `WorkerdOptions` has it. */
+  address?: string
   compatibilityDate: string
   flags: string[]
   storageDirectory?: string
+  /** Folder for what the runtime needs while it runs; a temporary one if left out. */
+  folder?: string
   logFile?: string
+  onLine?: (line: string) => void
   /** Called with one line for a person when the process was killed or has crashed. */
   report?: (message: string) => void
   /** Milliseconds without an answer after which the process is killed; as long as Cloudflare lets one call compute. */
   hangLimitMs?: number
+  /** Bytes of memory above which the process is killed and started again; no limit if left out. Linux only. */
+  memoryLimitBytes?: number
 }
 
 export interface RunningTools {
@@ -48,7 +58,13 @@ const CRASH_PAUSE_MS = 200
  * @throws StartError
  */
 export async function startTools(options: ToolsOptions): Promise<RunningTools> {
-  const { bundleDirectory, hangLimitMs = HANG_LIMIT_MS, report = () => {}, ...settings } = options
+  const {
+    bundleDirectory,
+    hangLimitMs = HANG_LIMIT_MS,
+    memoryLimitBytes,
+    report = () => {},
+    ...settings
+  } = options
   let stopped = false
   let work: Promise<void> = Promise.resolve()
   const next = (step: () => Promise<void>): Promise<void> => {
@@ -69,10 +85,17 @@ export async function startTools(options: ToolsOptions): Promise<RunningTools> {
       }).catch(({ message }: Error) => report(message))
     },
   })
-  const check = async (): Promise<void> => {
-    if (stopped || (await answers(workerd.url, hangLimitMs)) || stopped) return
-    report('the process of the tools does not answer; it is killed and started again')
+  const replace = async (reason: string): Promise<void> => {
+    report(`the process of the tools ${reason}; it is killed and started again`)
     await next(() => workerd.restart()).catch(({ message }: Error) => report(message))
+  }
+  const address = localAddress(options.address) ?? { port: workerd.port }
+  const check = async (): Promise<void> => {
+    if (stopped) return
+    if (memoryLimitBytes !== undefined && residentBytes(workerd.pid) > memoryLimitBytes)
+      return replace('uses too much memory')
+    if ((await answers(address, hangLimitMs)) || stopped) return
+    await replace('does not answer')
   }
   const watch = (): void => {
     timer = setTimeout(() => check().finally(() => !stopped && watch()), CHECK_INTERVAL_MS)
@@ -95,11 +118,27 @@ export async function startTools(options: ToolsOptions): Promise<RunningTools> {
   }
 }
 
-/** A refused connection answers too: the crash is reported by itself. */
-async function answers(url: string, limitMs: number): Promise<boolean> {
+/** Where to reach what listens at an address of workerd; nothing if there is none. */
+function localAddress(address: string | undefined): LocalAddress | undefined {
+  if (address === undefined) return undefined
+  if (address.startsWith('unix:')) return { socketPath: address.slice('unix:'.length) }
+  return { port: Number(address.slice(address.lastIndexOf(':') + 1)) }
+}
+
+/** Memory of a process in bytes, from proc(5) status; 0 where it cannot be read. */
+function residentBytes(pid: number): number {
   try {
-    const response = await fetch(`${url}/health`, { signal: AbortSignal.timeout(limitMs) })
-    await response.body?.cancel()
+    const kibibytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+    return Number(kibibytes ?? 0) * 1024
+  } catch {
+    return 0
+  }
+}
+
+/** A refused connection answers too: the crash is reported by itself. */
+async function answers(address: LocalAddress, limitMs: number): Promise<boolean> {
+  try {
+    await getText(address, '/health', AbortSignal.timeout(limitMs))
     return true
   } catch (error) {
     return (error as Error).name !== 'TimeoutError'

@@ -11,15 +11,15 @@ const GATEWAY_OBJECTS = {
 }
 
 /**
- * The configuration of the runtime in Cap'n Proto's text. @param cachePort port of the Cache API's stand-in; null for
- * none
+ * The configuration of the runtime in Cap'n Proto's text. @param addresses where its sockets listen, as workerd takes them.
+ * @param cache URL of the server behind the Cache API; null for none
  */
 export function configOf(
   options: WorkerdOptions,
   bindings: Record<string, string>,
   storage: string,
-  port: number,
-  cachePort: number | null,
+  addresses: { http: string; schedule: string },
+  cache: string | null,
 ): string {
   const objects = Object.entries(options.durableObjects ?? GATEWAY_OBJECTS)
   const buckets = Object.entries(options.buckets ?? {})
@@ -36,12 +36,13 @@ export function configOf(
   const stores = buckets.map(([name]) => `(name = ${text(name)}, r2Bucket = ${text(`bucket-${name}`)})`)
   const bound = services.map(([name]) => `(name = ${text(name)}, service = ${text(`service-${name}`)})`)
   const external = (name: string, url: string) =>
-    `(name = ${text(name)}, external = (address = ${text(new URL(url).host)}, http = ())),`
+    `(name = ${text(name)}, external = (address = ${text(externalAddress(url))}, http = ())),`
   const assets = assetsFolderOf(options)
   const externals = [
     ...buckets.map(([name, url]) => external(`bucket-${name}`, url)),
     ...services.map(([name, url]) => external(`service-${name}`, url)),
   ]
+  // The key is part of each object's id and of the name of its folder: another one would leave all stored objects behind.
   const namespaces = objects.map(
     ([, type]) => `(className = ${text(type)}, uniqueKey = ${text(`headgate-${type}`)}, enableSql = true)`,
   )
@@ -55,7 +56,7 @@ const config :Workerd.Config = (
       bindings = ${list([...variables, ...reached, ...stores, ...bound, PUBLIC_WEB, ...(assets ? [ASSETS] : [])])},
       durableObjectNamespaces = ${list(namespaces)},
       durableObjectStorage = (localDisk = "storage"),
-      ${cachePort === null ? '' : 'cacheApiOutbound = "cache",'}
+      ${cache === null ? '' : 'cacheApiOutbound = "cache",'}
     )),
     (name = "storage", disk = (path = ${text(storage)}, writable = true)),
     (name = "internet", network = (allow = ${list(network.map(text))}, tlsOptions = (trustBrowserCas = true))),
@@ -63,15 +64,18 @@ const config :Workerd.Config = (
     ${externals.join('\n    ')}
     ${options.scheduled ? SCHEDULE_WORKER : ''}
     ${assets === null ? '' : assetsServices(assets)}
-    ${cachePort === null ? '' : `(name = "cache", external = (address = "127.0.0.1:${cachePort}", http = ())),`}
+    ${cache === null ? '' : external('cache', cache)}
   ],
   sockets = [
-    (name = "http", address = "127.0.0.1:${port}", http = (), service = "main"),
-    ${options.scheduled ? '(name = "schedule", address = "127.0.0.1:0", http = (), service = "schedule"),' : ''}
+    (name = "http", address = ${text(addresses.http)}, http = (), service = "main"),
+    ${options.scheduled ? `(name = "schedule", address = ${text(addresses.schedule)}, http = (), service = "schedule"),` : ''}
   ],
 );
 `
 }
+
+/** `unix:/path` as it is, and `host:port` of an http URL. */
+const externalAddress = (url: string): string => (url.startsWith('unix:') ? url : new URL(url).host)
 
 /** Calls the handler of scheduled events of the Worker beside it. */
 const SCHEDULE_SOURCE = `export default {

@@ -15,6 +15,7 @@ import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { startCache } from './cache.ts'
+import { getText } from './get-text.ts'
 import { watchGroup } from './group-watch.ts'
 import { inheritedEnvironment } from './inherited-environment.ts'
 import { writePrivateFile } from './private-file.ts'
@@ -29,6 +30,10 @@ export interface WorkerdOptions {
   entry?: string
   /** Port on 127.0.0.1; 0 for any free one, which a restart keeps. */
   port?: number
+  /** Where it listens in place of a port of loopback: `unix:/path` or `0.0.0.0:8788`. */
+  address?: string
+  /** Folder for Unix sockets of what only this process uses, in place of ports. */
+  socketFolder?: string
   /** Variables and secrets. They travel in the process environment, never on a command line or in a file. */
   bindings: Record<string, string>
   /** Folder for the data of Durable Objects. Default: a temporary folder that `stop` removes. */
@@ -55,7 +60,9 @@ export interface WorkerdOptions {
   folder?: string
   /** Called when the process ends by itself. */
   onCrash?: () => void
-  /** Stream for the output. Default: the output is discarded, except for the reason of a failed start. */
+  /** Gets each line of the output. */
+  onLine?: (line: string) => void
+  /** File for the output. Default: the output is discarded, except for the reason of a failed start. */
   logFile?: string
 }
 
@@ -102,14 +109,17 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
       filter: (path) => !path.endsWith('.map'),
     })
   copyBundle()
-  const cache = options.cache === false ? null : await startCache()
+  const cache = options.cache === false ? null : await startCache(socketIn(options, 'cache'))
   const configFile = join(folder, 'config.capnp')
   let port = options.port ?? 0
   let bindings = options.bindings
   let current: Launched | null = null
 
   const start = async (): Promise<void> => {
-    writePrivateFile(configFile, configOf(options, bindings, storageDirectory, port, cache?.port ?? null))
+    const addresses = addressesOf(options, port)
+    for (const address of Object.values(addresses))
+      if (address.startsWith('unix:')) rmSync(address.slice('unix:'.length), { force: true })
+    writePrivateFile(configFile, configOf(options, bindings, storageDirectory, addresses, cache?.url ?? null))
     const started = await launch(configFile, bindings, options)
     current = started
     port = started.port
@@ -147,7 +157,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
     get pid() {
       return current?.process.pid ?? 0
     },
-    runScheduled: (cron) => runScheduled(current?.schedulePort ?? null, cron),
+    runScheduled: (cron) => runScheduled(options, current?.schedulePort ?? null, cron),
     kill,
     restart: async (changed) => {
       await kill('SIGKILL')
@@ -166,6 +176,18 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
   }
 }
 
+/** Path of a Unix socket in the folder for them; nothing where ports are used. */
+const socketIn = ({ socketFolder }: WorkerdOptions, name: string): string | undefined =>
+  socketFolder === undefined ? undefined : join(socketFolder, `${name}.sock`)
+
+function addressesOf(options: WorkerdOptions, port: number): { http: string; schedule: string } {
+  const schedule = socketIn(options, 'schedule')
+  return {
+    http: options.address ?? `127.0.0.1:${port}`,
+    schedule: schedule === undefined ? '127.0.0.1:0' : `unix:${schedule}`,
+  }
+}
+
 interface Launched {
   process: ChildProcess
   port: number
@@ -173,10 +195,12 @@ interface Launched {
   schedulePort: number | null
 }
 
-async function runScheduled(port: number | null, cron: string): Promise<void> {
+async function runScheduled(options: WorkerdOptions, port: number | null, cron: string): Promise<void> {
   if (port === null) throw new Error('this runtime was started without scheduled events')
-  const answer = await fetch(`http://127.0.0.1:${port}/?cron=${encodeURIComponent(cron)}`)
-  const { outcome } = (await answer.json()) as { outcome: string }
+  const socket = socketIn(options, 'schedule')
+  const path = `/?cron=${encodeURIComponent(cron)}`
+  const { body } = await getText(socket === undefined ? { port } : { socketPath: socket }, path)
+  const { outcome } = JSON.parse(body) as { outcome: string }
   if (outcome !== 'ok') throw new Error(`the scheduled event ended as ${outcome}`)
 }
 
@@ -185,7 +209,7 @@ async function launch(
   bindings: Record<string, string>,
   options: WorkerdOptions,
 ): Promise<Launched> {
-  const { logFile, inspectorPort } = options
+  const { logFile, inspectorPort, onLine } = options
   const inspector = inspectorPort === undefined ? [] : [`--inspector-addr=127.0.0.1:${inspectorPort}`]
   const log = logFile === undefined ? null : openSync(logFile, 'a', 0o600)
   // Only the flag of the Worker beside ours is experimental.
@@ -193,12 +217,14 @@ async function launch(
   const words = ['serve', configFile, '--control-fd=3', ...experimental, ...inspector]
   const process = spawn(workerdBinary(), words, {
     detached: true,
-    stdio: ['ignore', log ?? 'ignore', log ?? 'pipe', 'pipe'],
+    stdio: ['ignore', log ?? (onLine ? 'pipe' : 'ignore'), log ?? 'pipe', 'pipe'],
     env: { ...inheritedEnvironment(), ...bindings },
   })
   if (log !== null) closeSync(log)
   const forget = process.pid === undefined ? () => {} : watchGroup(process.pid)
   process.once('exit', forget)
+  for (const stream of [process.stdout, process.stderr])
+    if (onLine !== undefined && stream !== null) createInterface({ input: stream }).on('line', onLine)
   let complaint = ''
   process.stderr?.on('data', (text: Buffer) => {
     complaint = (complaint + text.toString()).slice(-4_000)

@@ -150,7 +150,7 @@ describe('the host forwarder', () => {
     response.destroy()
   })
 
-  it('answers 502 when nobody listens, and cuts what breaks off half-way', async () => {
+  it('answers 503 when nobody listens, and cuts what breaks off half-way', async () => {
     answer = (_incoming, response) => {
       response.writeHead(200, { 'content-length': '10' }).write('12345')
       setImmediate(() => response.destroy())
@@ -160,7 +160,7 @@ describe('the host forwarder', () => {
     target.closeAllConnections()
     await new Promise((resolve) => target.close(resolve))
     const refused = await fetch(`${forwarder.url}/`)
-    expect(refused.status).toBe(502)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
     expect(await refused.json()).toEqual({ message: 'the gateway does not answer' })
     target.listen(0, '127.0.0.1')
   })

@@ -33,6 +33,38 @@ export interface StoredObject extends ObjectFields {
   uploaded: number
 }
 
+/** An object that is open for reading. */
+export interface OpenedObject {
+  object: StoredObject
+  /** A part of its content, in bytes. */
+  read(offset: number, length: number): Readable | Promise<Readable>
+  close(): Promise<void>
+}
+
+/** Where objects are: a folder or a bucket. */
+export interface ContentObjects {
+  /** Metadata of an object. */
+  head(key: string): Promise<StoredObject | undefined>
+  /**
+   * Stores an object in place of the one of the same key; readers see it when it is complete.
+   * @param size bytes that the content has to have. @throws LengthError, and what the content throws
+   */
+  put(fields: ObjectFields, content: AsyncIterable<Buffer>, size: number): Promise<StoredObject>
+  /** Opens an object for reading; the caller closes it. */
+  open(key: string): Promise<OpenedObject | null>
+  /** Deletes objects; those that are not there count as deleted. */
+  delete(keys: readonly string[]): Promise<void>
+  /**
+   * Objects whose key begins with a prefix, in the order of the keys' bytes.
+   * @param after leaves out this key and all before it. @param limit the most objects that are returned.
+   */
+  list(
+    prefix: string,
+    after: string | undefined,
+    limit: number,
+  ): Promise<{ objects: StoredObject[]; more: boolean }>
+}
+
 /** Thrown by `put` when the content does not have the declared length. */
 export class LengthError extends Error {}
 
@@ -44,7 +76,7 @@ const LENGTH_BYTES = 4
  * object: after a crash, the file is the old object or the new one. The index is in memory and read from the files at
  * the start.
  */
-export class ObjectFiles {
+export class ObjectFiles implements ContentObjects {
   readonly #folder: string
   readonly #index = new Map<string, StoredObject>()
 
@@ -60,15 +92,10 @@ export class ObjectFiles {
     }
   }
 
-  /** Metadata of an object. */
-  head(key: string): StoredObject | undefined {
+  async head(key: string): Promise<StoredObject | undefined> {
     return this.#index.get(key)
   }
 
-  /**
-   * Stores an object in place of the one of the same key; readers see it when it is complete.
-   * @param size bytes that the content has to have. @throws LengthError, and what the content throws
-   */
   async put(fields: ObjectFields, content: AsyncIterable<Buffer>, size: number): Promise<StoredObject> {
     const part = join(this.#folder, `${randomBytes(12).toString('hex')}.part`)
     try {
@@ -83,25 +110,23 @@ export class ObjectFiles {
     }
   }
 
-  /** Opens an object for reading; the caller closes the file. A later put or delete does not disturb the reading. */
-  async open(key: string): Promise<{ object: StoredObject; file: FileHandle } | null> {
+  /** A later put or delete does not disturb the reading. */
+  async open(key: string): Promise<OpenedObject | null> {
     const object = this.#index.get(key)
     if (object === undefined) return null
-    return { object, file: await open(this.#path(key)) }
+    const file = await open(this.#path(key))
+    const read = (offset: number, length: number): Readable =>
+      file.createReadStream({ start: offset, end: offset + length - 1, autoClose: false })
+    return { object, read, close: () => file.close() }
   }
 
-  /** Deletes objects; those that are not there count as deleted. */
-  delete(keys: string[]): void {
+  async delete(keys: readonly string[]): Promise<void> {
     for (const key of keys) {
       if (this.#index.delete(key)) rmSync(this.#path(key), { force: true })
     }
   }
 
-  /**
-   * Objects whose key begins with a prefix, in the order of the keys' bytes.
-   * @param after leaves out this key and all before it. @param limit the most objects that are returned.
-   */
-  list(prefix: string, after: string | undefined, limit: number): { objects: StoredObject[]; more: boolean } {
+  async list(prefix: string, after: string | undefined, limit: number) {
     const keys = [...this.#index.keys()]
       .filter((key) => key.startsWith(prefix) && (after === undefined || compare(key, after) > 0))
       .sort(compare)

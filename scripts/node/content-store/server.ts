@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { claimPath } from '../folder-claim.ts'
 import { listenOnLoopback, type RunningServer } from '../loopback-server.ts'
-import { LengthError, ObjectFiles } from './object-files.ts'
+import { type ContentObjects, LengthError, ObjectFiles } from './object-files.ts'
 import {
   ContentError,
   describeObject,
@@ -27,15 +27,20 @@ const LIST_LIMIT_WITH_METADATA = 100
  *
  * Conditions, digests given by the writer, delimiters and uploads in parts are refused.
  *
- * @param options.folder where the objects are. @param options.port 0 for any free one
+ * @param options.folder where the objects are. @param options.port 0 for any free one. @param options.socketPath of a Unix socket
+ * in place of a port
  * @throws OptionError when another process has the folder, and the error of `listen`
  */
-export async function startContentStore(options: { folder: string; port?: number }): Promise<RunningServer> {
+export async function startContentStore(options: {
+  folder: string
+  port?: number
+  socketPath?: string
+}): Promise<RunningServer> {
   const release = claimPath(options.folder)
   try {
-    const files = new ObjectFiles(options.folder)
-    const { port, url, close } = await listenOnLoopback(options.port ?? 0, (request, response) =>
-      answerOrRefuse(files, request, response),
+    const { port, url, close } = await serveContent(
+      new ObjectFiles(options.folder),
+      options.socketPath ?? options.port ?? 0,
     )
     return { port, url, close: () => close().finally(release) }
   } catch (error) {
@@ -44,7 +49,11 @@ export async function startContentStore(options: { folder: string; port?: number
   }
 }
 
-async function answerOrRefuse(files: ObjectFiles, request: IncomingMessage, response: ServerResponse) {
+/** The same server before any place of objects. @param place as `listenOnLoopback` has it */
+export const serveContent = (objects: ContentObjects, place: number | string): Promise<RunningServer> =>
+  listenOnLoopback(place, (request, response) => answerOrRefuse(objects, request, response))
+
+async function answerOrRefuse(files: ContentObjects, request: IncomingMessage, response: ServerResponse) {
   try {
     await answer(files, request, response)
   } catch (error) {
@@ -54,7 +63,11 @@ async function answerOrRefuse(files: ObjectFiles, request: IncomingMessage, resp
   }
 }
 
-async function answer(files: ObjectFiles, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(
+  files: ContentObjects,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   if (request.method === 'PUT') return write(files, request, response)
   const operation = operationOfHeader(request)
   switch (operation.method) {
@@ -69,11 +82,15 @@ async function answer(files: ObjectFiles, request: IncomingMessage, response: Se
   }
 }
 
-async function write(files: ObjectFiles, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function write(
+  files: ContentObjects,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const { operation, content, contentSize } = await operationOfBody(request)
   const { method, object: key, objects } = operation
   if (method === 'delete') {
-    files.delete(key === undefined ? (objects ?? []) : [key])
+    await files.delete(key === undefined ? (objects ?? []) : [key])
     request.resume()
     response.writeHead(200, { 'content-length': 0 }).end()
     return
@@ -84,30 +101,42 @@ async function write(files: ObjectFiles, request: IncomingMessage, response: Ser
   sendMetadata(response, describeObject(stored))
 }
 
-function head(files: ObjectFiles, operation: StoreOperation, response: ServerResponse): void {
-  const object = files.head(keyOf(operation))
+async function head(
+  files: ContentObjects,
+  operation: StoreOperation,
+  response: ServerResponse,
+): Promise<void> {
+  const object = await files.head(keyOf(operation))
   if (object === undefined) throw noSuchKey()
   sendMetadata(response, describeObject(object))
 }
 
-async function get(files: ObjectFiles, operation: StoreOperation, response: ServerResponse): Promise<void> {
+async function get(
+  files: ContentObjects,
+  operation: StoreOperation,
+  response: ServerResponse,
+): Promise<void> {
   const opened = await files.open(keyOf(operation))
   if (opened === null) throw noSuchKey()
-  const { object, file } = opened
+  const { object } = opened
   try {
     const range = resolveRange(operation.range, object.size)
     const { offset, length } = range
     const metadata = writeMetadata(response, describeObject(object, range), length)
     if (length === 0) return void response.end(metadata)
+    const content = await opened.read(offset, length)
     response.write(metadata)
-    const content = file.createReadStream({ start: offset, end: offset + length - 1, autoClose: false })
     await pipeline(content, response)
   } finally {
-    await file.close()
+    await opened.close()
   }
 }
 
-function list(files: ObjectFiles, operation: StoreOperation, response: ServerResponse): void {
+async function list(
+  files: ContentObjects,
+  operation: StoreOperation,
+  response: ServerResponse,
+): Promise<void> {
   const { prefix = '', include = [], cursor, startAfter } = operation
   const requested = operation.limit ?? LIST_LIMIT
   if (requested < 1 || requested > LIST_LIMIT) {
@@ -115,7 +144,7 @@ function list(files: ObjectFiles, operation: StoreOperation, response: ServerRes
   }
   const limit = include.length > 0 ? Math.min(requested, LIST_LIMIT_WITH_METADATA) : requested
   const after = cursor ? Buffer.from(cursor, 'base64url').toString() : startAfter
-  const { objects, more } = files.list(prefix, after, limit)
+  const { objects, more } = await files.list(prefix, after, limit)
   const last = objects.at(-1)?.key ?? ''
   sendMetadata(response, {
     objects: objects.map((object) => describeObject(object, undefined, include)),

@@ -10,8 +10,8 @@ export interface SqlServerOptions {
   readonly port?: number
   /** Opens what runs the statements. */
   open(): Promise<PostgresBackend>
-  /** The connection string that the driver has to send. Left out, any is accepted. */
-  readonly connectionString?: string
+  /** The password that the connection string of the driver has to have. Left out, any is accepted. */
+  readonly password?: string
 }
 
 /** Neon's limit for a request of SQL over HTTP, in bytes. https://neon.com/docs/serverless/serverless-driver */
@@ -31,8 +31,8 @@ export async function startSqlServer(options: SqlServerOptions): Promise<Running
     if (path === '/health') return sendJson(response, 200, { ready: true })
     if (path !== '/sql') return sendJson(response, 404, { message: `nothing at ${path}` })
     if (request.method !== 'POST') return sendJson(response, 405, { message: 'POST only' })
-    if (!isAuthorized(request, options.connectionString))
-      return sendJson(response, 401, { message: 'wrong connection string' })
+    if (!isAuthorized(request, options.password))
+      return sendJson(response, 401, { message: 'wrong password' })
     const answer = await answerSql(backend, request.headers, await readBody(request, REQUEST_LIMIT))
     sendJson(response, answer.status, answer.body)
   }
@@ -53,10 +53,11 @@ export async function startSqlServer(options: SqlServerOptions): Promise<Running
   return { port: http.port, url: http.url, close }
 }
 
-/** The driver sends its connection string with every request; other processes of the machine do not know it. */
+/** The driver sends its connection string, in a form of its own, with every request. Other processes do not know the password. */
 function isAuthorized({ headers }: IncomingMessage, expected: string | undefined): boolean {
   if (expected === undefined) return true
-  const sent = Buffer.from(String(headers['neon-connection-string'] ?? ''))
+  const text = String(headers['neon-connection-string'] ?? '')
+  const sent = Buffer.from(URL.canParse(text) ? new URL(text).password : '')
   const wanted = Buffer.from(expected)
   return sent.length === wanted.length && timingSafeEqual(sent, wanted)
 }

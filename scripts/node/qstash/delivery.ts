@@ -15,8 +15,8 @@ export interface DeliveryOutcome {
 export interface DeliveryRoute {
   /** `https://host`, without a path. */
   readonly origin: string
-  /** Port on 127.0.0.1, plain HTTP. */
-  readonly port: number
+  /** A Unix socket, plain HTTP. */
+  readonly socketPath: string
 }
 
 /** Largest answer that is kept, in bytes: the free plan's message size. The rest is cut off. */
@@ -66,16 +66,16 @@ function send(
   route: DeliveryRoute | null,
 ): Promise<DeliveryOutcome> {
   const body = deliveredBody(message)
-  const { url, host } = addressOf(message.url, route)
-  const client = url.protocol === 'https:' ? https : http
+  const address = addressOf(message.url, route)
+  const client = address.protocol === 'https:' ? https : http
   return new Promise((resolve, reject) => {
     const request = client.request(
-      url.href,
       // A connection of its own: a kept one may have died with a restarted receiver, and cost an attempt.
       {
+        ...address,
         agent: false,
         method: message.method,
-        headers: { ...deliveredHeaders(message, signature, body), ...(host !== null && { host }) },
+        headers: { ...deliveredHeaders(message, signature, body), ...address.headers },
         signal,
       },
       (response) => {
@@ -97,11 +97,13 @@ function send(
   })
 }
 
-/** Where to connect to, and the Host header if it is another one. */
-function addressOf(text: string, route: DeliveryRoute | null): { url: URL; host: string | null } {
-  const url = new URL(text)
-  if (route === null || url.origin !== route.origin) return { url, host: null }
-  return { url: new URL(`http://127.0.0.1:${route.port}${url.pathname}${url.search}`), host: url.host }
+/** Where to connect to, and the Host header if the address does not say it. */
+function addressOf(text: string, route: DeliveryRoute | null): http.RequestOptions {
+  const { protocol, hostname, port, host, pathname, search, origin } = new URL(text)
+  const path = pathname + search
+  if (route !== null && origin === route.origin)
+    return { protocol: 'http:', socketPath: route.socketPath, path, headers: { host } }
+  return { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port, path }
 }
 
 /** The bytes that are sent and signed; a GET has none. */

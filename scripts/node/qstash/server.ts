@@ -22,6 +22,8 @@ export interface QueueOptions {
   readonly clock?: QueueClock
   /** Where deliveries connect to, if that is not the host of their URL. */
   readonly route?: DeliveryRoute
+  /** Whether it delivers only after `resume`. */
+  readonly isPaused?: boolean
   /** Answers requests that need no token. @returns whether it has answered this one */
   control?(broker: MessageQueue, action: string, body: Buffer, response: ServerResponse): boolean
 }
@@ -67,6 +69,7 @@ export async function startQueue(options: QueueOptions): Promise<RunningQueue> {
     route: deliveryRoute ?? null,
   })
   const schedules = new Schedules(store, broker, clock)
+  if (options.isPaused) await broker.pause(0)
   store.open()
   handle = (request, response) => route(options, { broker, schedules }, request, response)
   schedules.start()
