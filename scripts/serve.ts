@@ -30,7 +30,10 @@ async function serve(settings: NodeSettings): Promise<void> {
   const { dataFolder, stopLimitMs, database } = settings
   const node = new GatewayNode(settings, log)
   cleanUps.push(
-    await claimDataFolder(dataFolder, { pause: () => node.pause(stopLimitMs), resume: () => node.resume() }),
+    await claimDataFolder(dataFolder, {
+      pause: () => node.pause(stopLimitMs),
+      resume: () => node.resume().catch(fail),
+    }),
   )
   abort = () => node.abort()
   const port = await node.listen()

@@ -93,9 +93,11 @@ export class GatewayNode {
   }
 
   /** Starts everything behind the front door, and lets requests through. @throws StartError */
-  async open(): Promise<void> {
-    await this.#services.start()
-    await this.#startWorkers()
+  open(): Promise<void> {
+    return this.#next(async () => {
+      await this.#services.start()
+      await this.#startWorkers()
+    })
   }
 
   /** Process ids by name, for the log. */
@@ -109,8 +111,12 @@ export class GatewayNode {
     return Object.fromEntries(Object.entries(pids).flatMap(([name, pid]) => (pid ? [[name, pid]] : [])))
   }
 
-  /** Refuses new requests, waits for those under way, and ends what writes. @param limitMs after which they are cut */
+  /**
+   * Refuses new requests, waits for those under way, and ends what writes.
+   * @param limitMs milliseconds after which they are cut. @throws StartError unless the node is open
+   */
   pause(limitMs: number): Promise<void> {
+    if (this.#closed !== null) return Promise.reject(new StartError(`it is ${this.#closed}`))
     return this.#next(() => this.#quiet('maintenance', limitMs))
   }
 
@@ -125,6 +131,7 @@ export class GatewayNode {
   stop(limitMs: number): Promise<void> {
     return this.#next(async () => {
       if (this.#closed !== 'maintenance') await this.#quiet('stopping', limitMs)
+      await this.#setClosed('stopping')
       await this.#services.stop()
       await this.#edge.stop()
       rmSync(this.#run, { recursive: true, force: true })

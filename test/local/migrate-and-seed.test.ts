@@ -110,13 +110,13 @@ function migrationSuite(): void {
       const { folder, remove } = withMigration(
         'create table half (n int);--> statement-breakpoint\ninsert into nowhere values (1);',
       )
-      await expect(migrateDatabase(address, folder)).rejects.toThrow(
+      await expect(migrateDatabase(address, { folder })).rejects.toThrow(
         /^migration 9999_more failed, nothing of it was applied: .*nowhere/,
       )
       expect(await query("select to_regclass('half') as half")).toEqual([{ half: null }])
       remove()
       const mended = withMigration('create table half (n int);')
-      expect((await migrateDatabase(address, mended.folder)).applied).toEqual(['9999_more'])
+      expect((await migrateDatabase(address, { folder: mended.folder })).applied).toEqual(['9999_more'])
       mended.remove()
     })
   })

@@ -80,12 +80,15 @@ export class ObjectFiles implements ContentObjects {
   readonly #folder: string
   readonly #index = new Map<string, StoredObject>()
 
-  /** @param folder created if it is missing; only one process at a time may have it open */
-  constructor(folder: string) {
+  /**
+   * @param folder created if it is missing; only one process at a time may have it open
+   * @param isReader for a process that reads beside that one; it sees the objects that are there now
+   */
+  constructor(folder: string, isReader = false) {
     this.#folder = folder
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     for (const name of readdirSync(folder)) {
-      if (name.endsWith('.part')) rmSync(join(folder, name))
+      if (name.endsWith('.part') && !isReader) rmSync(join(folder, name))
       const object = name.endsWith('.object') ? readTrailer(join(folder, name)) : null
       // A file under another name was put there by hand, or its key was torn.
       if (object !== null && fileName(object.key) === name) this.#index.set(object.key, object)
