@@ -28,7 +28,8 @@ let isStopping = false
 
 async function serve(settings: NodeSettings): Promise<void> {
   const { dataFolder, stopLimitMs, database } = settings
-  const node = new GatewayNode(settings, log)
+  let lock: DatabaseLock | undefined
+  const node = new GatewayNode(settings, log, async () => (lock === undefined ? 0 : countLive(lock)))
   cleanUps.push(
     await claimDataFolder(dataFolder, {
       pause: () => node.pause(stopLimitMs),
@@ -37,13 +38,20 @@ async function serve(settings: NodeSettings): Promise<void> {
   )
   abort = () => node.abort()
   const port = await node.listen()
-  const lock = await lockDatabase(database, () => fail(new StartError('another node has taken the database')))
+  lock = await lockDatabase(database, () => fail(new StartError('another node has taken the database')))
   cleanUps.push(lock.release)
   await prepareDatabase(settings, lock)
   stop = () => node.stop(stopLimitMs)
   await node.open()
   if (!isStopping)
     log('info', 'ready', { host: settings.host, port, base_url: settings.baseUrl, ...node.pids() })
+}
+
+async function countLive({ client }: DatabaseLock): Promise<number> {
+  const { rows } = await client.query(
+    `select count(*)::int as live from responses where status = 'in_progress'`,
+  )
+  return rows[0].live as number
 }
 
 async function prepareDatabase(settings: NodeSettings, { client }: DatabaseLock): Promise<void> {

@@ -22,6 +22,7 @@ export const BUNDLE_FOLDER = process.env.BUNDLE_DIR || join(ROOT, 'dist')
 const GATEWAY_CONFIGURATION = join(ROOT, 'wrangler.toml')
 const TOOLS_CONFIGURATION = join(ROOT, 'workers/tools/wrangler.toml')
 
+const LIVE_INTERVAL_MS = 250
 const READY_LIMIT_MS = 30_000
 const READY_INTERVAL_MS = 200
 /** Beyond the interval in which ledgers write their records. */
@@ -43,6 +44,7 @@ interface OwnTokens {
 export class GatewayNode {
   readonly #settings: NodeSettings
   readonly #log: Log
+  readonly #countLive: () => Promise<number>
   readonly #run: string
   readonly #tokens = ownTokens()
   readonly #edge: ManagedChild<{ port: number }>
@@ -56,9 +58,14 @@ export class GatewayNode {
   /** Serializes pause, resume and stop. */
   #work: Promise<unknown> = Promise.resolve()
 
-  constructor(settings: NodeSettings, log: Log) {
+  /**
+   * @param countLive how many responses are in progress, with or without a reader. While new ones are refused, their number only
+   * falls.
+   */
+  constructor(settings: NodeSettings, log: Log, countLive: () => Promise<number>) {
     this.#settings = settings
     this.#log = log
+    this.#countLive = countLive
     this.#run = join(settings.dataFolder, DATA.run)
     this.#edge = new ManagedChild({
       name: 'edge',
@@ -165,12 +172,14 @@ export class GatewayNode {
   }
 
   async #quiet(reason: NonNullable<Closed>, limitMs: number): Promise<void> {
+    const end = performance.now() + limitMs
     this.#endSchedule()
     await this.#setClosed(reason)
     const [cut] = await Promise.all([
       this.#edge.ask({ drainMs: limitMs }).catch(() => 0),
       this.#askServices({ pauseMs: limitMs }),
     ])
+    await this.#untilResponsesEnd(end)
     if (typeof cut === 'number' && cut > 0) this.#log('warn', 'requests_cut', { requests: cut })
     // What the last calls recorded reaches Postgres; anything later waits in the ledgers.
     await wait(Number(this.#settings.variables.LEDGER_FLUSH_MS ?? 1_000) + FLUSH_MARGIN_MS)
@@ -179,6 +188,16 @@ export class GatewayNode {
     this.#gateway = null
     this.#tools = null
     await Promise.all([gateway?.stop(), tools?.stop()])
+  }
+
+  /** A response without a reader is no request, and would fail with its model's call. */
+  async #untilResponsesEnd(end: number): Promise<void> {
+    for (;;) {
+      const live = await this.#countLive().catch(() => 0)
+      if (live === 0) return
+      if (performance.now() >= end) return this.#log('warn', 'responses_cut', { responses: live })
+      await wait(LIVE_INTERVAL_MS)
+    }
   }
 
   async #setClosed(closed: Closed): Promise<void> {

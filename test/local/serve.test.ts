@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import OpenAI from 'openai'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { startModelUpstream } from '../../scripts/local/model-upstream/server.ts'
 import { buildBundle } from '../harness/bundle.ts'
@@ -18,7 +20,7 @@ import {
   startServe,
 } from '../harness/serve-node.ts'
 import type { GatewayAddress } from '../harness/start-gateway.ts'
-import { administrator, createTenant, type Tenant } from '../harness/tenant.ts'
+import { administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 import {
   findRealPostgres,
   findRealRedis,
@@ -93,6 +95,36 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
   const client = (headers: Record<string, string> = {}, from = address) =>
     new OpenAI({ apiKey: tenant.key, baseURL: `${from.baseUrl}/v1`, defaultHeaders: headers, maxRetries: 0 })
   const said = (text: string) => inTurn(address, answered('chat', text, true))
+  const headers = () => ({ authorization: `Bearer ${tenant.key}`, 'content-type': 'application/json' })
+
+  /** Begins a run of a new agent with one step. @returns its id */
+  async function beginRun(instructions: string): Promise<string> {
+    const steps = [{ model: model.id, tools: { hosted: [] }, instructions }]
+    const definition = { name: uniqueName('served'), description: 'Made by a test.', steps }
+    const agent = await administrator(address).ask<{ id: string }>('POST', `${tenant.base}/agents`, {
+      created_by: tenant.userId,
+      definition,
+    })
+    const body = JSON.stringify({ agentId: agent.id })
+    const begun = await fetch(`${address.baseUrl}/v1/agents/runs`, {
+      method: 'POST',
+      headers: headers(),
+      body,
+    })
+    expect(begun.status).toBe(202)
+    return ((await begun.json()) as { runId: string }).runId
+  }
+
+  const endedRun = (runId: string) =>
+    vi.waitFor(
+      async () => {
+        const answer = await fetch(`${address.baseUrl}/v1/runs/${runId}`, { headers: headers() })
+        const run = (await answer.json()) as Record<string, string>
+        expect(run.status).not.toBe('in_progress')
+        return run
+      },
+      { timeout: 15_000, interval: 100 },
+    )
   const ready = async (from = address) => (await fetch(`${from.baseUrl}/health/ready`)).status
 
   it('serves a call of the official client, and records the address that the trusted proxy states', async () => {
@@ -115,56 +147,66 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
   })
 
   it('runs an agent by deliveries of its own queue', async () => {
-    const script = await said('The run is done.')
-    const definition = {
-      name: 'served',
-      description: 'Made by a test.',
-      steps: [{ model: model.id, tools: { hosted: [] }, instructions: `${script} Work.` }],
-    }
-    const body = { created_by: tenant.userId, definition }
-    const agent = await administrator(address).ask<{ id: string }>('POST', `${tenant.base}/agents`, body)
-    const headers = { authorization: `Bearer ${tenant.key}`, 'content-type': 'application/json' }
-    const begun = await fetch(`${address.baseUrl}/v1/agents/runs`, {
-      method: 'POST',
-      headers,
-      body: JSON.stringify({ agentId: agent.id }),
+    const run = await beginRun(`${await said('The run is done.')} Work.`)
+    expect(await endedRun(run)).toMatchObject({
+      status: 'success',
+      result: expect.stringContaining('The run is done.'),
     })
-    expect(begun.status).toBe(202)
-    const { runId } = (await begun.json()) as { runId: string }
-    const run = await vi.waitFor(
-      async () => {
-        const read = (await (
-          await fetch(`${address.baseUrl}/v1/runs/${runId}`, { headers })
-        ).json()) as Record<string, string>
-        expect(read.status).not.toBe('in_progress')
-        return read
-      },
-      { timeout: 15_000, interval: 100 },
-    )
-    expect(run).toMatchObject({ status: 'success', result: expect.stringContaining('The run is done.') })
   })
 
-  it('continues a background response after the gateway was killed', async () => {
-    const script = await inTurn(
+  it('resumes a response and continues a run after the gateway was killed', async () => {
+    const cut = await inTurn(address, slowed(answered('chat', 'Half of it.', true), 60_000))
+    const events: string[] = []
+    const stream = await client().responses.create({
+      model: model.id,
+      input: `${cut} Work.`,
+      background: true,
+      store: true,
+      stream: true,
+    })
+    let id = ''
+    let last = 0
+    const again = await inTurn(
       address,
       slowed(answered('chat', 'Never seen.', true), 60_000),
       answered('chat', 'After the kill.', true),
     )
-    const response = await client().responses.create({
-      model: model.id,
-      input: `${script} Work.`,
-      background: true,
-      store: true,
-    })
-    await vi.waitFor(async () => expect(await upstreamControl(address).requests(0, script)).toHaveLength(1))
-    process.kill(Number((await node.ready()).gateway), 'SIGKILL')
-    await vi.waitFor(
-      async () => {
-        const read = await client().responses.retrieve(response.id)
-        expect([read.status, read.output_text]).toEqual(['completed', 'After the kill.'])
-      },
+    const run = await beginRun(`${again} Work.`)
+    try {
+      for await (const event of stream) {
+        if (event.type === 'response.created') id = event.response.id
+        last = event.sequence_number
+        events.push(event.type)
+        if (event.type !== 'response.output_text.delta') continue
+        await vi.waitFor(async () =>
+          expect(await upstreamControl(address).requests(0, again)).toHaveLength(1),
+        )
+        process.kill(Number((await node.ready()).gateway), 'SIGKILL')
+      }
+    } catch {
+      // The connection ended with the process.
+    }
+    expect(events.at(-1)).toBe('response.output_text.delta')
+    const resumed = await vi.waitFor(
+      () => client().responses.retrieve(id, { stream: true, starting_after: last }),
       { timeout: 15_000, interval: 200 },
     )
+    const read = async (): Promise<void> => {
+      for await (const event of resumed) {
+        expect(event.sequence_number).toBe(last + 1)
+        last = event.sequence_number
+      }
+    }
+    // Its model's answer cannot be continued: what was generated stays, and the stream ends with the reason.
+    await expect(read()).rejects.toThrow('The response was interrupted.')
+    expect(await client().responses.retrieve(id)).toMatchObject({
+      status: 'failed',
+      output_text: 'Half of it.',
+    })
+    expect(await endedRun(run)).toMatchObject({
+      status: 'success',
+      result: expect.stringContaining('After the kill.'),
+    })
     expect(node.lines().filter(({ event }) => event === 'process_started_again')).toMatchObject([
       { process: 'gateway' },
     ])
@@ -238,13 +280,14 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
       const { ask } = administrator(there)
       const balance = `${tenant.base}/credits`
       expect(await ask('GET', balance)).toEqual(await administrator(address).ask('GET', balance))
+      const before = await upstreamControl(address).lastRequest()
       const next = await client({}, there).responses.create({
         model: model.id,
         input: `${await said('Continued.')} And?`,
         previous_response_id: stored.id,
       })
       expect(next.output_text).toBe('Continued.')
-      const [sent] = (await upstreamControl(address).requests(0, 'And?')).slice(-1)
+      const [sent] = await upstreamControl(address).requests(before)
       expect(String(sent?.body)).toContain('It is large.')
       await expectVerified(there)
       expect(s3.objects.size).toBe(1)
@@ -256,15 +299,18 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
   }, 60_000)
 
   it('lets a stream end when it is stopped, refuses new calls meanwhile, and leaves no process', async () => {
-    const { pids: _, ...line } = await node.ready()
-    const script = await inTurn(address, [
-      { headers: { 'content-type': 'text/event-stream' } },
-      ...held(answered('chat', 'The end of the stream.', true)),
-    ])
+    const line = await node.ready()
+    const script = await inTurn(address, held(answered('chat', 'The end of the stream.', true)))
     const stream = await client().chat.completions.create({
       model: model.id,
       messages: [{ role: 'user', content: script }],
       stream: true,
+    })
+    const unread = await client().responses.create({
+      model: model.id,
+      input: await inTurn(address, held(answered('chat', 'Nobody reads it.', true))),
+      background: true,
+      store: true,
     })
     const iterator = stream[Symbol.asyncIterator]()
     const texts = [(await iterator.next()).value?.choices[0]?.delta.content]
@@ -279,7 +325,12 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
     expect(await node.ended()).toBe(0)
     for (const name of ['edge', 'services', 'gateway', 'tools'])
       expect(() => process.kill(Number(line[name]), 0)).toThrow()
-    expect(node.lines().filter(({ event }) => event === 'requests_cut')).toEqual([])
+    expect(node.lines().filter(({ event }) => event.endsWith('_cut'))).toEqual([])
+    const database = new pg.Client(variables.DATABASE_URL)
+    await database.connect()
+    const { rows } = await database.query('select status from responses where id = $1', [unread.id])
+    await database.end()
+    expect(rows).toEqual([{ status: 'completed' }])
     for (const secret of ['ADMIN_TOKEN', 'KEY_PEPPERS', 'VAULT_KEYS'])
       expect(node.output()).not.toContain(variables[secret])
     expect(node.output()).not.toContain(tenant.key)
@@ -297,12 +348,12 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
 /** The frames of a streamed answer, of which the last come after the signal `stop`. */
 function held(steps: ReturnType<typeof answered>): ReturnType<typeof answered> {
   const sse = steps.flatMap((step) => ('sse' in step ? step.sse : []))
-  return [{ sse: sse.slice(0, 1) }, { waitForSignal: 'stop' }, { sse: sse.slice(1) }, { end: true }]
+  const type = { headers: { 'content-type': 'text/event-stream' } }
+  return [type, { sse: sse.slice(0, 1) }, { waitForSignal: 'stop' }, { sse: sse.slice(1) }, { end: true }]
 }
 
 /** Every chain of the installation holds, and ends where its ledger does. */
 async function expectVerified({ baseUrl, adminToken }: GatewayAddress): Promise<void> {
-  const { execFile } = await import('node:child_process')
   const script = join(import.meta.dirname, '../../scripts/admin.ts')
   const env = { ...process.env, HEADGATE_URL: baseUrl, ADMIN_TOKEN: adminToken }
   const { code, text } = await new Promise<{ code: number; text: string }>((resolve) =>
