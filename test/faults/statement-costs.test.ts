@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { readCrons } from '../../scripts/local/wrangler-settings.ts'
+import { readCrons } from '../../scripts/node/wrangler-settings.ts'
 import { AuthorizationServer } from '../harness/authorization-server.ts'
 import { IdentityProvider } from '../harness/identity-provider.ts'
 import { serve } from '../harness/serve.ts'

@@ -1,7 +1,7 @@
 import { neon, neonConfig } from '@neondatabase/serverless'
 import { drizzle } from 'drizzle-orm/neon-http'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
-import { signDelivery } from '../../scripts/local/qstash/signature.ts'
+import { signDelivery } from '../../scripts/node/qstash/signature.ts'
 import { createRunQueue, DELIVERY_PATHS } from '../../src/agents/queue/run-queue.ts'
 import { publishRun } from '../../src/agents/runs/publish-run.ts'
 import { pruneRuns, republishOverdue } from '../../src/agents/runs/sweep.ts'

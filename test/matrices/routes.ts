@@ -183,6 +183,7 @@ const OPEN = new Map([
   ['GET /api/hello', ['base']],
   ['HEAD /api/hello', ['base']],
   ['GET /health', ['base']],
+  ['GET /health/ready', ['base']],
   ['GET /openapi.json', ['base']],
   ['GET /docs/api', ['base']],
   ['GET /docs/api/management', ['base']],
