@@ -122,6 +122,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   }
 
   async reflush(request: Reflush) {
+    this.#rejected.resend()
     const announced = Math.max(request.announced, this.#announcements.announced())
     return this.#organization.begun?.reflush({ ...request, announced }) ?? []
   }

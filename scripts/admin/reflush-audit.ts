@@ -99,11 +99,13 @@ async function flushAll({ gateway, progress }: TableCall, id: string): Promise<n
 }
 
 function reflushedLine(organization: string, reflushed: Reflushed): string {
-  const { shard, stored, confirmed, again, lost, conflict } = reflushed
+  const { shard, stored, confirmed, again, pending, lost, conflict } = reflushed
   const name = `${organization} shard ${shard}`
   if (conflict !== null) return `BROKEN  ${name}: ${conflict}; nothing was written`
   const behind =
-    again === 0 ? `has all ${confirmed} records` : `${counted(again, 'record')} written again after ${stored}`
+    again === 0
+      ? `has all ${counted(confirmed, 'confirmed record')}${pending === 0 ? '' : `, ${pending} more were on their way`}`
+      : `${counted(again, 'record')} written again after ${stored}`
   if (lost === null) return `ok      ${name}: ${behind}`
   return `LOST    ${name}: records ${lost.from} to ${lost.to} are in neither; ${behind}`
 }

@@ -17,7 +17,7 @@ export interface LedgerObject
     'extend' | 'recordChange' | 'grantCredits' | 'balance' | 'flush' | 'chains' | 'announceCatalogue' | 'tail'
   > {
   commit(batch: CommitBatch): Promise<CommitAnswer>
-  /** Begins no account. @see LedgerShard.reflush */
+  /** Begins no account. An object of keyless calls writes its counts again. @see LedgerShard.reflush */
   reflush(request: Reflush): Promise<Reflushed[]>
   /** @param call one call. */
   check(call: CallColumns, learned: LearnedEpochs | null): Promise<Admission>

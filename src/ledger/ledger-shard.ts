@@ -5,6 +5,7 @@ import { withinTime } from '../lib/time-limit.ts'
 import { loadAccount } from './account/account.store.ts'
 import { LedgerAccount } from './account/account.ts'
 import { AccountTables, type LedgerStorage } from './account/account-tables.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from './audit-record.ts'
 import {
   type CallColumns,
   type CommitAnswer,
@@ -20,6 +21,7 @@ import type { ChainIdentity, ChainLink, HeldChain } from './records/chain.ts'
 import { ChainWriter, type Reflush, type Reflushed } from './records/chain-writer.ts'
 import { Flusher } from './records/flusher.ts'
 import { writeInOrder } from './records/write-in-order.ts'
+import { resendRejectedCalls } from './rejected-calls/count-rejected-call.ts'
 import type { SentEscrow } from './shards/home-escrow.ts'
 import { flushedTogether, OtherShards } from './shards/other-shards.ts'
 import { ShardEscrow } from './shards/shard-escrow.ts'
@@ -56,6 +58,7 @@ export class LedgerShard {
   /** Transfers from and to the home shard, in every other shard; null in the home shard. */
   readonly escrow: ShardEscrow | null
   readonly #deps: LedgerShardDeps
+  readonly #organizationId: string
   readonly #writer: ChainWriter
   readonly #flusher: Flusher<readonly ChainLink[]>
   readonly #registration: CatalogueRegistration
@@ -69,6 +72,7 @@ export class LedgerShard {
     const isHome = shard === HOME_SHARD
     const account = new LedgerAccount(storage, identity, clock)
     this.#deps = deps
+    this.#organizationId = organizationId
     this.account = account
     this.others = isHome ? new OtherShards(storage.sql, account, { namespace, organizationId }, clock) : null
     this.escrow = isHome
@@ -107,7 +111,9 @@ export class LedgerShard {
 
   /** Decides and stores a batch; calls that lack credits or a place in the organization's window wait for other shards. */
   async commit(batch: CommitBatch): Promise<CommitAnswer> {
-    const { calls } = batch
+    const { calls, learned } = batch
+    const raising = learned && this.#writer.raiseIfTurnedBack(learned)
+    if (raising) await raising
     if (calls.catalogueEpochs.some((epoch) => epoch !== 0)) this.#registration.renewIfDue(this.account.epochs)
     const answer = this.account.commit(batch)
     this.#deps.arrangeAlarm()
@@ -184,7 +190,12 @@ export class LedgerShard {
     const { shard } = this.account.log.chain()
     const isMeant = request.shard === null || request.shard === shard
     const own = async () => this.#flusher.between(await this.#writer.prepare(request))
-    const [begun, behind] = await Promise.all([isMeant ? own() : null, this.others?.reflush(request)])
+    const isDeployment = this.#organizationId === DEPLOYMENT_ORGANIZATION_ID
+    const [begun, behind] = await Promise.all([
+      isMeant ? own() : null,
+      this.others?.reflush(request),
+      isDeployment ? resendRejectedCalls(this.#deps.namespace) : null,
+    ])
     this.#deps.arrangeAlarm()
     return [...(begun ? [begun] : []), ...(behind ?? [])]
   }

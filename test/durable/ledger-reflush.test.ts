@@ -146,7 +146,7 @@ describe('a ledger whose Postgres was taken back', () => {
     gate.mode = 'away'
     await expect(organization.ledger.reflush(everything)).rejects.toThrow()
     gate.mode = 'answer_lost'
-    gate.lostText = 'WITH link AS'
+    gate.lostText = 'link AS MATERIALIZED'
     expect(onlyOf(await organization.ledger.reflush(everything))).toMatchObject({ again: 9, pending: 10 })
     expect((await organization.ledger.flush()).pending).toBe(10)
     await organization.evict()
@@ -160,7 +160,7 @@ describe('a ledger whose Postgres was taken back', () => {
     const organization = await recordedOrganization()
     await spend(organization, 3)
     gate.held = true
-    gate.heldText = 'WITH link AS'
+    gate.heldText = 'link AS MATERIALIZED'
     const first = organization.ledger.flush()
     await expect.poll(() => gate.requestsOf(organization.organizationId)).toBeGreaterThan(2)
     await restoreTo(organization.organizationId, 5)
@@ -175,7 +175,7 @@ describe('a ledger whose Postgres was taken back', () => {
     const organization = await recordedOrganization()
     await restoreTo(organization.organizationId, 1)
     gate.mode = 'answer_lost'
-    gate.lostText = 'WITH link AS'
+    gate.lostText = 'link AS MATERIALIZED'
     await organization.ledger.reflush(everything)
     expect((await organization.ledger.flush()).pending).toBe(11)
     for (let day = 0; day < 3; day += 1) {
@@ -252,6 +252,46 @@ describe('a ledger whose Postgres was taken back', () => {
       epochs: { organization: 7, catalogue: null },
     })
     expect(stale).toEqual({ kind: 'stale', organization: 8, catalogue: null })
+  })
+})
+
+describe('the epochs of a Postgres that was taken back', () => {
+  it('are raised by the first call whose rights were read there, or by the next flush', async () => {
+    const organization = await recordedOrganization()
+    const { organizationId, ledger } = organization
+    const slug = `restored-${organizationId.slice(0, 8)}`
+    await database.execute(
+      sql`INSERT INTO organizations (id, slug, name, epoch) VALUES (${organizationId}, ${slug}, ${slug}, 7)`,
+    )
+    const epochOf = async () => {
+      const { rows } = await database.execute(
+        sql`SELECT epoch FROM organizations WHERE id = ${organizationId}`,
+      )
+      return Number(rows[0]?.epoch)
+    }
+    const takeBack = () =>
+      database.execute(sql`UPDATE organizations SET epoch = 3 WHERE id = ${organizationId}`)
+    const openAt = (epoch: number) =>
+      organization.open(0, organization.opening(), {
+        epochs: { organization: epoch, catalogue: null },
+        learned: { organization: epoch, catalogue: null },
+      })
+    await ledger.learnEpoch(7)
+    expect(await openAt(7)).toMatchObject({ kind: 'admitted' })
+    await takeBack()
+    expect(await openAt(3)).toEqual({ kind: 'stale', organization: 8, catalogue: null })
+    expect(await epochOf()).toBe(8)
+    expect(await openAt(8)).toMatchObject({ kind: 'admitted' })
+    // A reader that was slow changes nothing.
+    passTime(2_000)
+    expect(await openAt(6)).toMatchObject({ kind: 'stale' })
+    expect(await epochOf()).toBe(8)
+    passTime(2_000)
+    await takeBack()
+    await spend(organization, 1)
+    await ledger.flush()
+    expect(await epochOf()).toBe(9)
+    expect(await openAt(9)).toMatchObject({ kind: 'admitted' })
   })
 })
 

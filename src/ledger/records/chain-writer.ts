@@ -1,7 +1,8 @@
 import type { Database } from '../../../schema/database.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
-import { logEvent } from '../../lib/log.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
+import { withinTime } from '../../lib/time-limit.ts'
 import type { LedgerAccount } from '../account/account.ts'
 import { DEPLOYMENT_ORGANIZATION_ID, NO_ACTOR } from '../audit-record.ts'
 import { raiseEpochs } from '../epochs/epochs.store.ts'
@@ -19,6 +20,10 @@ const REFLUSHED = 'audit.reflushed'
  * administrator can name them.
  */
 const RECENT_MS = 8 * 24 * 60 * 60_000
+
+/** Calls wait for it, at most once in a while. */
+const RAISE_LIMIT_MS = 2_000
+const RAISE_AGAIN_MS = 1_000
 
 /** What an administrator wants to have written again. */
 export interface Reflush {
@@ -60,6 +65,7 @@ export class ChainWriter {
   readonly #clock: Clock
   /** Sequence of a record that is written without the one before it, which is lost. */
   #afterGap: number | null = null
+  #raiseAgainAt = 0
 
   constructor(database: Database, identity: ChainIdentity, account: LedgerAccount, clock: Clock) {
     this.#database = database
@@ -84,6 +90,25 @@ export class ChainWriter {
       await restoreStatedRows(this.#database, links)
     }
     this.#account.log.confirmEpochs(epochs, askedAt)
+    await this.raiseIfTurnedBack(epochs)
+  }
+
+  /**
+   * Raises the epochs in Postgres when one that was read there is lower than what the ledger knows: Postgres was restored, unless the
+   * reader was slow. Until then every call would have outdated rights. It never rejects.
+   * @returns null when none is lower.
+   */
+  raiseIfTurnedBack({ organization, catalogue }: LearnedEpochs): Promise<void> | null {
+    const { stored } = this.#account.epochs
+    const isLower = (read: number | null, known: number) => read !== null && read < known
+    const isTurnedBack =
+      isLower(organization, stored.organization.epoch) || isLower(catalogue, stored.catalogue.epoch)
+    if (!isTurnedBack || this.#clock() < this.#raiseAgainAt) return null
+    this.#raiseAgainAt = this.#clock() + RAISE_AGAIN_MS
+    return withinTime(this.#raiseEpochs(0), RAISE_LIMIT_MS, 'raising epochs').then(
+      () => {},
+      (error) => logEvent('warn', 'ledger.epochs_not_raised', { error: errorText(error) }),
+    )
   }
 
   async #recover(links: readonly ChainLink[], first: ChainLink): Promise<void> {

@@ -162,16 +162,16 @@ export async function writeLinks(
 ): Promise<LearnedEpochs | null> {
   const { organizationId, shard } = identity
   const isFirst = mayFollowGap || (links[0]?.sequence ?? 1) === 1
-  const follows = isFirst ? sql`true` : sql`EXISTS (${recordBefore(identity, links)})`
+  const follows = isFirst ? sql`true` : hasRecordBefore(identity, links)
   // A statement does not see its own inserts: a record is held if it was inserted now or existed before.
   const { rows } = await database.execute<{ held: number; follows: boolean } & EpochColumns>(sql`
-    WITH link AS MATERIALIZED (
+    WITH before AS MATERIALIZED (SELECT ${follows} AS follows), link AS MATERIALIZED (
       SELECT ${links[0]?.sequence ?? 0}::bigint + place - 1 AS sequence, body, hash,
         lag(hash, 1, ${links[0]?.previousHash ?? ''}::text) OVER (ORDER BY place) AS previous_hash, body::jsonb AS record
       FROM unnest(${linesOf(links, 'body')}, ${linesOf(links, 'hash')}) WITH ORDINALITY AS line(body, hash, place)
-      WHERE ${follows}
+      WHERE (SELECT follows FROM before)
     ), ${INSERTS}
-    SELECT (SELECT count(*) FROM stored)::int + ${heldCount(identity, links)} AS held, ${follows} AS follows,
+    SELECT (SELECT count(*) FROM stored)::int + ${heldCount(identity, links)} AS held, (SELECT follows FROM before) AS follows,
       ${epochColumns(organizationId)}`)
   const [row] = rows
   if (row?.follows === false) return null
@@ -181,11 +181,18 @@ export async function writeLinks(
   return epochsOf(row)
 }
 
-/** SQL of the record that they follow, if Postgres has it. */
-const recordBefore = ({ organizationId, shard }: ChainIdentity, [first]: readonly ChainLink[]) => sql`
-  SELECT 1 FROM ${auditRecords} AS record
+/**
+ * SQL of whether Postgres has the record that they follow. It is the last one before them: the order has Postgres read one row by the
+ * primary key, also where the table has no statistics.
+ */
+const hasRecordBefore = (
+  { organizationId, shard }: ChainIdentity,
+  [first]: readonly ChainLink[],
+) => sql`coalesce((
+  SELECT record.hash FROM ${auditRecords} AS record
   WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}
-    AND record.sequence = ${(first?.sequence ?? 0) - 1} AND record.hash = ${first?.previousHash ?? ''}`
+    AND record.sequence < ${first?.sequence ?? 0}
+  ORDER BY record.organization_id, record.shard, record.sequence DESC LIMIT 1) = ${first?.previousHash ?? ''}, false)`
 
 /** One member of all links as a text array. Sending one text costs less than sending many. */
 const linesOf = (links: readonly ChainLink[], member: 'body' | 'hash') =>
