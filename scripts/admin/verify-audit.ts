@@ -13,13 +13,11 @@ import {
 } from './audit-report.ts'
 import type { Outcome } from './command.ts'
 import { patiently } from './gateway.ts'
+import { DEPLOYMENT, organizationNames } from './organization-names.ts'
 import type { TableCall } from './table.ts'
 
 /** Rows verified in one request. */
 const PAGE_SIZE = 1000
-
-/** The organization id under which changes to the deployment itself are recorded. */
-const DEPLOYMENT = '00000000-0000-0000-0000-000000000000'
 
 type Chain = AnswerOf<'installation-audit.chains'>['data'][number]
 
@@ -84,14 +82,6 @@ export async function verifyAudit(call: TableCall): Promise<Outcome> {
     item: { ok: exitCode === 0, chains, heads, unrecorded, checkpoints },
     exitCode,
   }
-}
-
-async function organizationNames({ gateway }: TableCall): Promise<Map<string, string>> {
-  const names = new Map([[DEPLOYMENT, '(deployment)']])
-  for await (const { data } of gateway.pages('organizations.list', { query: { limit: 200 } })) {
-    for (const { id, slug } of data) names.set(id, slug)
-  }
-  return names
 }
 
 async function flushLedgers({ gateway, note }: TableCall, organizationIds: string[]): Promise<void> {

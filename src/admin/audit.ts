@@ -114,9 +114,10 @@ export async function verifyHeads(
   // This order matters: records reach the ledger before Postgres.
   const stored = await readStoredChains(database, organizationId)
   const ledger = ledgerOf(organizationId, HOME_SHARD)
-  const chains = await ledger.chains().catch((cause: unknown) => {
+  const held = await ledger.chains().catch((cause: unknown) => {
     throw new ApiError('internal', 'The ledger did not return its chains.', { cause })
   })
+  const chains = held.map(({ shard, head, flushed, pending }) => ({ shard, head, flushed, pending }))
   const expected = expectedHeads(chains)
   const hashes = await readHashes(
     database,

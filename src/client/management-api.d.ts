@@ -1681,6 +1681,40 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/api/ledger/check': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Compares the ends of chains and the balances of a ledger with the database. */
+    get: operations['installation-ledger.check']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/ledger/reflush': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    get?: never
+    put?: never
+    /** Has a ledger write again what the database has lost, after it was restored. */
+    post: operations['installation-ledger.reflush']
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/api/providers': {
     parameters: {
       query?: never
@@ -2097,6 +2131,28 @@ export interface components {
         reason: string
         detail: string
         shard: number
+      }[]
+    }
+    CheckedLedger: {
+      organization_id: string
+      ok: boolean
+      shards: {
+        shard: number
+        head: number
+        confirmed: number
+        stored: number
+        behind: number
+        pending: number
+        kept_from: {
+          sequence: number
+          /** Format: date-time */
+          at: string
+        } | null
+        balance: {
+          ledger: number | null
+          stored: number
+          agrees: boolean | null
+        }
       }[]
     }
     Connection: {
@@ -2635,6 +2691,27 @@ export interface components {
       health: 'ok' | 'refuses_gateway' | 'unknown'
       refused_status: number | null
       refused_at: string | null
+    }
+    Reflushed: {
+      organization_id: string
+      shards: {
+        shard: number
+        head: number
+        confirmed: number
+        stored: number
+        again: number
+        pending: number
+        lost: {
+          from: number
+          to: number
+        } | null
+        conflict: string | null
+        kept_from: {
+          sequence: number
+          /** Format: date-time */
+          at: string
+        } | null
+      }[]
     }
     Run: {
       id: string
@@ -8857,6 +8934,72 @@ export interface operations {
       401: components['responses']['unauthorized']
       403: components['responses']['forbidden']
       404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'installation-ledger.check': {
+    parameters: {
+      query?: {
+        /** @description Only of this organization. */
+        organization_id?: string
+      }
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['CheckedLedger']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'installation-ledger.reflush': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    requestBody: {
+      content: {
+        'application/json': {
+          /** @description Only of this organization. */
+          organization_id?: string
+          shard?: number
+          /** @description The first record; what the database lacks at the end where left out. */
+          from_sequence?: number
+        }
+      }
+    }
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Reflushed']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      413: components['responses']['too_large']
       429: components['responses']['rate_limited']
       500: components['responses']['internal']
     }

@@ -148,7 +148,9 @@ const INSERTS: SQL = sql.raw(`
  * Writes records, with their usage and credit movements, in one statement. Existing rows are not changed, so it can be
  * repeated. Postgres parses the bodies: parsing them here and sending the columns took a tenth of a call's CPU.
  * @param links consecutive ones of one chain, at least one. No body contains a line break.
- * @returns the epochs, read in the same round trip.
+ * @param mayFollowGap whether they are written without the record before them, which the ledger has no more.
+ * @returns the epochs, read in the same round trip; null when Postgres has lost the record before them, or has another one.
+ * Nothing was written then.
  * @throws unless Postgres then holds exactly these records, for instance because another chain has grown under the same
  * name. Nothing may be deleted then.
  */
@@ -156,22 +158,41 @@ export async function writeLinks(
   database: Database,
   identity: ChainIdentity,
   links: readonly ChainLink[],
-): Promise<LearnedEpochs> {
+  mayFollowGap = false,
+): Promise<LearnedEpochs | null> {
   const { organizationId, shard } = identity
+  const isFirst = mayFollowGap || (links[0]?.sequence ?? 1) === 1
+  const follows = isFirst ? sql`true` : hasRecordBefore(identity, links)
   // A statement does not see its own inserts: a record is held if it was inserted now or existed before.
-  const { rows } = await database.execute<{ held: number } & EpochColumns>(sql`
-    WITH link AS MATERIALIZED (
+  const { rows } = await database.execute<{ held: number; follows: boolean } & EpochColumns>(sql`
+    WITH before AS MATERIALIZED (SELECT ${follows} AS follows), link AS MATERIALIZED (
       SELECT ${links[0]?.sequence ?? 0}::bigint + place - 1 AS sequence, body, hash,
         lag(hash, 1, ${links[0]?.previousHash ?? ''}::text) OVER (ORDER BY place) AS previous_hash, body::jsonb AS record
       FROM unnest(${linesOf(links, 'body')}, ${linesOf(links, 'hash')}) WITH ORDINALITY AS line(body, hash, place)
+      WHERE (SELECT follows FROM before)
     ), ${INSERTS}
-    SELECT (SELECT count(*) FROM stored)::int + ${heldCount(identity, links)} AS held, ${epochColumns(organizationId)}`)
+    SELECT (SELECT count(*) FROM stored)::int + ${heldCount(identity, links)} AS held, (SELECT follows FROM before) AS follows,
+      ${epochColumns(organizationId)}`)
   const [row] = rows
+  if (row?.follows === false) return null
   const held = row?.held === links.length || (await countHeld(database, identity, links)) === links.length
   if (!row || !held)
     throw new Error(`the chain of ${organizationId}:${shard} differs from what Postgres holds`)
   return epochsOf(row)
 }
+
+/**
+ * SQL of whether Postgres has the record that they follow. It is the last one before them: the order has Postgres read one row by the
+ * primary key, also where the table has no statistics.
+ */
+const hasRecordBefore = (
+  { organizationId, shard }: ChainIdentity,
+  [first]: readonly ChainLink[],
+) => sql`coalesce((
+  SELECT record.hash FROM ${auditRecords} AS record
+  WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}
+    AND record.sequence < ${first?.sequence ?? 0}
+  ORDER BY record.organization_id, record.shard, record.sequence DESC LIMIT 1) = ${first?.previousHash ?? ''}, false)`
 
 /** One member of all links as a text array. Sending one text costs less than sending many. */
 const linesOf = (links: readonly ChainLink[], member: 'body' | 'hash') =>

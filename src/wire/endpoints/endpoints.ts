@@ -429,6 +429,16 @@ export const ENDPOINTS = {
     'installation.audit',
     'Writes pending records of the installation.',
   ),
+  'installation-ledger.check': get(
+    '/ledger/check',
+    'installation.audit',
+    'Compares the ends of chains and the balances of a ledger with the database.',
+  ),
+  'installation-ledger.reflush': post(
+    '/ledger/reflush',
+    'installation.audit',
+    'Has a ledger write again what the database has lost, after it was restored.',
+  ),
 
   'providers.list': get('/providers', 'installation.catalogue', 'Lists the providers.'),
   'providers.create': post('/providers', 'installation.catalogue-change', 'Creates a provider.'),

@@ -27,6 +27,7 @@ const MEMBER_TEXTS: Record<string, string> = {
   email: 'Only the one with this address.',
   enabled: 'Whether it holds.',
   expires_at: 'When it ends, as 2027-01-31 or an ISO 8601 time.',
+  from_sequence: 'The first record; what the database lacks at the end where left out.',
   from: 'Beginning of the period, as 2026-11-21 or an ISO 8601 time.',
   group_by: 'What is summed up.',
   hash: 'Only this definition.',
