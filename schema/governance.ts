@@ -17,7 +17,7 @@ const microCredits = (name: string) => bigint(name, { mode: 'number' })
 /**
  * One row per call and per administrative change, chained by hash within (organization, shard).
  * `body` is the canonical JSON that was hashed. The other columns repeat its members for queries; `audit verify` compares
- * them with it.
+ * them with it. Partitioned by month (migration 0024): the primary key is that of each partition.
  */
 export const auditRecords = pgTable(
   'audit_records',
@@ -91,7 +91,7 @@ export const creditEntries = pgTable(
   ],
 )
 
-/** Token counts of one model call by class, with their source. */
+/** Token counts of one model call by class, with their source. Partitioned by month, as `auditRecords`. */
 export const usageEvents = pgTable(
   'usage_events',
   {
