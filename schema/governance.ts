@@ -185,5 +185,29 @@ export const rejectedCalls = pgTable(
     surface: text('surface').notNull(),
     count: integer('count').notNull(),
   },
-  (table) => [primaryKey({ columns: [table.ip, table.minute, table.surface] })],
+  (table) => [
+    primaryKey({ columns: [table.ip, table.minute, table.surface] }),
+    // For retention.
+    index('rejected_calls_minute').on(table.minute),
+  ],
+)
+
+/**
+ * What retention has removed, under a MAC, so that verification begins where rows are left: for each chain its last record that was
+ * removed (`records`); for usage and rejected calls the time before which they were.
+ */
+export const prunings = pgTable(
+  'prunings',
+  {
+    /** The deployment's own for rejected calls. */
+    organizationId: uuid('organization_id').notNull(),
+    kind: text('kind', { enum: ['records', 'usage', 'rejected_calls'] }).notNull(),
+    /** 0 where there is none. */
+    shard: integer('shard').notNull(),
+    /** `Pruning` of `ledger/retention/pruning`. Text, because jsonb does not keep the bytes. */
+    statement: text('statement').notNull(),
+    pepperId: text('pepper_id').notNull(),
+    mac: text('mac').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.organizationId, table.kind, table.shard] })],
 )
