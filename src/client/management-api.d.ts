@@ -2825,6 +2825,7 @@ export interface components {
       shard: number
       after_sequence: number
       to_sequence: number
+      pruned_to: number
       verified: number
       ok: boolean
       first_broken: {
