@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm'
+import { isNotNull, sql } from 'drizzle-orm'
 import { index, integer, pgTable, primaryKey, text, unique, uuid } from 'drizzle-orm/pg-core'
 import { createdAt, instant } from './columns.ts'
 
@@ -59,6 +59,8 @@ export const responses = pgTable(
     index('responses_in_progress').on(table.createdAt, table.id).where(sql`${table.status} = 'in_progress'`),
     // As of conversations.
     index('responses_created').on(table.organizationId, table.createdAt, table.id),
+    // For the deletion of conversations.
+    index('responses_conversation').on(table.conversationId).where(isNotNull(table.conversationId)),
   ],
 )
 

@@ -30,5 +30,6 @@ CREATE INDEX "organizations_swept" ON "organizations" USING btree ("retention_sw
 CREATE INDEX "rejected_calls_minute" ON "rejected_calls" USING btree ("minute");--> statement-breakpoint
 CREATE INDEX "conversations_created" ON "conversations" USING btree ("organization_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "responses_created" ON "responses" USING btree ("organization_id","created_at","id");--> statement-breakpoint
+CREATE INDEX "responses_conversation" ON "responses" USING btree ("conversation_id") WHERE "responses"."conversation_id" is not null;--> statement-breakpoint
 CREATE INDEX "connect_sessions_created" ON "connect_sessions" USING btree ("organization_id","created_at");--> statement-breakpoint
 CREATE INDEX "runs_ended" ON "runs" USING btree ("organization_id","ended_at");

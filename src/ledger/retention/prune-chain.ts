@@ -3,7 +3,7 @@ import type { KeyRing } from '../../lib/crypto.ts'
 import { newId } from '../../lib/ids.ts'
 import { NO_ACTOR } from '../audit-record.ts'
 import type { LedgerOf } from '../contract.ts'
-import { type ChainIdentity, GENESIS, linkHash } from '../records/chain.ts'
+import { type ChainIdentity, GENESIS } from '../records/chain.ts'
 import { HOME_SHARD } from '../shards/shards.ts'
 import { prunedParts, type RecordsPruning, signPruning } from './pruning.ts'
 import { findLastToPrune, readPartOfChain, selectPrunings, upsertPruning } from './prunings.store.ts'
@@ -13,6 +13,8 @@ export interface PruneDeps {
   clock: () => number
   ledgerOf: LedgerOf
   configuration: { KEY_PEPPERS: KeyRing }
+  /** Called before a statement that records may go. */
+  beforePruning: () => Promise<void>
 }
 
 /** Records of one step, whose movements of credits are summed up by one statement. */
@@ -24,14 +26,14 @@ export class BrokenChainError extends Error {}
 /**
  * States which records of a chain may be missing: those before a time, but the last one of the chain. The chain of the organization
  * records the intent first. Deletes nothing.
- * @param steps the most that are made. @returns the statement, and whether it reaches as far as it may; what remains is for the next call.
- * @throws BrokenChainError where the records that would go are not linked to those that stay.
+ * @param mayStep whether another step may be made. @returns the statement, and whether it reaches as far as it may; what remains is for the next call.
+ * @throws BrokenChainError where the records that would go are not a chain, or are not linked to the one that stays.
  */
 export async function pruneChain(
   deps: PruneDeps,
   chain: ChainIdentity,
   before: Date,
-  steps: number,
+  mayStep: () => boolean,
 ): Promise<{ pruning: RecordsPruning; isWhole: boolean }> {
   let pruning = (await readPruning(deps, chain)) ?? emptyPruning(chain, before)
   const last = await findLastToPrune(deps.database, chain, pruning.sequence, before)
@@ -44,7 +46,7 @@ export async function pruneChain(
   if (pruning.before < before.toISOString() || pruning.sequence === 0) {
     await recordIntent(deps, chain, { before, from: pruning.sequence + 1, to: last })
   }
-  for (let step = 0; step < steps && pruning.sequence < last; step += 1) {
+  while (pruning.sequence < last && mayStep()) {
     pruning = await extended(deps, pruning, Math.min(last, pruning.sequence + MOST_OF_STEP), before)
     await upsertPruning(deps.database, signPruning(deps.configuration.KEY_PEPPERS, pruning))
   }
@@ -84,12 +86,12 @@ async function extended(
   to: number,
   before: Date,
 ): Promise<RecordsPruning> {
-  const part = await readPartOfChain(database, pruning, pruning.sequence, to)
+  const part = await readPartOfChain(database, pruning, pruning, to)
   const { last, next } = part
   const isLinked =
     part.records === to - pruning.sequence &&
     last !== null &&
-    last.hash === linkHash(last.previousHash, last.body) &&
+    part.broken === 0 &&
     next?.previousHash === last.hash
   if (!isLinked) {
     const { organizationId, shard, sequence } = pruning
@@ -107,12 +109,13 @@ async function extended(
   }
 }
 
-const recordIntent = (
-  { ledgerOf, clock }: PruneDeps,
+async function recordIntent(
+  { ledgerOf, clock, beforePruning }: PruneDeps,
   { organizationId, shard }: ChainIdentity,
   { before, from, to }: { before: Date; from: number; to: number },
-) =>
-  ledgerOf(organizationId, HOME_SHARD).recordChange({
+): Promise<void> {
+  await beforePruning()
+  await ledgerOf(organizationId, HOME_SHARD).recordChange({
     id: newId('change'),
     requestId: newId('req'),
     organizationId,
@@ -122,3 +125,4 @@ const recordIntent = (
     resource: `audit/chains/${shard}`,
     detail: { before: before.toISOString(), from_sequence: from, to_sequence: to },
   })
+}

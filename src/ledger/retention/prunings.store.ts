@@ -60,37 +60,41 @@ export async function findLastToPrune(
 
 /** A part of a chain that is about to go. */
 interface PartOfChain {
-  /** Records that Postgres has of it. */
+  /** Records that Postgres has of it, and those of them that do not follow the one before, or whose body has another hash. */
   records: number
+  broken: number
   entries: number
   amount: number
   /** Its last record, and the one after that; null when missing. */
-  last: (ChainHead & { previousHash: string; body: string }) | null
+  last: ChainHead | null
   next: { previousHash: string } | null
 }
 
-/** Reads what a statement about the records after one up to another has to say. */
+/** Reads and verifies what a statement about the records after one up to another has to say. */
 export async function readPartOfChain(
   database: Database,
   chain: ChainIdentity,
-  after: number,
+  { sequence: after, hash }: ChainHead,
   to: number,
 ): Promise<PartOfChain> {
   const part = sql`${ofChain(chain)} AND record.sequence > ${after} AND record.sequence <= ${to}`
+  const isBroken = sql`previous_hash <> lag(hash, 1, ${hash}::text) OVER (ORDER BY sequence)
+    OR hash <> encode(sha256(convert_to(previous_hash || body, 'UTF8')), 'hex')`
   const ends = sql`${ofChain(chain)} AND record.sequence BETWEEN ${to} AND ${to + 1}`
   const [{ rows: counted }, { rows: found }] = await database.batch([
-    database.execute<{ records: number; entries: number; amount: string }>(sql`
-      SELECT count(*)::int AS records, count(moved)::int AS entries, coalesce(sum(moved), 0)::text AS amount
-      FROM (SELECT ${MOVEMENT} AS moved FROM ${auditRecords} AS record WHERE ${part}) AS movement`),
-    database.execute<{ sequence: string; hash: string; previous_hash: string; body: string }>(sql`
-      SELECT sequence, hash, previous_hash, body FROM ${auditRecords} AS record WHERE ${ends} ORDER BY sequence`),
+    database.execute<{ records: number; broken: number; entries: number; amount: string }>(sql`
+      SELECT count(*)::int AS records, (count(*) FILTER (WHERE is_broken))::int AS broken,
+        count(moved)::int AS entries, coalesce(sum(moved), 0)::text AS amount
+      FROM (SELECT ${MOVEMENT} AS moved, ${isBroken} AS is_broken FROM ${auditRecords} AS record WHERE ${part}) AS each`),
+    database.execute<{ sequence: string; hash: string; previous_hash: string }>(sql`
+      SELECT sequence, hash, previous_hash FROM ${auditRecords} AS record WHERE ${ends} ORDER BY sequence`),
   ])
   const at = (sequence: number) => {
     const row = found.find((each) => Number(each.sequence) === sequence)
-    return row ? { sequence, hash: row.hash, previousHash: row.previous_hash, body: row.body } : null
+    return row ? { sequence, hash: row.hash, previousHash: row.previous_hash } : null
   }
-  const [{ records, entries, amount } = { records: 0, entries: 0, amount: '0' }] = counted
-  return { records, entries, amount: Number(amount), last: at(to), next: at(to + 1) }
+  const [{ amount, ...counts } = { records: 0, broken: 0, entries: 0, amount: '0' }] = counted
+  return { ...counts, amount: Number(amount), last: at(to), next: at(to + 1) }
 }
 
 /** Deletes records of a chain that a statement allows to be missing, the first ones. @returns how many; at most `most`. */

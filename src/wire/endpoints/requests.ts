@@ -60,6 +60,7 @@ import {
   setupToken,
   signInCompletion,
 } from '../sign-in.ts'
+import { retentionSettings } from '../retention.ts'
 import { toolSettings } from '../tool-settings.ts'
 import { vaultRotation } from '../vault.ts'
 import type { EndpointRequest } from './endpoint-request.ts'
@@ -77,6 +78,7 @@ const REQUESTS = {
   'sign-in.finish': { body: signInCompletion, noStore: true },
   'sign-in.local': { body: setupToken, noStore: true },
   'sign-in.oidc-begin': { body: oidcStart, errors: ['unprocessable', 'upstream'], noStore: true },
+  'retention.replace': { body: retentionSettings },
   'identity-provider.replace': { body: identityProviderReplacement, errors: ['unprocessable'] },
   'local-members.switch': { body: localMember, noStore: true },
   'passkeys.begin': { noStore: true },
