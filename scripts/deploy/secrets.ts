@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { configurationSchema } from '../../src/env.ts'
-import { writePrivateFile } from '../local/private-file.ts'
+import { writePrivateFile } from '../node/private-file.ts'
 import { DeployError } from './deploy-error.ts'
 
 /** Generated when missing. Losing a pepper or a key of the vault loses what was made with it. */

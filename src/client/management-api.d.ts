@@ -343,6 +343,24 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/api/organizations/{organizationId}/retention': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Shows how long an organization keeps its rows. */
+    get: operations['retention.show']
+    /** Replaces how long an organization keeps its rows. */
+    put: operations['retention.replace']
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/api/organizations/{organizationId}/identity-provider': {
     parameters: {
       query?: never
@@ -2713,6 +2731,25 @@ export interface components {
         } | null
       }[]
     }
+    Retention: {
+      /** @default null */
+      audit_records: number | null
+      /** @default null */
+      usage_events: number | null
+      /** @default null */
+      responses: number | null
+      /** @default null */
+      runs: number | null
+      /** @default null */
+      connect_sessions: number | null
+      defaults: {
+        audit_records: number
+        usage_events: number
+        responses: number
+        runs: number
+        connect_sessions: number
+      }
+    }
     Run: {
       id: string
       agent_id: string
@@ -2902,6 +2939,7 @@ export interface components {
       shard: number
       after_sequence: number
       to_sequence: number
+      pruned_to: number
       verified: number
       ok: boolean
       first_broken: {
@@ -3849,6 +3887,93 @@ export interface operations {
       404: components['responses']['not_found']
       413: components['responses']['too_large']
       422: components['responses']['unprocessable']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'retention.show': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Retention']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'retention.replace': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody: {
+      content: {
+        'application/json': {
+          /**
+           * @description Days for which audit records and lists of calls are kept; 0 for ever, the default where null.
+           * @default null
+           */
+          audit_records?: number | null
+          /**
+           * @description Days for which the usage of each call is kept.
+           * @default null
+           */
+          usage_events?: number | null
+          /**
+           * @description Days for which responses and their items are kept.
+           * @default null
+           */
+          responses?: number | null
+          /**
+           * @description Days for which runs of agents are kept after their end.
+           * @default null
+           */
+          runs?: number | null
+          /**
+           * @description Days for which attempts to connect an account are kept.
+           * @default null
+           */
+          connect_sessions?: number | null
+        }
+      }
+    }
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Retention']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      413: components['responses']['too_large']
       429: components['responses']['rate_limited']
       500: components['responses']['internal']
     }

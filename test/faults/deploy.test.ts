@@ -4,14 +4,14 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { openDatabase } from '../../scripts/database.ts'
-import { inheritedEnvironment } from '../../scripts/local/children.ts'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import { inheritedEnvironment } from '../../scripts/node/inherited-environment.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import { CloudDeployment, type DeployOutput } from '../harness/cloud/cloud-deployment.ts'
 import type { StoredScript } from '../harness/cloud/cloudflare-state.ts'
 import { migratedDatabase } from '../harness/migrated-database.ts'
 
-let postgres: RunningStandIn
+let postgres: RunningServer
 let deployment: CloudDeployment
 let release = 1
 

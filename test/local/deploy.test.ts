@@ -1,12 +1,12 @@
 import { readFileSync, statSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import { CloudDeployment, type DeployOutput } from '../harness/cloud/cloud-deployment.ts'
 
 // More of them, with faults at every step, are in test/faults/deploy.test.ts.
 
-let postgres: RunningStandIn
+let postgres: RunningServer
 let deployment: CloudDeployment
 const outputs: DeployOutput[] = []
 

@@ -61,6 +61,9 @@ export const PEOPLE: Record<string, Naming> = {
     'Let an organization in again',
   ),
 
+  'retention show': {},
+  'retention set': { endpoint: 'retention.replace' },
+
   'identity-provider show': {},
   'identity-provider set': {
     endpoint: 'identity-provider.replace',

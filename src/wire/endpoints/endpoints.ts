@@ -74,6 +74,16 @@ export const ENDPOINTS = {
     'organizations.change',
     'Changes the given members of an organization.',
   ),
+  'retention.show': get(
+    `${ORGANIZATION}/retention`,
+    'retention.read',
+    'Shows how long an organization keeps its rows.',
+  ),
+  'retention.replace': put(
+    `${ORGANIZATION}/retention`,
+    'retention.change',
+    'Replaces how long an organization keeps its rows.',
+  ),
   'identity-provider.show': get(
     IDENTITY_PROVIDER,
     'sso.read',

@@ -41,6 +41,8 @@ export const PERMISSIONS = {
 
   'organizations.read': { ...EVERYONE, ...OPERATORS },
   'organizations.change': { ...ADMINISTRATORS, ...OPERATORS },
+  'retention.read': { ...ADMINISTRATORS, ...OPERATORS },
+  'retention.change': { ...OWNERS, ...OPERATORS, recent: true },
   'sso.read': { ...OWNERS, ...OPERATORS },
   'sso.change': { ...OWNERS, ...OPERATORS, recent: true },
   'users.read': { ...OWN_OR_ALL, ...OPERATORS },

@@ -4,7 +4,7 @@ import {
   listenOnLoopback,
   readBody,
   sendJson,
-} from '../../../scripts/local/loopback-server.ts'
+} from '../../../scripts/node/loopback-server.ts'
 import { type ApiRequest, CLOUDFLARE_TOKEN, cloudflareRoutes } from './cloudflare-routes.ts'
 import { type CloudflareAnswer, CloudflareState } from './cloudflare-state.ts'
 import { DeployedGateway } from './deployed-gateway.ts'

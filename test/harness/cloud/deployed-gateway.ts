@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { VERSION_HEADER } from '../../../scripts/deploy/smoke-test.ts'
-import { type LoopbackServer, listenOnLoopback, sendJson } from '../../../scripts/local/loopback-server.ts'
+import { type LoopbackServer, listenOnLoopback, sendJson } from '../../../scripts/node/loopback-server.ts'
 import type { CloudflareState, StoredVersion } from './cloudflare-state.ts'
 
 /** A call of the deployed gateway. */

@@ -30,6 +30,7 @@ import { organizationHandlers } from './organizations.ts'
 import { overviewHandlers } from './overview.ts'
 import { policyHandlers } from './policies.ts'
 import { providerHandlers } from './providers.ts'
+import { retentionHandlers } from './retention.ts'
 import { runHandlers } from './runs.ts'
 import { signInHandlers } from './sign-in.ts'
 import { returnFromProvider } from './sign-in-return.ts'
@@ -46,6 +47,7 @@ const handlers: Handlers = {
   ...localMemberHandlers,
   ...organizationHandlers,
   ...identityProviderHandlers,
+  ...retentionHandlers,
   ...userHandlers,
   ...groupHandlers,
   ...keyHandlers,

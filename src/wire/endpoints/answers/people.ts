@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { compatibility } from '../../compatibility.ts'
 import { ENTITLEMENTS, rateLimit, role, scope, userKind } from '../../management.ts'
 import { uuid } from '../../management-fields.ts'
+import { RETAINED, type Retained, retentionSettings } from '../../retention.ts'
 import { count, deleted, list, time } from './parts.ts'
 
 /** Schemas of the endpoints for organizations, users, groups, keys and rights to use models. */
@@ -78,11 +79,24 @@ const grant = z.strictObject({ ...grantMembers, created_at: time }).meta({ id: '
 /** A right to a model with the name of its group or user; of one model, the first 20. */
 export const namedGrant = z.strictObject({ ...grantMembers, name: z.string().nullable() })
 
+const keptDays = z.strictObject(
+  Object.fromEntries(RETAINED.map((kind) => [kind, count])) as Record<Retained, typeof count>,
+)
+
+const retention = retentionSettings
+  .extend({
+    /** Days that hold where a member is null; 0 keeps for ever. */
+    defaults: keptDays,
+  })
+  .meta({ id: 'Retention' })
+
 export const peopleAnswers = {
   'organizations.list': list(organization),
   'organizations.create': organization,
   'organizations.show': organization,
   'organizations.change': organization,
+  'retention.show': retention,
+  'retention.replace': retention,
   'identity-provider.show': identityProvider,
   'identity-provider.replace': identityProvider,
   'identity-provider.remove': deleted,
