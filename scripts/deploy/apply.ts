@@ -3,7 +3,7 @@ import { type AccountSources, databaseAddress, hasAuditRecord, type ReadAccount 
 import type { DeployClock } from './deploy-clock.ts'
 import { DeployError } from './deploy-error.ts'
 import type { DeployLease } from './lease.ts'
-import type { DeploymentPlan, ScriptChange, StepName } from './plan.ts'
+import type { DeploymentPlan, ScriptChange, StepName } from './plan-types.ts'
 import type { Release } from './release.ts'
 import { generateSecret, isGenerated } from './secrets.ts'
 import { testedOrigin } from './settings.ts'

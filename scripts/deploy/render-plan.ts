@@ -1,4 +1,5 @@
-import { type DeploymentPlan, hasChanges, type PlannedStep } from './plan.ts'
+import { hasChanges } from './plan.ts'
+import type { DeploymentPlan, PlannedStep } from './plan-types.ts'
 import type { DeploySettings } from './settings.ts'
 
 const SIGNS = { create: '+', change: '~', same: '=' } as const

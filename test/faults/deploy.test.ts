@@ -1,15 +1,10 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
-import { openDatabase } from '../../scripts/database.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
-import { inheritedEnvironment } from '../../scripts/node/inherited-environment.ts'
 import type { RunningServer } from '../../scripts/node/loopback-server.ts'
-import { CloudDeployment, type DeployOutput } from '../harness/cloud/cloud-deployment.ts'
+import type { CloudDeployment, DeployOutput } from '../harness/cloud/cloud-deployment.ts'
 import type { StoredScript } from '../harness/cloud/cloudflare-state.ts'
 import { migratedDatabase } from '../harness/migrated-database.ts'
+import { accountWithoutDatabase, emptyAccount, sqlOf } from './support/cloud-account.ts'
 
 let postgres: RunningServer
 let deployment: CloudDeployment
@@ -21,36 +16,15 @@ beforeAll(async () => {
 afterAll(() => postgres.close())
 afterEach(() => expect(deployment.cloud.unknown).toEqual([]))
 
-async function sql(...statements: string[]): Promise<void> {
-  const opened = await openDatabase({
-    DATABASE_URL: deployment.environment.DATABASE_URL ?? 'postgres://headgate:local@127.0.0.1/headgate',
-    DATABASE_FETCH_ENDPOINT: `${postgres.url}/sql`,
-  })
-  await opened.transaction(statements).finally(() => opened.close())
-}
+const sql = (...statements: string[]) => sqlOf(postgres.url, ...statements)
 
-/** An account without anything but a database that has its schema, which takes seconds to make. */
-async function emptyAccount(): Promise<void> {
-  deployment = new CloudDeployment(postgres.url)
-  await deployment.start()
-  deployment.cloud.neon.projects.push({ id: 'project-of-the-tests', name: 'headgate', branches: [] })
-  await sql('drop schema if exists headgate_deployment cascade')
-}
-
-/** An account without anything at all. */
-async function accountWithoutDatabase(): Promise<void> {
-  await emptyAccount()
-  deployment.cloud.neon.projects.length = 0
-  await sql(
-    'drop schema if exists drizzle cascade',
-    'drop schema if exists public cascade',
-    'create schema public',
-  )
+async function beginEmpty(): Promise<void> {
+  deployment = await emptyAccount(postgres.url)
 }
 
 /** An account with a deployment, and changed scripts to deploy. */
 async function deployedAccount(): Promise<void> {
-  await emptyAccount()
+  await beginEmpty()
   expect(await deployment.run()).toMatchObject({ code: 0, stderr: '' })
   changeScripts()
 }
@@ -109,7 +83,9 @@ const CUTS = [...Array(12).keys()].flatMap((index) => [
 ])
 
 describe('a first deployment that is cut', () => {
-  beforeEach(accountWithoutDatabase)
+  beforeEach(async () => {
+    deployment = await accountWithoutDatabase(postgres.url)
+  })
   afterEach(() => deployment.stop())
   let whole: unknown
 
@@ -194,7 +170,7 @@ describe('two deployments', () => {
 })
 
 describe('a refused request', () => {
-  beforeEach(emptyAccount)
+  beforeEach(beginEmpty)
   afterEach(() => deployment.stop())
 
   it.each([
@@ -275,71 +251,5 @@ describe('a version that fails', () => {
     expect(await deployment.run()).toMatchObject({ code: 0, stderr: '' })
     expect(deployment.cloud.gateway.calls[0]).toMatchObject({ percentage: 0, isOverridden: true })
     expect(serving()).toEqual([`${release} at 100`])
-  })
-})
-
-describe('the command', () => {
-  beforeAll(emptyAccount)
-  afterAll(() => deployment.stop())
-
-  /** Runs `npm run deploy` as a process, with both scripts built, and ends it when the gateway is uploaded. */
-  async function command(parameters: string[], signal?: NodeJS.Signals) {
-    const script = join(import.meta.dirname, '../../scripts/run.js')
-    const child = spawn(
-      process.execPath,
-      [script, 'deploy', '--config', deployment.settingsFile, ...parameters],
-      {
-        env: { ...inheritedEnvironment(), ...deployment.environment },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      },
-    )
-    const output = { stdout: '', stderr: '' }
-    child.stdout.on('data', (chunk) => {
-      output.stdout += chunk
-    })
-    child.stderr.on('data', (chunk) => {
-      output.stderr += chunk
-    })
-    deployment.cloud.onRequest = ({ method, path }) => {
-      if (signal !== undefined && method === 'PUT' && path.endsWith('/scripts/headgate')) child.kill(signal)
-    }
-    const [code] = await once(child, 'close')
-    heal()
-    return { code: code as number, ...output }
-  }
-  const uploads = () =>
-    readdirSync(join(deployment.folder, 'deploy/test-stage')).filter((name) => /^upload/.test(name))
-
-  it('plans with exit code 2 and one JSON document', async () => {
-    const { code, stdout, stderr } = await command(['--plan', '--json'])
-    expect(code, stderr).toBe(2)
-    expect(JSON.parse(stdout)).toMatchObject({ outcome: 'planned', steps: expect.any(Array) })
-  })
-
-  it('ends in order on SIGTERM: no file of secrets, no lease', async () => {
-    const ended = await command(['--yes'], 'SIGTERM')
-    expect([ended.code, ended.stderr]).toEqual([1, 'deploy: interrupted; run again to continue\n'])
-    expect(uploads()).toEqual([])
-    expect(deployment.leaks(ended)).toEqual([])
-  })
-
-  it('that is killed leaves a lease that ends, and the next run removes its file of secrets', async () => {
-    const { cloud } = deployment
-    cloud.cloudflare.scripts.delete('headgate')
-    await command(['--yes'], 'SIGKILL')
-    expect((await command(['--yes'])).stderr).toMatch(/another deployment of headgate runs/)
-    await sql("update headgate_deployment.leases set expires_at = now() - interval '1 second'")
-    const last = await command(['--yes'])
-    expect([last.code, last.stderr]).toEqual([0, ''])
-    expect(uploads()).toEqual([])
-    expect(deployment.leaks(last)).toEqual([])
-    expect(gatewayScript().versions.at(-1)?.code.length).toBeGreaterThan(1_000_000)
-  })
-
-  it('uploads the scripts of the build, whole', async () => {
-    const bundle = inject('bundleDirectory')
-    deployment.bundle = bundle
-    const { code, stdout } = await deployment.run(['--plan'])
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/no change\n$/)])
   })
 })

@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ScriptState } from '../../../scripts/deploy/cloudflare-api.ts'
-import {
-  type AccountState,
-  type DeploymentPlan,
-  hasChanges,
-  type KnownSecrets,
-  planDeployment,
-} from '../../../scripts/deploy/plan.ts'
+import { hasChanges, planDeployment } from '../../../scripts/deploy/plan.ts'
+import type { AccountState, DeploymentPlan, KnownSecrets } from '../../../scripts/deploy/plan-types.ts'
 import type { Release, ScriptRelease } from '../../../scripts/deploy/release.ts'
 import { renderPlan } from '../../../scripts/deploy/render-plan.ts'
 import { parseSettings } from '../../../scripts/deploy/settings.ts'
