@@ -12,7 +12,7 @@ const PARTS = {
   content: ({ contentStore }: Deps) => contentStore.ping(),
 }
 
-export type ReadinessPart = keyof typeof PARTS
+type ReadinessPart = keyof typeof PARTS
 
 /** Longest wait for a part, in milliseconds; shorter than the time-out of the usual probes. */
 const PART_LIMIT_MS = 3_000
