@@ -135,9 +135,19 @@ function fail(error: unknown): void {
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { tools: { type: 'boolean', default: false } } })
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => onSignal(signal))
+  const run = values.tools ? prepared(readToolsSettings, serveTools) : prepared(readNodeSettings, serve)
+  await run()
+}
+
+/** Reads and checks everything before anything is started. */
+function prepared<Settings>(
+  readSettings: (environment: NodeJS.ProcessEnv) => Settings,
+  start: (settings: Settings) => Promise<void>,
+): () => Promise<void> {
+  const settings = readSettings(process.env)
   if (!existsSync(join(BUNDLE_FOLDER, 'gateway.js')))
     throw new StartError('there is nothing to serve in dist; run npm run build')
-  await (values.tools ? serveTools(readToolsSettings(process.env)) : serve(readNodeSettings(process.env)))
+  return () => start(settings)
 }
 
 main().catch(fail)

@@ -6,7 +6,7 @@ import { linkToParent } from './parent-link.ts'
 export interface EdgeSettings {
   host: string
   port: number
-  gatewaySocket: string
+  gatewayPort: number
   /** As TRUSTED_PROXIES. */
   trustedProxies: string
 }

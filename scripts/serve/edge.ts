@@ -8,8 +8,11 @@ export interface EdgeOptions {
   host: string
   /** 0 for any free one. */
   port: number
-  /** Path of the Unix socket at which the gateway listens. */
-  gatewaySocket: string
+  /**
+   * Port of the gateway on 127.0.0.1. Not a Unix socket: only a reset says to the gateway that a client has left, and Unix
+   * sockets have none.
+   */
+  gatewayPort: number
   trustedProxies: readonly AddressRange[]
 }
 
@@ -111,7 +114,7 @@ function forwarding({ socket, headers }: IncomingMessage, options: EdgeOptions):
   const forwardedFor = [headers['x-forwarded-for'] ?? []].flat().join(',')
   const address = clientAddress(socket.remoteAddress, forwardedFor, options.trustedProxies)
   return {
-    target: { socketPath: options.gatewaySocket },
+    target: { port: options.gatewayPort, host: '127.0.0.1' },
     host: null,
     added: address === null ? [] : [ADDRESS_HEADER, address],
     dropped: [ADDRESS_HEADER],

@@ -3,6 +3,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { getText } from '../node/get-text.ts'
+import { freePorts } from '../node/ports.ts'
 import { startSchedule } from '../node/schedule.ts'
 import { StartError } from '../node/start-error.ts'
 import { type RunningTools, startTools } from '../node/tools-script.ts'
@@ -50,6 +51,7 @@ export class GatewayNode {
   readonly #edge: ManagedChild<{ port: number }>
   readonly #services: ManagedChild<ServicePorts>
   readonly #backoff = new Backoff()
+  #gatewayPort = 0
   #ports: ServicePorts = { postgres: 0, redis: 0, queue: 0 }
   #gateway: RunningWorkerd | null = null
   #tools: RunningTools | null = null
@@ -73,7 +75,7 @@ export class GatewayNode {
       settings: (last) => ({
         host: settings.host,
         port: last?.port ?? settings.port,
-        gatewaySocket: this.#socket('gateway'),
+        gatewayPort: this.#gatewayPort,
         trustedProxies: settings.trustedProxies,
       }),
       onReady: () => void this.#setClosed(this.#closed),
@@ -96,6 +98,7 @@ export class GatewayNode {
   async listen(): Promise<number> {
     rmSync(this.#run, { recursive: true, force: true })
     mkdirSync(this.#run, { recursive: true, mode: 0o700 })
+    ;[this.#gatewayPort = 0] = await freePorts(1)
     return (await this.#edge.start()).port
   }
 
@@ -221,7 +224,7 @@ export class GatewayNode {
       redisToken: redis,
       queue: { token: queue, currentSigningKey, nextSigningKey, file: join(dataFolder, DATA.queue) },
       origin: new URL(baseUrl).origin,
-      gatewaySocket: this.#socket('gateway'),
+      gatewayPort: this.#gatewayPort,
       content,
       contentSocket: this.#socket('content'),
     }
@@ -250,7 +253,7 @@ export class GatewayNode {
       ...readRuntimeSettings(GATEWAY_CONFIGURATION),
       bundleDirectory: BUNDLE_FOLDER,
       folder: join(this.#run, 'gateway'),
-      address: `unix:${this.#socket('gateway')}`,
+      port: this.#gatewayPort,
       socketFolder: this.#run,
       bindings: this.#variables(),
       storageDirectory: join(this.#settings.dataFolder, DATA.objects),
@@ -299,8 +302,9 @@ export class GatewayNode {
   async #untilReady(): Promise<void> {
     const end = performance.now() + READY_LIMIT_MS
     for (;;) {
-      const address = { socketPath: this.#socket('gateway') }
-      const answer = await getText(address, '/health/ready').catch(() => null)
+      const answer = await getText({ port: this.#gatewayPort, host: '127.0.0.1' }, '/health/ready').catch(
+        () => null,
+      )
       if (answer?.status === 200) return
       if (performance.now() > end) {
         if (answer?.status !== 503)

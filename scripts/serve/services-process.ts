@@ -21,9 +21,9 @@ export interface ServicesSettings {
   redisUrl: string
   redisToken: string
   queue: { token: string; currentSigningKey: string; nextSigningKey: string; file: string }
-  /** The public origin, whose deliveries go to the gateway's own socket. */
+  /** The public origin, whose deliveries go to the gateway's own port. */
   origin: string
-  gatewaySocket: string
+  gatewayPort: number
   content: ContentPlace
   contentSocket: string
 }
@@ -50,7 +50,7 @@ linkToParent(async (settings: ServicesSettings) => {
     startQueue({
       ...queueSettings,
       port: ports.queue,
-      route: { origin: settings.origin, socketPath: settings.gatewaySocket },
+      route: { origin: settings.origin, port: settings.gatewayPort },
       isPaused: true,
     }),
     startContent(settings),

@@ -146,6 +146,25 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
     expect(JSON.stringify(audit)).not.toMatch(/192\.0\.2\.66|198\.51\.100\.1/)
   })
 
+  it('ends the call of a client that leaves while its provider is silent', async () => {
+    const script = await inTurn(address, held(answered('chat', 'Never wanted.', true)))
+    const stream = await client().chat.completions.create({
+      model: model.id,
+      messages: [{ role: 'user', content: script }],
+      stream: true,
+    })
+    await stream[Symbol.asyncIterator]().next()
+    stream.controller.abort()
+    await vi.waitFor(
+      async () => {
+        const [request] = await upstreamControl(address).requests(0, script)
+        expect(request?.clientClosedAt).toEqual(expect.any(Number))
+      },
+      { timeout: 5_000, interval: 50 },
+    )
+    expect(node.lines().filter(({ event }) => event === 'process_ended')).toEqual([])
+  })
+
   it('runs an agent by deliveries of its own queue', async () => {
     const run = await beginRun(`${await said('The run is done.')} Work.`)
     expect(await endedRun(run)).toMatchObject({

@@ -15,8 +15,8 @@ export interface DeliveryOutcome {
 export interface DeliveryRoute {
   /** `https://host`, without a path. */
   readonly origin: string
-  /** A Unix socket, plain HTTP. */
-  readonly socketPath: string
+  /** Port on 127.0.0.1, plain HTTP. */
+  readonly port: number
 }
 
 /** Largest answer that is kept, in bytes: the free plan's message size. The rest is cut off. */
@@ -102,7 +102,7 @@ function addressOf(text: string, route: DeliveryRoute | null): http.RequestOptio
   const { protocol, hostname, port, host, pathname, search, origin } = new URL(text)
   const path = pathname + search
   if (route !== null && origin === route.origin)
-    return { protocol: 'http:', socketPath: route.socketPath, path, headers: { host } }
+    return { protocol: 'http:', hostname: '127.0.0.1', port: route.port, path, headers: { host } }
   return { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port, path }
 }
 
