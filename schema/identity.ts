@@ -251,6 +251,8 @@ export const erasures = pgTable(
     requestedBy: text('requested_by').notNull(),
     /** The step that is due; `done` after the last. */
     step: text('step').notNull(),
+    /** Where the step goes on; null at its beginning. */
+    reached: jsonb('reached').$type<{ at: string; id: string }>(),
     /** What the steps have erased, by the name of the data. */
     counts: jsonb('counts').$type<Record<string, number>>().notNull(),
     createdAt: instant('created_at').notNull(),

@@ -1,4 +1,5 @@
 /** The Worker: requests, jobs of every hour and of every five minutes, and the Durable Objects of this script. */
+import { advanceErasures } from '../src/admin/erasure/erase-person.ts'
 import { applyRetention } from '../src/admin/retention/sweep.ts'
 import { pruneSignIns } from '../src/admin/sign-in/sweep.ts'
 import { republishVerdicts } from '../src/agents/runs/publish-verdict.ts'
@@ -26,6 +27,7 @@ const FREQUENT = '*/5 * * * *'
 /** Names for the log: the built script does not keep the names of functions. */
 const HOURLY_JOBS = { writeCheckpoint, eraseLeftContent, pruneRunRequests, pruneSignIns, applyRetention }
 const FREQUENT_JOBS = {
+  advanceErasures,
   refreshDue,
   releaseLeftResponses,
   republishOverdue,

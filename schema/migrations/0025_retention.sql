@@ -4,6 +4,7 @@ CREATE TABLE "erasures" (
 	"user_id" uuid NOT NULL,
 	"requested_by" text NOT NULL,
 	"step" text NOT NULL,
+	"reached" jsonb,
 	"counts" jsonb NOT NULL,
 	"created_at" timestamp with time zone NOT NULL,
 	"finished_at" timestamp with time zone,

@@ -452,6 +452,74 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/api/organizations/{organizationId}/users/{userId}/erase': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    get?: never
+    put?: never
+    /** Disables a user, and begins to erase its data in the organization. */
+    post: operations['erasures.create']
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/organizations/{organizationId}/users/{userId}/erasures': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Lists the erasures of a user, with their reports. */
+    get: operations['erasures.list']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/organizations/{organizationId}/users/{userId}/erasures/{erasureId}': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Shows how far the erasure of a user is, and what it has erased. */
+    get: operations['erasures.show']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/organizations/{organizationId}/users/{userId}/export': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Exports the data of a user in the organization, one JSON object a line. */
+    get: operations['users.export']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/api/organizations/{organizationId}/groups': {
     parameters: {
       query?: never
@@ -2211,11 +2279,32 @@ export interface components {
       description: string
       minimum_score: number
     }
+    Erasure: {
+      id: string
+      user_id: string
+      requested_by: string
+      /** @enum {string} */
+      status: 'in_progress' | 'done'
+      step: string
+      counts: {
+        [key: string]: number
+      }
+      failure: string | null
+      /** Format: date-time */
+      created_at: string
+      finished_at: string | null
+    }
     /** @description What every refusal answers with. `details` holds what each kind of refusal adds. */
     Error: {
       error?: string
       message: string
       details?: Record<string, never>
+    }
+    ExportedPart: {
+      type: string
+      data: {
+        [key: string]: unknown
+      }
     }
     ExportedRecords: {
       data: {
@@ -4365,6 +4454,133 @@ export interface operations {
         }
         content: {
           'application/json': components['schemas']['User']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'erasures.create': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+        userId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      202: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Erasure']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      422: components['responses']['unprocessable']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'erasures.list': {
+    parameters: {
+      query?: {
+        /** @description Items of a page. */
+        limit?: number
+        /** @description `next_cursor` of the page before. */
+        cursor?: string
+      }
+      header?: never
+      path: {
+        organizationId: string
+        userId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': {
+            data: components['schemas']['Erasure'][]
+            has_more: boolean
+            next_cursor: string | null
+          }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'erasures.show': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+        userId: string
+        erasureId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Erasure']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'users.export': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+        userId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/x-ndjson': unknown
         }
       }
       400: components['responses']['invalid_request']

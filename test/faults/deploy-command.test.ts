@@ -3,14 +3,14 @@ import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest'
-import { inheritedEnvironment } from '../../scripts/local/children.ts'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import { inheritedEnvironment } from '../../scripts/node/inherited-environment.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import type { CloudDeployment } from '../harness/cloud/cloud-deployment.ts'
 import { migratedDatabase } from '../harness/migrated-database.ts'
 import { emptyAccount, sqlOf } from './support/cloud-account.ts'
 
-let postgres: RunningStandIn
+let postgres: RunningServer
 let deployment: CloudDeployment
 
 beforeAll(async () => {

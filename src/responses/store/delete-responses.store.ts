@@ -8,6 +8,7 @@ import {
   responseItemUses,
   responses,
 } from '../../../schema/responses.ts'
+import type { Owner } from '../model/types.ts'
 import { inOneBatch, instant } from './rows.store.ts'
 
 // Deletion of many responses at once, for retention and the erasure of a person. Rows are locked in the order of `rows.store.ts`.
@@ -86,6 +87,24 @@ export async function deleteEmptyConversations(
       AND NOT EXISTS (SELECT FROM ${responses} WHERE conversation_id = conversation.id)
     RETURNING id, user_id`)
   return rows.map(({ id, user_id: userId }) => ({ id, userId }))
+}
+
+/**
+ * Deletes conversations of an owner, whose responses are deleted: positions of items that others still have go along.
+ * @returns how many.
+ */
+export async function deleteConversations(
+  database: Database,
+  { organizationId, userId }: Owner,
+  ids: readonly string[],
+): Promise<number> {
+  if (ids.length === 0) return 0
+  const { rows } = await database.execute(sql`
+    DELETE FROM ${conversations} AS conversation
+    WHERE id = ANY(${textArray(ids)}) AND organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid
+      AND NOT EXISTS (SELECT FROM ${responses} WHERE conversation_id = conversation.id)
+    RETURNING 1 AS deleted`)
+  return rows.length
 }
 
 const textArray = (ids: readonly string[]): SQL =>

@@ -117,6 +117,23 @@ export const ENDPOINTS = {
     'Takes an entitlement from a user.',
   ),
 
+  'erasures.create': post(
+    `${USER}/erase`,
+    'users.erase',
+    'Disables a user, and begins to erase its data in the organization.',
+  ),
+  'erasures.list': get(`${USER}/erasures`, 'users.erase', 'Lists the erasures of a user, with their reports.'),
+  'erasures.show': get(
+    `${USER}/erasures/{erasureId}`,
+    'users.erase',
+    'Shows how far the erasure of a user is, and what it has erased.',
+  ),
+  'users.export': get(
+    `${USER}/export`,
+    'users.export',
+    'Exports the data of a user in the organization, one JSON object a line.',
+  ),
+
   'groups.list': get(`${ORGANIZATION}/groups`, 'groups.read', 'Lists the groups of an organization.'),
   'groups.create': post(`${ORGANIZATION}/groups`, 'groups.change', 'Creates a group.'),
   'groups.show': get(GROUP, 'groups.read', 'Shows a group.'),

@@ -51,6 +51,8 @@ export const PERMISSIONS = {
   'users.disable': { ...ADMINISTRATORS, ...OPERATORS },
   'users.entitle': { ...OWNERS, ...OPERATORS, recent: true },
   'users.setup-link': { ...ADMINISTRATORS, ...OPERATORS, recent: true },
+  'users.erase': { ...OWNERS, ...OPERATORS, recent: true },
+  'users.export': { ...OWNERS, ...OPERATORS, recent: true },
   'groups.read': { ...ADMINISTRATORS, ...OPERATORS },
   'groups.change': { ...ADMINISTRATORS, ...OPERATORS },
 

@@ -15,6 +15,7 @@ import { callHandlers } from './calls.ts'
 import { organizationScope } from './change-scope.ts'
 import { connectionHandlers } from './connections.ts'
 import { creditHandlers } from './credits.ts'
+import { erasureHandlers } from './erasures.ts'
 import { findHandlers } from './find.ts'
 import { grantHandlers } from './grants.ts'
 import { groupHandlers } from './groups.ts'
@@ -49,6 +50,7 @@ const handlers: Handlers = {
   ...identityProviderHandlers,
   ...retentionHandlers,
   ...userHandlers,
+  ...erasureHandlers,
   ...groupHandlers,
   ...keyHandlers,
   ...grantHandlers,

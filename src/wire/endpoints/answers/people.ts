@@ -90,6 +90,29 @@ const retention = retentionSettings
   })
   .meta({ id: 'Retention' })
 
+const erasure = z
+  .strictObject({
+    id: z.string(),
+    user_id: uuid,
+    /** `admin_token`, or a user's id. */
+    requested_by: z.string(),
+    status: z.enum(['in_progress', 'done']),
+    /** What it does now; `done` at its end. */
+    step: z.string(),
+    /** Rows that were erased, by what they were. */
+    counts: z.record(z.string(), count),
+    /** The kind of the error for which a step is repeated; null without one. */
+    failure: z.string().nullable(),
+    created_at: time,
+    finished_at: time.nullable(),
+  })
+  .meta({ id: 'Erasure' })
+
+/** A line of an export: a row, with what it is of. */
+const exportedPart = z
+  .strictObject({ type: z.string(), data: z.record(z.string(), z.unknown()) })
+  .meta({ id: 'ExportedPart' })
+
 export const peopleAnswers = {
   'organizations.list': list(organization),
   'organizations.create': organization,
@@ -107,6 +130,10 @@ export const peopleAnswers = {
   'users.disable': user,
   'users.entitle': user,
   'users.withdraw': user,
+  'users.export': exportedPart,
+  'erasures.create': erasure,
+  'erasures.list': list(erasure),
+  'erasures.show': erasure,
   'groups.list': list(group),
   'groups.create': group,
   'groups.show': group,
