@@ -1,4 +1,5 @@
 import type { BodyMembers } from '../../protocols/body-members.ts'
+import { BETA_HEADERS } from '../forwarded-headers.ts'
 
 // What Claude takes on platforms of other vendors, which refuse every member and beta that they do not know.
 
@@ -59,9 +60,6 @@ export function hostedMembers({
     alsoDropped,
   }
 }
-
-/** Names of the headers in which callers send betas. */
-const BETA_HEADERS = ['anthropic-beta', 'provider-beta']
 
 /** The betas of a request that a platform knows, and the names of headers that had others. */
 export function knownBetas(

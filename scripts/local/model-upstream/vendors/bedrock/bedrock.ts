@@ -52,8 +52,13 @@ export async function answerBedrock(request: VendorRequest): Promise<void> {
   const answer = await askMessages(request, decodeURIComponent(model), toRecord(request.body), stream)
   if (answer.status !== 200) return sendFault(response, await faultOf(answer))
   if (!stream || !answer.headers.get('content-type')?.includes('event-stream')) {
-    response.writeHead(200, { 'content-type': 'application/json', 'x-amzn-requestid': 'scripted' })
-    response.end(Buffer.from(await answer.arrayBuffer()))
+    const bytes = Buffer.from(await answer.arrayBuffer())
+    response.writeHead(200, {
+      'content-type': 'application/json',
+      'content-length': bytes.length,
+      'x-amzn-requestid': 'scripted',
+    })
+    response.end(bytes)
     return
   }
   await sendEvents(response, answer, messageOf)
