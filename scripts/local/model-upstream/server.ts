@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { listenOnLoopback } from '../loopback-server.ts'
+import { listenOnLoopback, type RunningServer } from '../../node/loopback-server.ts'
 import { McpUpstream } from '../mcp-upstream/mcp-upstream.ts'
-import type { RunningStandIn } from '../stand-in-process.ts'
 import { answerMessages, countMessageTokens } from './anthropic-messages.ts'
 import { presentedCredential } from './authentication.ts'
 import { builtInScripts, wireScripts } from './built-in-scripts.ts'
@@ -105,7 +104,7 @@ interface Call {
  *
  * @throws the error of `listen`, such as `EADDRINUSE`
  */
-export async function startModelUpstream(options: ModelUpstreamOptions): Promise<RunningStandIn> {
+export async function startModelUpstream(options: ModelUpstreamOptions): Promise<RunningServer> {
   const upstream = new Upstream(options)
   // An exception, such as for a script with an illegal header, ends its answer and not the server.
   const { server, port, url, close } = await listenOnLoopback(options.port, (request, response) =>

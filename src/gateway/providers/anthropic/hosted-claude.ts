@@ -24,8 +24,11 @@ const TAKEN_WITH_STREAM: ReadonlySet<string> = new Set([...TAKEN, 'stream'])
 const MODEL: ReadonlySet<string> = new Set(['model'])
 const MODEL_AND_STREAM: ReadonlySet<string> = new Set(['model', 'stream'])
 
-/** State, tools and a place of processing that these platforms do not have: the answer would be another one. */
-const REFUSED = new Set(['container', 'mcp_servers', 'inference_geo'])
+/**
+ * State, tools, a place of processing, and the older name of `output_config.format`, which these platforms do not have: the
+ * answer would be another one.
+ */
+const REFUSED = new Set(['container', 'mcp_servers', 'inference_geo', 'output_format'])
 
 interface Platform {
   /** The version of the protocol, which these platforms want in the body. */
