@@ -1,9 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { encoded } from '../../scripts/local/model-upstream/vendors/bedrock/binary-events.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
-import type { Answer } from '../harness/send.ts'
-import { createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
-import type { ScriptStep } from '../harness/upstream.ts'
+import { answered, failed, inTurn } from '../harness/routed-model.ts'
+import { type Answer, send } from '../harness/send.ts'
+import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { marker, type ScriptStep, seenRequests } from '../harness/upstream.ts'
 import { recordOf } from './support/dlp.ts'
 import { postTo, requestOf, SURFACES, type Surface } from './support/vendor-calls.ts'
 import {
@@ -184,7 +185,7 @@ async function tokened() {
   return { ...account, token_uri: `${url}${rawPath(script)}/token` }
 }
 
-const call = (surface: Surface, model: string, stream = false): Promise<Answer> =>
+const ask = (surface: Surface, model: string, stream = false): Promise<Answer> =>
   postTo(surface, tenant, requestOf(surface, model, 'Hello', { stream, tools: undefined }))
 
 const attemptsOf = async (answer: Answer) =>
@@ -211,7 +212,7 @@ describe.each(THROTTLINGS.map((each) => [each.vendor, each.form, each] as const)
           { provider_id: throttled.id, upstream_model: vendor.upstreamModel },
           { provider_id: next.id, upstream_model: vendor.upstreamModel },
         ])
-        const answer = await call(surface, model)
+        const answer = await ask(surface, model)
         expect([surface, answer.status, answer.text]).toEqual([
           surface,
           200,
@@ -223,7 +224,7 @@ describe.each(THROTTLINGS.map((each) => [each.vendor, each.form, each] as const)
         ])
         if (wait === null || Number(wait) < 2) continue
         // The wait that was requested holds for later calls.
-        expect(await attemptsOf(await call(surface, model))).toEqual([[next.name, 200]])
+        expect(await attemptsOf(await ask(surface, model))).toEqual([[next.name, 200]])
       }
     })
 
@@ -233,7 +234,7 @@ describe.each(THROTTLINGS.map((each) => [each.vendor, each.form, each] as const)
       const model = await createModel([{ provider_id: throttled.id, upstream_model: vendor.upstreamModel }])
       for (const surface of ['chat', 'messages'] as const) {
         for (const stream of [false, true]) {
-          const answer = await call(surface, model, stream)
+          const answer = await ask(surface, model, stream)
           expect([answer.status, answer.headers['retry-after'] ?? null]).toEqual([status, wait])
         }
       }
@@ -258,7 +259,7 @@ describe('Bedrock that is throttled after status 200', () => {
       { provider_id: next.id, upstream_model: vendor.upstreamModel },
     ])
     for (const surface of SURFACES) {
-      const answer = await call(surface, model, true)
+      const answer = await ask(surface, model, true)
       expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('Moved.')])
       expect((await attemptsOf(answer)).map(([provider]) => provider)).toEqual([throttled.name, next.name])
     }
@@ -281,7 +282,7 @@ describe('an attempt whose answer is lost', () => {
         { provider_id: first.id, upstream_model: bedrock.upstreamModel, price_percent: 100 },
         { provider_id: second.id, upstream_model: vertex.upstreamModel, price_percent: 300 },
       ])
-      const answer = await call('messages', model, stream)
+      const answer = await ask('messages', model, stream)
       expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('Kept.')])
       const { record } = await recordOf(tenant, answer)
       const { input, output } = record.usage as { input: number; output: number }
@@ -290,6 +291,91 @@ describe('an attempt whose answer is lost', () => {
       const { input: price, output: outputPrice } = CLASS_PRICES
       const [lost, kept] = [(input - 3) * price, 3 * (3 * price + 5 * outputPrice)]
       expect(record.cost).toBe((lost + kept) / 1_000_000)
+    },
+  )
+})
+
+describe('a conversation with Claude that moves to another vendor', () => {
+  const limited = failed(429, '{"type":"error","error":{"type":"rate_limit_error","message":"Slow down"}}')
+  const signature = Buffer.from('signed by Claude itself').toString('base64')
+  const call = { type: 'tool_use', id: 'toolu_01', name: 'find', input: { code: 'x' } }
+  const thinking = { type: 'thinking', thinking: 'So it is.', signature }
+  // The scripted Claude takes the signatures that it has issued.
+  beforeAll(() => play(uniqueName('signed'), [{ json: thinking }]))
+  const history = (text: string) => [
+    { role: 'user', content: `Find it. ${text}` },
+    { role: 'assistant', content: [thinking, call] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: call.id, content: 'Found' }] },
+  ]
+
+  /** A model of Claude at its maker, and of another vendor behind it. */
+  async function moving(vendor: Vendor): Promise<string> {
+    const url = gateway().standIns.modelUpstream
+    const direct = await administrator(gateway()).ask<{ id: string }>('POST', '/providers', {
+      name: uniqueName('direct'),
+      kind: 'anthropic',
+      base_url: url,
+      credential: uniqueName('key'),
+    })
+    const other = await createVendorProvider(vendor)
+    return createModel([
+      { provider_id: direct.id, upstream_model: 'claude-direct' },
+      { provider_id: other.id, upstream_model: vendor.upstreamModel },
+    ])
+  }
+
+  async function moved(vendor: Vendor, more: object, headers = {}) {
+    const model = await moving(vendor)
+    const script = await inTurn(gateway(), limited, answered(vendor.scripts, 'Moved.', false))
+    const text = marker()
+    const messages = history(`${script} ${text}`)
+    const body = requestOf('messages', model, '', { messages, ...more })
+    const answer = await send(`${gateway().baseUrl}/v1/messages`, {
+      method: 'POST',
+      headers: { ...bearer(tenant.key), ...headers },
+      body: JSON.stringify(body),
+    })
+    expect([answer.status, answer.text]).toEqual([200, expect.stringContaining('Moved.')])
+    const seen = await seenRequests(gateway(), text)
+    expect(seen).toHaveLength(2)
+    const [first, second] = seen.map((request) => JSON.parse(request.body) as Record<string, unknown>)
+    return {
+      answer,
+      body,
+      first,
+      second,
+      dropped: String(answer.headers['x-headgate-dropped'] ?? '').split(', '),
+    }
+  }
+
+  it.each(['Claude on Bedrock', 'Claude on Vertex'])(
+    '%s gets all but what it does not take, which is named',
+    async (name) => {
+      const betas = { 'anthropic-beta': 'interleaved-thinking-2025-05-14,some-new-beta-2026-01-01' }
+      const more = { service_tier: 'auto' }
+      const { body, first, second, dropped } = await moved(vendorNamed(name), more, betas)
+      expect(first).toMatchObject({ ...more, messages: body.messages })
+      expect(second).toMatchObject({ messages: body.messages, tools: body.tools })
+      for (const member of Object.keys(more)) expect(second).not.toHaveProperty(member)
+      expect(dropped.sort()).toEqual(['anthropic-beta', 'service_tier'])
+    },
+  )
+
+  it('Foundry gets all of it', async () => {
+    const { body, second, dropped } = await moved(vendorNamed('Claude in Foundry'), { service_tier: 'auto' })
+    expect(second).toMatchObject({ messages: body.messages, tools: body.tools, service_tier: 'auto' })
+    expect(dropped).toEqual([''])
+  })
+
+  it.each(['Gemini', 'Gemini on Vertex', 'Converse', 'Mistral'])(
+    '%s gets its tools, and no signature of Claude',
+    async (name) => {
+      const { second, dropped } = await moved(vendorNamed(name), {})
+      const sent = JSON.stringify(second)
+      for (const kept of ['find', 'Found', '"code"']) expect(sent).toContain(kept)
+      expect(sent).not.toContain(signature)
+      // Only Claude reads its signed thinking, so that nothing is lost that the vendor could take.
+      expect([name, dropped]).toEqual([name, ['']])
     },
   )
 })

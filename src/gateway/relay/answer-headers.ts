@@ -1,5 +1,6 @@
 import { withoutCredential } from '../../lib/secret-spellings.ts'
 import type { ProviderCredential } from '../providers/credential.ts'
+import { BETA_HEADERS } from '../providers/forwarded-headers.ts'
 
 /**
  * Headers of an upstream that are forwarded. Cookies, hop-by-hop and infrastructure headers are not, nor are the
@@ -62,9 +63,9 @@ const LONGEST_LIST = 1_000
 /** Names as protocols have them, with the places of those in lists. Another name may be a text of the caller. */
 const PROTOCOL_NAME = /^(?=.{1,60}$)[A-Za-z_]+(?:\.(?:[A-Za-z_]+|\d{1,4}))*$/
 
-/** @returns the header for dropped members; none without one. Only names of protocols are listed. */
+/** @returns the header for dropped members and betas; none without one. Only names of protocols are listed. */
 export function droppedHeaders(dropped: readonly string[]): Record<string, string> {
-  const names = dropped.filter((name) => PROTOCOL_NAME.test(name))
+  const names = dropped.filter((name) => PROTOCOL_NAME.test(name) || BETA_HEADERS.includes(name))
   return names.length === 0 ? {} : { [DROPPED]: names.join(', ').slice(0, LONGEST_LIST) }
 }
 
