@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { AGENTS_SECTION, measureDispatch } from './bench/agents/dispatch.ts'
 import { measureRecordCpu, RECORDS_SECTION } from './bench/costs/record-cpu.ts'
-import { COSTS_SECTION, countCosts } from './bench/costs/section.ts'
+import { COSTS_SECTION, countCosts, PRICES_SECTION } from './bench/costs/section.ts'
 import { checkLedger } from './bench/ledger-check.ts'
 import { MCP_SECTION, measureMcp } from './bench/mcp/section.ts'
 import { BenchFailure, type MeasurePlan, measure } from './bench/measure.ts'
@@ -20,6 +20,8 @@ import { StartError } from './node/start-error.ts'
 const ROOT = join(import.meta.dirname, '..')
 /** Measurements besides the scenarios. */
 const SECTIONS = [STARTS_SECTION, MCP_SECTION, AGENTS_SECTION, COSTS_SECTION, RECORDS_SECTION]
+/** What `--only` knows besides, which the section before has a part of. */
+const PARTS = [PRICES_SECTION]
 /** Everything that is measured. */
 const NAMES = [...SCENARIO_NAMES, ...SECTIONS]
 /** For `--only`, the scenarios that have aims. */
@@ -31,6 +33,8 @@ const USAGE = `npm run bench -- [options]
   --rounds N        rounds of each scenario, default 3
   --only NAMES      what to measure, separated by commas, ${AIMED} for all that has aims:${nameLines()}
   --portkey FOLDER  an installed @portkey-ai/gateway, or where it is installed; measured beside Headgate
+  --prices          only what a call of each kind takes and costs, as --only ${PRICES_SECTION}: costs without the responses of
+                    a minute
   --profile         record CPU profiles of the gateway instead, into .headgate/
   --help            print this`
 
@@ -68,14 +72,16 @@ function readOptions(): Options | null {
       rounds: { type: 'string', default: '3' },
       only: { type: 'string', default: NAMES.join(',') },
       portkey: { type: 'string' },
+      prices: { type: 'boolean', default: false },
       profile: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   })
   if (values.help) return null
-  const requested = values.only.split(',').map((name) => name.trim())
+  const names = values.prices ? PRICES_SECTION : values.only
+  const requested = names.split(',').map((name) => name.trim())
   const only = requested.flatMap((name) => (name === AIMED ? AIMED_NAMES : name))
-  const unknown = only.find((name) => !NAMES.includes(name))
+  const unknown = only.find((name) => ![...NAMES, ...PARTS].includes(name))
   if (unknown !== undefined) throw new StartError(`there is nothing called ${unknown}\n${USAGE}`)
   return {
     seconds: wholeNumber('seconds', values.seconds, 3_600),
@@ -121,7 +127,10 @@ async function bench(options: Options): Promise<void> {
       conditions: conditionsOf(plan),
       scenarios: figures,
       skipped,
-      costs: wants(COSTS_SECTION) ? await countCosts(system, log) : null,
+      costs:
+        wants(COSTS_SECTION) || wants(PRICES_SECTION)
+          ? await countCosts(system, wants(COSTS_SECTION), log)
+          : null,
       records: wants(RECORDS_SECTION) ? await measureRecordCpu(system, log) : null,
       starts,
       mcp,

@@ -46,8 +46,7 @@ export async function migrateDatabase(
   const migrations = until === undefined ? all : all.slice(0, all.findIndex(({ name }) => name === until) + 1)
   const opened = await openDatabase(address)
   try {
-    const newest = await newestApplied(opened)
-    const missing = migrations.filter((migration) => migration.madeAt > newest)
+    const missing = await missingIn(opened, migrations)
     const applied: string[] = []
     for (const migration of missing) {
       if (await apply(opened, migration)) applied.push(migration.name)
@@ -58,6 +57,19 @@ export async function migrateDatabase(
   }
 }
 
+/** The migrations that a database does not have yet, oldest first; all of them for `null`, one that does not exist yet. */
+export async function pendingMigrations(
+  opened: OpenDatabase | null,
+): Promise<Array<Pick<Migration, 'name' | 'statements'>>> {
+  const migrations = readMigrations(MIGRATIONS_FOLDER)
+  return opened === null ? migrations : missingIn(opened, migrations)
+}
+
+async function missingIn(opened: OpenDatabase, migrations: Migration[]): Promise<Migration[]> {
+  const newest = await newestApplied(opened)
+  return migrations.filter((migration) => migration.madeAt > newest)
+}
+
 /** Names of the migrations of this release, oldest first. */
 export const migrationNames = (): string[] => readMigrations(MIGRATIONS_FOLDER).map(({ name }) => name)
 
@@ -65,10 +77,7 @@ export const migrationNames = (): string[] => readMigrations(MIGRATIONS_FOLDER).
 export async function missingMigrations(address: DatabaseAddress): Promise<string[]> {
   const opened = await openDatabase(address)
   try {
-    const newest = await newestApplied(opened)
-    return readMigrations(MIGRATIONS_FOLDER)
-      .filter(({ madeAt }) => madeAt > newest)
-      .map(({ name }) => name)
+    return (await pendingMigrations(opened)).map(({ name }) => name)
   } finally {
     await opened.close()
   }

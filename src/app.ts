@@ -45,7 +45,11 @@ app.notFound((context) => renderError(unknownRoute(app, context), context))
 
 // Coding agents request it without a key, to test the connection.
 app.on(['GET', 'HEAD'], '/api/hello', (context) => context.body(null, 200))
-app.get('/health', (context) => context.json({ status: 'ok' }))
+app.get('/health', (context) => {
+  // A deployment tests a version before it has traffic, and must know which one answered.
+  const version = context.env.VERSION?.id
+  return context.json({ status: 'ok' }, 200, version === undefined ? {} : { 'x-headgate-version': version })
+})
 app.get('/health/ready', async (context) => {
   const failed = await failedParts(context.get('deps'))
   return failed.length === 0

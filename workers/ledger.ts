@@ -9,6 +9,7 @@ import type { LearnedEpochs } from '../src/ledger/epochs/known-epochs.ts'
 import type { LedgerObject } from '../src/ledger/ledger-object.ts'
 import { escrowOf, homeOf } from '../src/ledger/ledger-shard.ts'
 import { OrganizationLedger } from '../src/ledger/organization-ledger.ts'
+import type { Reflush } from '../src/ledger/records/chain-writer.ts'
 import { RejectedCallsLedger } from '../src/ledger/rejected-calls/rejected-calls-ledger.ts'
 import type { TailRequest } from '../src/ledger/tail/tail.ts'
 import { earliest, systemClock } from '../src/lib/clock.ts'
@@ -118,6 +119,12 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   async flush() {
     const flushing = this.#rejected.flush() ?? this.#organization.flush()
     return flushing.finally(() => this.#arrangeAlarm())
+  }
+
+  async reflush(request: Reflush) {
+    this.#rejected.resend()
+    const announced = Math.max(request.announced, this.#announcements.announced())
+    return this.#organization.begun?.reflush({ ...request, announced }) ?? []
   }
 
   async chains() {

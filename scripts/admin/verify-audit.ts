@@ -13,13 +13,11 @@ import {
 } from './audit-report.ts'
 import type { Outcome } from './command.ts'
 import { patiently } from './gateway.ts'
+import { DEPLOYMENT, organizationNames } from './organization-names.ts'
 import type { TableCall } from './table.ts'
 
 /** Rows verified in one request. */
 const PAGE_SIZE = 1000
-
-/** The organization id under which changes to the deployment itself are recorded. */
-const DEPLOYMENT = '00000000-0000-0000-0000-000000000000'
 
 type Chain = AnswerOf<'installation-audit.chains'>['data'][number]
 
@@ -86,14 +84,6 @@ export async function verifyAudit(call: TableCall): Promise<Outcome> {
   }
 }
 
-async function organizationNames({ gateway }: TableCall): Promise<Map<string, string>> {
-  const names = new Map([[DEPLOYMENT, '(deployment)']])
-  for await (const { data } of gateway.pages('organizations.list', { query: { limit: 200 } })) {
-    for (const { id, slug } of data) names.set(id, slug)
-  }
-  return names
-}
-
 async function flushLedgers({ gateway, note }: TableCall, organizationIds: string[]): Promise<void> {
   for (const id of organizationIds) {
     try {
@@ -151,7 +141,7 @@ async function verifyChain(
   do {
     const query = { organization_id, shard, after_sequence: after, limit: PAGE_SIZE }
     page = await patiently(() => gateway.call('installation-audit-verification.chain', { query }))
-    if (found.first === null) verified = after + page.verified
+    if (found.first === null) verified = page.after_sequence + page.verified
     found.add(page.faults)
     after = page.to_sequence
     progress(`${organization} shard ${shard}: ${after} of ${chain.sequence} records`)
@@ -162,7 +152,16 @@ async function verifyChain(
     found.add([{ sequence: after + 1, reason: 'missing', detail }])
   }
   const { first, faults, more } = found
-  return { organization_id, organization, shard, verified, first_broken: first, faults, more_faults: more }
+  return {
+    organization_id,
+    organization,
+    shard,
+    verified,
+    pruned_to: page.pruned_to,
+    first_broken: first,
+    faults,
+    more_faults: more,
+  }
 }
 
 async function findUnrecorded({ gateway }: TableCall, wanted: string | null): Promise<Found<UnrecordedRow>> {

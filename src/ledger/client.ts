@@ -104,6 +104,7 @@ export function ledgerClient(
     grantCredits: (grant) => callHome((ledger) => ledger.grantCredits(grant)),
     balance: () => callHome((ledger) => ledger.balance()),
     flush: () => callHome((ledger) => ledger.flush()),
+    reflush: (request) => callHome((ledger) => ledger.reflush({ ...request, announced: 0 })),
     chains: () => callHome((ledger) => ledger.chains()),
     tail: (request) => callShard((ledger) => ledger.tail(request)),
     learnEpoch: (organization) => callHome((ledger) => ledger.learnEpochs({ organization, catalogue: null })),

@@ -1,6 +1,7 @@
 import type { AuditedChange, CallOpening, CallOutcome, Usage } from './audit-record.ts'
 import type { LearnedEpochs } from './epochs/known-epochs.ts'
-import type { LedgerChain } from './records/chain.ts'
+import type { HeldChain } from './records/chain.ts'
+import type { Reflush, Reflushed } from './records/chain-writer.ts'
 import type { TailAnswer, TailRequest } from './tail/tail.ts'
 
 /**
@@ -39,8 +40,10 @@ export interface LedgerClient {
   balance(): Promise<CreditBalance>
   /** Writes what is pending to Postgres now. */
   flush(): Promise<Flushed>
+  /** Makes pending again what Postgres has lost, in one shard or all. */
+  reflush(request: Omit<Reflush, 'announced'>): Promise<Reflushed[]>
   /** The chains that the ledger's objects hold, by shard. Begins no account: an object that has none is left out. */
-  chains(): Promise<LedgerChain[]>
+  chains(): Promise<HeldChain[]>
   /** The calls of a shard since a commit, in the shard of this client. @returns null where the organization has many readers. */
   tail(request: TailRequest): Promise<TailAnswer | null>
   /** After a change of rights is stored in Postgres: no call admitted after this resolves runs under an older epoch. */

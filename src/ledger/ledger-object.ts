@@ -5,6 +5,7 @@ import type { CallColumns, CommitAnswer, CommitBatch } from './commits/commit.ts
 import type { Admission, LedgerClient } from './contract.ts'
 import type { LearnedEpochs } from './epochs/known-epochs.ts'
 import type { ChainIdentity } from './records/chain.ts'
+import type { Reflush, Reflushed } from './records/chain-writer.ts'
 import type { SentEscrow } from './shards/home-escrow.ts'
 import type { ShardBalance } from './shards/shard-escrow.ts'
 import { HOME_SHARD } from './shards/shards.ts'
@@ -16,6 +17,8 @@ export interface LedgerObject
     'extend' | 'recordChange' | 'grantCredits' | 'balance' | 'flush' | 'chains' | 'announceCatalogue' | 'tail'
   > {
   commit(batch: CommitBatch): Promise<CommitAnswer>
+  /** Begins no account. An object of keyless calls writes its counts again. @see LedgerShard.reflush */
+  reflush(request: Reflush): Promise<Reflushed[]>
   /** @param call one call. */
   check(call: CallColumns, learned: LearnedEpochs | null): Promise<Admission>
   /** Message to the home shard: when it resolves, all shards have the organization's epoch. */

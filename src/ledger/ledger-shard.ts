@@ -5,6 +5,7 @@ import { withinTime } from '../lib/time-limit.ts'
 import { loadAccount } from './account/account.store.ts'
 import { LedgerAccount } from './account/account.ts'
 import { AccountTables, type LedgerStorage } from './account/account-tables.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from './audit-record.ts'
 import {
   type CallColumns,
   type CommitAnswer,
@@ -16,10 +17,11 @@ import type { Admission, CreditBalance, CreditGrant, Flushed } from './contract.
 import { CatalogueRegistration } from './epochs/catalogue-announcements.ts'
 import { epochsAt, type LearnedEpochs } from './epochs/known-epochs.ts'
 import { callLedger, ledgerName } from './ledger-object.ts'
-import type { ChainIdentity, ChainLink, LedgerChain } from './records/chain.ts'
-import { writeLinks } from './records/flush.store.ts'
+import type { ChainIdentity, ChainLink, HeldChain } from './records/chain.ts'
+import { ChainWriter, type Reflush, type Reflushed } from './records/chain-writer.ts'
 import { Flusher } from './records/flusher.ts'
 import { writeInOrder } from './records/write-in-order.ts'
+import { resendRejectedCalls } from './rejected-calls/count-rejected-call.ts'
 import type { SentEscrow } from './shards/home-escrow.ts'
 import { flushedTogether, OtherShards } from './shards/other-shards.ts'
 import { ShardEscrow } from './shards/shard-escrow.ts'
@@ -56,6 +58,8 @@ export class LedgerShard {
   /** Transfers from and to the home shard, in every other shard; null in the home shard. */
   readonly escrow: ShardEscrow | null
   readonly #deps: LedgerShardDeps
+  readonly #organizationId: string
+  readonly #writer: ChainWriter
   readonly #flusher: Flusher<readonly ChainLink[]>
   readonly #registration: CatalogueRegistration
   readonly #windowBalance: WindowBalance
@@ -68,12 +72,14 @@ export class LedgerShard {
     const isHome = shard === HOME_SHARD
     const account = new LedgerAccount(storage, identity, clock)
     this.#deps = deps
+    this.#organizationId = organizationId
     this.account = account
     this.others = isHome ? new OtherShards(storage.sql, account, { namespace, organizationId }, clock) : null
     this.escrow = isHome
       ? null
       : new ShardEscrow(storage.sql, account, { namespace, ...identity }, clock, arrangeAlarm)
-    this.#flusher = this.#flusherOf(identity)
+    this.#writer = new ChainWriter(deps.database, identity, account, clock)
+    this.#flusher = this.#flusherOf()
     this.#registration = new CatalogueRegistration(namespace, ledgerName(organizationId, shard), clock)
     this.#windowBalance = new WindowBalance(redis, organizationId, clock)
   }
@@ -105,7 +111,9 @@ export class LedgerShard {
 
   /** Decides and stores a batch; calls that lack credits or a place in the organization's window wait for other shards. */
   async commit(batch: CommitBatch): Promise<CommitAnswer> {
-    const { calls } = batch
+    const { calls, learned } = batch
+    const raising = learned && this.#writer.raiseIfTurnedBack(learned)
+    if (raising) await raising
     if (calls.catalogueEpochs.some((epoch) => epoch !== 0)) this.#registration.renewIfDue(this.account.epochs)
     const answer = this.account.commit(batch)
     this.#deps.arrangeAlarm()
@@ -174,8 +182,26 @@ export class LedgerShard {
     return flushedTogether([own, ...(rest ?? [])])
   }
 
+  /**
+   * Makes records pending again that Postgres has lost, here and at the shards behind this one. They are written as others are: by
+   * the next flush, which an alarm begins.
+   */
+  async reflush(request: Reflush): Promise<Reflushed[]> {
+    const { shard } = this.account.log.chain()
+    const isMeant = request.shard === null || request.shard === shard
+    const own = async () => this.#flusher.between(await this.#writer.prepare(request))
+    const isDeployment = this.#organizationId === DEPLOYMENT_ORGANIZATION_ID
+    const [begun, behind] = await Promise.all([
+      isMeant ? own() : null,
+      this.others?.reflush(request),
+      isDeployment ? resendRejectedCalls(this.#deps.namespace) : null,
+    ])
+    this.#deps.arrangeAlarm()
+    return [...(begun ? [begun] : []), ...(behind ?? [])]
+  }
+
   /** The chain of this shard, and those of the shards behind it. */
-  async chains(): Promise<LedgerChain[]> {
+  async chains(): Promise<HeldChain[]> {
     const { account, others } = this
     const behind = await others?.chains()
     return [account.log.chain(), ...(behind ?? [])]
@@ -222,19 +248,17 @@ export class LedgerShard {
     return answer
   }
 
-  #flusherOf(identity: ChainIdentity): Flusher<readonly ChainLink[]> {
-    const { database, clock, flushMilliseconds } = this.#deps
+  #flusherOf(): Flusher<readonly ChainLink[]> {
+    const { clock, flushMilliseconds } = this.#deps
     const { log } = this.account
-    const write = async (links: readonly ChainLink[]) => {
-      const askedAt = clock()
-      log.confirmEpochs(await writeLinks(database, identity, links), askedAt)
-    }
-    const written = (links: readonly ChainLink[]) => log.markFlushed(links.at(-1)?.sequence ?? 0)
+    const written = (links: readonly ChainLink[]) =>
+      log.markFlushed(links[0]?.sequence ?? 0, links.at(-1)?.sequence ?? 0)
     const source = {
       pending: () => log.pending(),
       pendingSince: () => log.pendingSince(),
       take: () => log.nextBatch(),
-      write: (links: readonly ChainLink[]) => writeInOrder(links, write, written),
+      write: (links: readonly ChainLink[]) =>
+        writeInOrder(links, (part) => this.#writer.write(part), written),
       written,
     }
     return new Flusher(source, clock, flushMilliseconds)

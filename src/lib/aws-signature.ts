@@ -27,7 +27,7 @@ type Signer = (request: RequestToSign) => string
 
 /**
  * Signs requests to one service in one region.
- * @param service of the credential scope, which the host does not tell: `bedrock` for `bedrock-runtime.*`.
+ * @param service of the credential scope; it is not the first label of the host: `bedrock` for `bedrock-runtime.*`.
  * @returns a function that gives the value of a request's `authorization`.
  */
 export function awsSigner(
@@ -36,15 +36,18 @@ export function awsSigner(
   service: string,
 ): Signer {
   let derived = { date: '', key: Buffer.alloc(0) }
+  let target = canonicalTarget('https://unused')
   return ({ method, url, headers, bodyHash, now }) => {
     const time = amazonTime(now)
     const date = time.slice(0, 8)
     // The same for all requests of a day.
     if (derived.date !== date)
       derived = { date, key: derivedKey(keys.secretAccessKey, [date, region, service]) }
-    const signed = { host: new URL(url).host, ...headers }
+    // Most requests have the URL of the one before: that of a model.
+    if (target.url !== url) target = canonicalTarget(url)
+    const signed = { host: target.host, ...headers }
     const scope = `${date}/${region}/${service}/aws4_request`
-    const canonical = canonicalRequest(method, url, signed, bodyHash)
+    const canonical = canonicalRequest(method, target, signed, bodyHash)
     const toSign = `AWS4-HMAC-SHA256\n${time}\n${scope}\n${createHash('sha256').update(canonical).digest('hex')}`
     const signature = createHmac('sha256', derived.key).update(toSign).digest('hex')
     const names = Object.keys(signed).sort().join(';')
@@ -67,7 +70,10 @@ export function signedHeaders(
 }
 
 /** `20261123T120000Z`. @param now milliseconds since the epoch. */
-const amazonTime = (now: number): string => new Date(now).toISOString().replace(/[-:]|\.\d{3}/g, '')
+function amazonTime(now: number): string {
+  const [date = '', time = ''] = new Date(now).toISOString().split('T')
+  return `${date.replaceAll('-', '')}T${time.slice(0, 8).replaceAll(':', '')}Z`
+}
 
 const derivedKey = (secretAccessKey: string, scope: readonly string[]): Buffer =>
   [...scope, 'aws4_request'].reduce<Buffer>(
@@ -75,20 +81,32 @@ const derivedKey = (secretAccessKey: string, scope: readonly string[]): Buffer =
     Buffer.from(`AWS4${secretAccessKey}`),
   )
 
-function canonicalRequest(
-  method: string,
-  url: string,
-  headers: Readonly<Record<string, string>>,
-  bodyHash: string,
-): string {
-  const { pathname, searchParams } = new URL(url)
-  const names = Object.keys(headers).sort()
-  const lines = names.map((name) => `${name}:${headers[name]?.trim().replace(/ +/g, ' ')}\n`).join('')
+/** The parts of a URL in the form that is signed. */
+interface CanonicalTarget {
+  url: string
+  host: string
+  path: string
+  query: string
+}
+
+function canonicalTarget(url: string): CanonicalTarget {
+  const { host, pathname, searchParams } = new URL(url)
   // The path as it is sent is percent-encoded once more; a query only once. (S3 takes no second encoding: its paths must consist of
   // unreserved characters here.)
   const path = pathname.split('/').map(encoded).join('/')
   const query = [...searchParams].map(([name, value]) => `${encoded(name)}=${encoded(value)}`).sort()
-  return [method, path, query.join('&'), lines, names.join(';'), bodyHash].join('\n')
+  return { url, host, path, query: query.join('&') }
+}
+
+function canonicalRequest(
+  method: string,
+  { path, query }: CanonicalTarget,
+  headers: Readonly<Record<string, string>>,
+  bodyHash: string,
+): string {
+  const names = Object.keys(headers).sort()
+  const lines = names.map((name) => `${name}:${headers[name]?.trim().replace(/ +/g, ' ')}\n`).join('')
+  return [method, path, query, lines, names.join(';'), bodyHash].join('\n')
 }
 
 /** Percent-encodes all but the unreserved characters of RFC 3986. */

@@ -29,6 +29,13 @@ const ofOrganization = { organization_id: uuid.optional() }
 export const deploymentVerificationQuery = auditVerificationQuery.extend(ofOrganization)
 export const headsQuery = z.strictObject(ofOrganization)
 
+/** What the ledger writes to the database again: of the installation's own where no organization is named. */
+export const reflushRequest = z.strictObject({
+  organization_id: uuid.optional(),
+  shard: z.int().min(0).max(LARGEST_INTEGER).optional(),
+  from_sequence: z.int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
+})
+
 /** A name in a row that was tampered with: any text that Postgres has. */
 const storedName = z.string().refine((name) => !name.includes('\0'))
 

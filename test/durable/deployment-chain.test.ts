@@ -281,3 +281,62 @@ describe('checkpoints', () => {
     await database.execute(sql`DELETE FROM audit_checkpoints WHERE id = ${id}`)
   })
 })
+
+describe('a Postgres that was taken back', () => {
+  it('gets the counts and the checkpoints again that the records state', async () => {
+    const address = newAddress()
+    const before = (await deploymentRecords()).at(-1)?.record.sequence ?? 0
+    await address.count(minute, 'messages', 3)
+    await address.runAlarm()
+    vi.setSystemTime(minute + 6 * 60_000)
+    await address.runAlarm()
+    const deps = {
+      database,
+      clock: () => Date.now(),
+      configuration: configurationOf(env),
+      ledgerOf: (organizationId: string) => ledgerClient(env.LEDGER, organizationId),
+    }
+    const checkpoint = await writeCheckpoint(deps)
+    const records = await deploymentRecords()
+    const owned = sql`organization_id = ${DEPLOYMENT_ORGANIZATION_ID}`
+    await database.batch([
+      database.execute(sql`DELETE FROM audit_records WHERE ${owned} AND sequence > ${before}`),
+      database.execute(sql`DELETE FROM rejected_calls WHERE ip = ${address.ip}`),
+      database.execute(sql`DELETE FROM audit_checkpoints WHERE id = ${checkpoint.id}`),
+    ])
+
+    const ledger = ledgerClient(env.LEDGER, DEPLOYMENT_ORGANIZATION_ID)
+    const [reflushed] = await ledger.reflush({ shard: null, from: null })
+    expect(reflushed).toMatchObject({ again: records.length - before, lost: null, conflict: null })
+    const after = await deploymentRecords()
+    expect(after.slice(0, records.length)).toEqual(records)
+    expect(await address.stored()).toEqual([[minute, 'messages', 3]])
+    expect(await address.faults()).toEqual([])
+    const { rows } = await database.execute(sql`SELECT * FROM audit_checkpoints WHERE id = ${checkpoint.id}`)
+    expect(rows).toEqual([
+      expect.objectContaining({
+        mac: checkpoint.mac,
+        heads: checkpoint.heads,
+        pepper_id: checkpoint.pepperId,
+      }),
+    ])
+    const { faults } = await verifyCheckpoints(deps, { organizationId: null, after: null, limit: 1_000 })
+    expect(faults.filter(({ checkpointId }) => checkpointId === checkpoint.id)).toEqual([])
+  })
+
+  it('continues the epoch of the catalogue above the one that was announced', async () => {
+    const ledger = ledgerClient(env.LEDGER, DEPLOYMENT_ORGANIZATION_ID)
+    const epochOf = async () => {
+      const query = sql`SELECT epoch FROM deployment_epochs WHERE name = 'catalogue'`
+      const { rows } = await database.execute(query)
+      return Number(rows[0]?.epoch ?? 1)
+    }
+    const announced = (await epochOf()) + 100
+    await ledger.announceCatalogue(announced)
+    const [reflushed] = await ledger.reflush({ shard: null, from: null })
+    expect(reflushed?.raised).toEqual({ organization: null, catalogue: announced + 1 })
+    expect(await epochOf()).toBe(announced + 1)
+    const [again] = await ledger.reflush({ shard: null, from: null })
+    expect(again?.raised.catalogue).toBeNull()
+  })
+})

@@ -208,7 +208,9 @@ describe('the chains of a ledger', () => {
     const rows = await expectIntactChain(organization)
     expect(before?.pending?.hash).toBe(rows[0]?.hash)
     const head = { sequence: 2, hash: rows[1]?.hash }
-    expect(await organization.ledger.chains()).toEqual([{ shard: 0, head, flushed: head, pending: null }])
+    expect(await organization.ledger.chains()).toMatchObject([
+      { shard: 0, head, flushed: head, flushedBalance: 0, pending: null, keptFrom: { sequence: 1 } },
+    ])
     await organization.evict()
     await organization.ledger.record(organization.opening(), outcome())
     const [after] = await organization.ledger.chains()

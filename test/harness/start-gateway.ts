@@ -29,6 +29,8 @@ export interface GatewayOptions {
   isBrief?: boolean
   /** A real PostgreSQL in place of the embedded one. */
   postgresUrl?: string
+  /** Folder with embedded Postgres' data, which are kept while it is stopped; without it they are in memory. */
+  postgresFolder?: string
   /** Addresses that outbound requests may reach; public and private ones by default. */
   network?: WorkerdOptions['network']
   /** Another Worker than the gateway in the same system. */
@@ -121,10 +123,7 @@ async function start(
     contentStore = 0,
   ] = await freePorts(7)
   const plan: StackPlan = {
-    postgres:
-      options.postgresUrl === undefined
-        ? { template, isBrief: options.isBrief === true }
-        : { url: options.postgresUrl },
+    postgres: postgresPlan(options, template),
     redis: { token: secrets.redisToken },
     qstash: {
       token: secrets.qstashToken,
@@ -228,6 +227,14 @@ async function start(
     restartWorkerd: (changed) => running.restart(changed && { ...variables, ...changed }),
     stop,
   }
+}
+
+function postgresPlan(
+  { postgresUrl, postgresFolder, isBrief = false }: GatewayOptions,
+  template: string,
+): NonNullable<StackPlan['postgres']> {
+  if (postgresUrl !== undefined) return { url: postgresUrl }
+  return postgresFolder === undefined ? { template, isBrief } : { folder: postgresFolder }
 }
 
 /** Brings the database of these variables to the newest schema and fills it with the demo data. */

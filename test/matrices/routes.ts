@@ -174,6 +174,7 @@ const PARAMETERS: Record<string, string> = {
   path: 'notes.txt',
   connectionId: 'conn_0000000000000000000000',
   sessionId: 'nosuchsessio',
+  erasureId: 'erasure_0000000000000000000000',
   passkeyId: '00000000-0000-4000-8000-000000000010',
   secret: 'no-such-link',
   file: 'no-such-file.js',

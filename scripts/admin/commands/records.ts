@@ -1,4 +1,5 @@
 import { exportAudit } from '../export-audit.ts'
+import { checkLedgers, reflushAudit } from '../reflush-audit.ts'
 import { type Naming, one, rowsOf } from '../table.ts'
 import { tailCalls } from '../tail-calls.ts'
 import { verifyAudit } from '../verify-audit.ts'
@@ -68,5 +69,22 @@ export const RECORDS: Record<string, Naming> = {
     run: exportAudit,
   },
   'audit checkpoint': { endpoint: 'installation-audit.checkpoint' },
+  'audit check': {
+    endpoint: 'installation-ledger.check',
+    summary: 'Compare ledgers with the database; exit code 3 if chains or balances differ',
+    takes: [],
+    options: { organization: { value: 'slug or id', describe: 'only this organization' } },
+    run: checkLedgers,
+  },
+  'audit reflush': {
+    endpoint: 'installation-ledger.reflush',
+    summary:
+      'Write again what a restored database has lost (which is recorded); exit code 3 if records are missing',
+    takes: ['from_sequence', 'shard'],
+    options: {
+      organization: { value: 'slug or id', describe: 'only this organization; all where left out' },
+    },
+    run: reflushAudit,
+  },
   'audit flush': { endpoint: 'ledger.flush', deployment: 'installation-ledger.flush' },
 }

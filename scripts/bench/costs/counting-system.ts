@@ -9,7 +9,7 @@ import { cpuMicroseconds, untilIdle } from '../process-usage.ts'
 import { startCounter } from '../request-counter.ts'
 import type { BenchSystem } from '../system.ts'
 
-/** Operations that a call causes. All but the last three have a list price. */
+/** Operations that a call causes. */
 export interface Operations {
   workerRequests: number
   /** Milliseconds of the gateway's process: of the Worker and of its objects, which are not billed by it. */
@@ -18,10 +18,17 @@ export interface Operations {
   objectAlarms: number
   objectSeconds: number
   objectRowsWritten: number
+  objectRowsRead: number
+  /** Operations of the bucket, of class A and of class B. */
+  bucketWrites: number
+  bucketReads: number
   /** Messages that QStash accepts. */
   queueMessages: number
-  redisRequests: number
-  postgresRequests: number
+  redisCommands: number
+  postgresStatements: number
+  /** Bytes of bodies to Postgres, and of its answers. */
+  postgresSent: number
+  postgresReceived: number
   modelRequests: number
   /** `objectRowsWritten` by the table that they are in. */
   rowsByTable: Record<string, number>
@@ -54,8 +61,8 @@ export async function startCountingSystem(system: BenchSystem): Promise<Counting
   cpSync(system.bundle, folder, { recursive: true })
   cpSync(join(import.meta.dirname, '../workers', ENTRY), join(folder, ENTRY))
   const qstash = await startQueue(variables)
-  const postgres = await startCounter(system.postgres)
-  const redis = await startCounter(system.redis)
+  const postgres = await startCounter(system.postgres, statementsOf)
+  const redis = await startCounter(system.redis, commandsOf)
   const queue = await startCounter(qstash.url)
   await gateway.kill('SIGTERM')
   const worker = await startWorkerd({
@@ -75,8 +82,10 @@ export async function startCountingSystem(system: BenchSystem): Promise<Counting
     ...((await (await fetch(`${worker.url}/bench/counts`)).json()) as Operations),
     workerCpu: cpuMicroseconds(worker.pid) / 1_000,
     queueMessages: queue.count(),
-    redisRequests: redis.count(),
-    postgresRequests: postgres.count(),
+    redisCommands: redis.units(),
+    postgresStatements: postgres.units(),
+    postgresSent: postgres.bytes().sent,
+    postgresReceived: postgres.bytes().received,
     modelRequests: await modelRequests(system.upstream),
   })
   const stop = async (): Promise<void> => {
@@ -86,6 +95,18 @@ export async function startCountingSystem(system: BenchSystem): Promise<Counting
     rmSync(folder, { recursive: true, force: true })
   }
   return { port: gateway.port, settle: () => settle(worker.pid, qstash.url), counts, stop }
+}
+
+/** Statements of a request of SQL over HTTP. */
+function statementsOf(body: string): number {
+  const { queries } = JSON.parse(body) as { queries?: unknown[] }
+  return queries?.length ?? 1
+}
+
+/** Commands of a request to Upstash: an array of texts is one, an array of arrays a pipeline of several. */
+function commandsOf(body: string): number {
+  const command = JSON.parse(body) as unknown[]
+  return Array.isArray(command[0]) ? command.length : 1
 }
 
 function startQueue(variables: Record<string, string>) {

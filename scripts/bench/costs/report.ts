@@ -10,12 +10,17 @@ const OPERATIONS: ReadonlyArray<[head: string, name: Exclude<keyof Operations, '
   ['alarms', 'objectAlarms'],
   ['object seconds', 'objectSeconds'],
   ['rows written', 'objectRowsWritten'],
+  ['rows read', 'objectRowsRead'],
+  ['R2 A', 'bucketWrites'],
+  ['R2 B', 'bucketReads'],
   ['queue messages', 'queueMessages'],
-  ['Redis', 'redisRequests'],
-  ['Postgres', 'postgresRequests'],
+  ['Redis commands', 'redisCommands'],
+  ['Postgres statements', 'postgresStatements'],
+  ['bytes sent', 'postgresSent'],
+  ['received', 'postgresReceived'],
   ['model', 'modelRequests'],
 ]
-const PARTS = ['worker', 'requests', 'duration', 'rows', 'queue', 'all'] as const
+const PARTS = ['worker', 'requests', 'duration', 'rows', 'bucket', 'queue', 'postgres', 'all'] as const
 const MILLION = 1_000_000
 /** A table with fewer rows of a call is left out. */
 const LEAST_ROWS = 0.02
@@ -38,7 +43,7 @@ export function renderCosts(costs: CostFigures): string {
       ['rows of a call', 'at a time', 'by table'],
       costs.map(({ kind, atOnce, operations }) => [kind, String(atOnce), rowsByTable(operations)]),
     ),
-    `List prices beyond what plans include, read on ${PRICES_READ}: ${sources}. Without Postgres and the model. CPU is that of the ` +
+    `List prices beyond what plans include, read on ${PRICES_READ}: ${sources}. Postgres: bytes of its answers, without its computing and storage. Without the model. CPU is that of the ` +
       'whole process, of which objects are billed by the seconds in which they have work, and not by their CPU. Calls of objects ' +
       'and alarms are requests. Queue: with Redis.',
   )

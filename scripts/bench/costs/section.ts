@@ -1,6 +1,7 @@
 import { BenchAgents } from '../agents/bench-agents.ts'
 import { dollarsOf } from '../list-prices.ts'
 import { runLoad } from '../load.ts'
+import { prepareServer } from '../mcp/bench-server.ts'
 import { BenchFailure } from '../measure.ts'
 import type { Call } from '../scenarios.ts'
 import type { BenchSystem } from '../system.ts'
@@ -8,6 +9,8 @@ import { type CountingSystem, type Operations, startCountingSystem } from './cou
 
 /** The name of this section for `--only`. */
 export const COSTS_SECTION = 'costs'
+/** The same without the responses of a minute, which take most of its time: `--prices`. */
+export const PRICES_SECTION = 'prices'
 
 /** The operations of one call of a kind, on average over many. */
 export interface CallCost {
@@ -34,60 +37,90 @@ const AT_ONCE = 32
 const FEW_AT_ONCE = 8
 const LIMIT_MS = 180_000
 const RUNS = 10
+const TOOLS = 20
+const TOOL = 'generated_7'
 const STEPS = 11
 /** Twenty events a second for a minute. */
 const MINUTE_SCRIPT = 'script:long-stream tokens=1200 delay=50'
 const DOLLARS_OF_CHAT = 3
 const DOLLARS_OF_RESPONSE = 40
 
-/** Counts the operations of a call of each kind. It takes about ten minutes. @throws BenchFailure when a call fails. */
-export async function countCosts(system: BenchSystem, log: (line: string) => void): Promise<CostFigures> {
+/**
+ * Counts the operations of a call of each kind. It takes about ten minutes; three without responses of a minute.
+ * @throws BenchFailure when a call fails.
+ */
+export async function countCosts(
+  system: BenchSystem,
+  withMinutes: boolean,
+  log: (line: string) => void,
+): Promise<CostFigures> {
+  const server = await prepareServer(system, TOOLS, 'bench-costs')
+  const tool = server.call('tools/call', { name: server.toolName(TOOL), arguments: { text: 'hello' } })
   const counting = await startCountingSystem(system)
   try {
     const costs: CallCost[] = []
-    for (const kind of kindsOf(system)) {
+    for (const kind of [
+      ...kindsOf(system),
+      ...toolKinds(tool),
+      ...(withMinutes ? minuteKinds(system) : []),
+    ]) {
       log(`costs: ${kind.kind}, ${kind.atOnce} at a time`)
       costs.push(await costOfKind(counting, kind))
     }
-    log('costs: steps of runs')
-    costs.push(await BenchAgents.open(system, (agents) => costOfStep(agents, counting)))
+    for (const atOnce of [1, FEW_AT_ONCE]) {
+      log(`costs: steps of runs, ${atOnce} at a time`)
+      costs.push(await BenchAgents.open(system, (agents) => costOfStep(agents, counting, atOnce)))
+    }
     return costs
   } finally {
     await counting.stop()
   }
 }
 
-function kindsOf({ scenarios }: BenchSystem): Kind[] {
-  const callOf = (name: string): Call => {
+const callIn =
+  ({ scenarios }: BenchSystem) =>
+  (name: string): Call => {
     const scenario = scenarios.find((each) => each.name === name)
     if (!scenario) throw new Error(`there is no scenario ${name}`)
     return scenario.call
   }
+
+function kindsOf(system: BenchSystem): Kind[] {
+  const callOf = callIn(system)
   const load = { calls: CALLS, atOnce: AT_ONCE }
+  const few = { calls: CALLS / 2, atOnce: FEW_AT_ONCE }
   const chat = { call: callOf('chat'), mostDollars: DOLLARS_OF_CHAT }
-  const minuteOf = (store: boolean) =>
-    changed(callOf('responses-paced'), { input: MINUTE_SCRIPT, max_output_tokens: 2_000, store })
   const unstored = changed(callOf('responses-whole'), { store: false })
   return [
     { kind: 'chat, whole', ...chat, calls: CALLS / 4, atOnce: 1 },
+    { kind: 'chat, whole', ...chat, ...few },
     { kind: 'chat, whole', ...chat, ...load },
     { kind: 'chat, streamed', call: callOf('chat-paced'), ...load },
     { kind: 'messages, whole', call: callOf('messages'), ...load },
     { kind: 'response, whole', call: changed(callOf('responses-whole'), {}), calls: CALLS / 4, atOnce: 1 },
+    { kind: 'response, whole', call: changed(callOf('responses-whole'), {}), ...few },
     { kind: 'response, whole', call: changed(callOf('responses-whole'), {}), ...load },
     { kind: 'response, whole, not stored', call: unstored, ...load },
-    ...[true, false].flatMap((store): Kind[] => {
-      const kind = {
-        kind: `response, streamed for 60 s${store ? '' : ', not stored'}`,
-        call: minuteOf(store),
-      }
-      return [
-        { ...kind, calls: 1, atOnce: 1 },
-        { ...kind, calls: FEW_AT_ONCE, atOnce: FEW_AT_ONCE },
-        { ...kind, calls: AT_ONCE, atOnce: AT_ONCE, mostDollars: DOLLARS_OF_RESPONSE },
-      ]
-    }),
   ]
+}
+
+/** Calls of a tool through the MCP endpoint. */
+const toolKinds = (call: Call): Kind[] => [
+  { kind: 'tool call', call, calls: CALLS / 4, atOnce: 1 },
+  { kind: 'tool call', call, calls: CALLS / 2, atOnce: FEW_AT_ONCE },
+]
+
+function minuteKinds(system: BenchSystem): Kind[] {
+  const minuteOf = (store: boolean) =>
+    changed(callIn(system)('responses-paced'), { input: MINUTE_SCRIPT, max_output_tokens: 2_000, store })
+  return [true, false].flatMap((store): Kind[] => {
+    const kind = { kind: `response, streamed for 60 s${store ? '' : ', not stored'}`, call: minuteOf(store) }
+    return [
+      { ...kind, calls: 1, atOnce: 1 },
+      { ...kind, calls: FEW_AT_ONCE, atOnce: FEW_AT_ONCE },
+      { ...kind, calls: AT_ONCE, atOnce: AT_ONCE, mostDollars: DOLLARS_OF_RESPONSE },
+    ]
+  })
 }
 
 /** The call of a response that is stored, as responses are by default, with some other members. */
@@ -119,14 +152,15 @@ async function costOfKind(
   return { kind, atOnce, operations, mostDollars: mostDollars ?? null }
 }
 
-/** A further step of a run: what a run of many steps takes more than one of a single step, one run at a time. */
-async function costOfStep(agents: BenchAgents, counting: CountingSystem): Promise<CallCost> {
+/** A further step of a run: what a run of many steps takes more than one of a single step. */
+async function costOfStep(agents: BenchAgents, counting: CountingSystem, atOnce: number): Promise<CallCost> {
   const instructions = await agents.answer('costs')
   const runsOf = async (name: string, steps: number) => {
-    const agent = await agents.createAgent(name, instructions, steps)
-    return countedFor(counting, RUNS, async () => {
-      for (let index = 0; index < RUNS; index += 1) {
-        await agents.trigger(agent)
+    const agent = await agents.createAgent(`${name}, ${atOnce} at a time`, instructions, steps)
+    const rounds = Math.ceil(RUNS / atOnce)
+    return countedFor(counting, rounds * atOnce, async () => {
+      for (let round = 0; round < rounds; round += 1) {
+        await Promise.all(Array.from({ length: atOnce }, () => agents.trigger(agent)))
         await agents.untilEnded(agent, LIMIT_MS)
       }
     })
@@ -135,7 +169,7 @@ async function costOfStep(agents: BenchAgents, counting: CountingSystem): Promis
   await runsOf('costs, first runs', 1)
   const [short, long] = [await runsOf('costs, short runs', 1), await runsOf('costs, long runs', STEPS)]
   const operations = difference(short, long, STEPS - 1)
-  return { kind: 'step of a run', atOnce: 1, operations, mostDollars: null }
+  return { kind: 'step of a run', atOnce, operations, mostDollars: null }
 }
 
 async function countedFor(
@@ -165,15 +199,21 @@ function added(before: Record<string, number>, after: Record<string, number>, by
   return Object.fromEntries(names) as Record<string, number>
 }
 
-/** The parts of what a call costs at list prices, in dollars. Postgres and the model are no part of it. */
+/** The parts of what a call costs at list prices, in dollars. Computing and storage of Postgres and the model are no part of it. */
 export function dollarsOfCall(operations: Operations) {
   const { workerRequests, workerCpu, objectRequests, objectAlarms, objectSeconds } = operations
   const worker = dollarsOf('workerRequests', workerRequests) + dollarsOf('workerCpu', workerCpu)
   const requests = dollarsOf('objectRequests', objectRequests + objectAlarms)
   const duration = dollarsOf('objectSeconds', objectSeconds)
-  const rows = dollarsOf('objectRowsWritten', operations.objectRowsWritten)
+  const rows =
+    dollarsOf('objectRowsWritten', operations.objectRowsWritten) +
+    dollarsOf('objectRowsRead', operations.objectRowsRead)
+  const bucket =
+    dollarsOf('bucketWrites', operations.bucketWrites) + dollarsOf('bucketReads', operations.bucketReads)
+  const postgres = dollarsOf('postgresReceived', operations.postgresReceived)
   const queue =
     dollarsOf('queueMessages', operations.queueMessages) +
-    dollarsOf('redisRequests', operations.redisRequests)
-  return { worker, requests, duration, rows, queue, all: worker + requests + duration + rows + queue }
+    dollarsOf('redisCommands', operations.redisCommands)
+  const parts = { worker, requests, duration, rows, bucket, queue, postgres }
+  return { ...parts, all: Object.values(parts).reduce((sum, part) => sum + part, 0) }
 }

@@ -1,4 +1,5 @@
 import { BenchFailure } from '../measure.ts'
+import type { Call } from '../scenarios.ts'
 import type { BenchSystem } from '../system.ts'
 
 /** A scripted server with many tools, and an organization that has it as an integration. */
@@ -7,10 +8,11 @@ export interface BenchServer {
   direct(method: string, params?: object): Promise<string>
   /** Sends the same request through the gateway. */
   gateway(method: string, params?: object): Promise<string>
+  /** The same request through the gateway, for a load. */
+  call(method: string, params: object): Call
   toolName(tool: string): string
 }
 
-const SERVER = 'bench'
 const SLUG = 'bench'
 const VERSION = '2026-07-28'
 const ENVELOPE = {
@@ -23,16 +25,17 @@ const ENVELOPE = {
 export async function prepareServer(
   { gateway, upstream, variables }: Pick<BenchSystem, 'gateway' | 'upstream' | 'variables'>,
   tools: number,
+  name = 'bench-mcp',
 ): Promise<BenchServer> {
-  const server = `${upstream}/mcp/${SERVER}`
+  const server = `${upstream}/mcp/${name}`
   const script = { generated: tools, pageSize: tools }
-  await sent(`${upstream}/control/mcp/${SERVER}`, 'PUT', {}, script)
+  await sent(`${upstream}/control/mcp/${name}`, 'PUT', {}, script)
   const admin = { authorization: `Bearer ${variables.ADMIN_TOKEN}` }
   const manage = async (method: string, path: string, body?: object): Promise<Record<string, string>> =>
     JSON.parse(await sent(`${gateway.url}/api/organizations${path}`, method, admin, body))
-  const { id } = await manage('POST', '', { name: 'Bench', slug: 'bench-mcp' })
+  const { id } = await manage('POST', '', { name: 'Bench', slug: name })
   const { id: userId } = await manage('POST', `/${id}/users`, {
-    email: 'bench@example.com',
+    email: `${name}@example.com`,
     name: 'Bench',
   })
   await manage('PUT', `/${id}/users/${userId}/entitlements/personal_api_key_access`)
@@ -44,7 +47,30 @@ export async function prepareServer(
     direct: (method, params = {}) => request(server, method, params, {}),
     gateway: (method, params = {}) =>
       request(`${gateway.url}/v1/mcp`, method, params, { authorization: `Bearer ${key}` }),
+    call: (method, params) => ({
+      path: '/v1/mcp',
+      headers: {
+        ...headersOf(method, params),
+        authorization: `Bearer ${key}`,
+        'content-type': 'application/json',
+      },
+      body: bodyOf(method, params),
+      ending: '}',
+    }),
     toolName: (tool) => `${SLUG}_${tool}`,
+  }
+}
+
+const bodyOf = (method: string, params: object): string =>
+  JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: ENVELOPE } })
+
+function headersOf(method: string, params: object): Record<string, string> {
+  const { name } = params as { name?: string }
+  return {
+    accept: 'application/json, text/event-stream',
+    'mcp-protocol-version': VERSION,
+    'mcp-method': method,
+    ...(name !== undefined && { 'mcp-name': name }),
   }
 }
 
@@ -54,15 +80,12 @@ async function request(
   params: object,
   headers: Record<string, string>,
 ): Promise<string> {
-  const { name } = params as { name?: string }
-  const body = { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: ENVELOPE } }
-  const own = {
-    accept: 'application/json, text/event-stream',
-    'mcp-protocol-version': VERSION,
-    'mcp-method': method,
-    ...(name !== undefined && { 'mcp-name': name }),
-  }
-  const text = await sent(url, 'POST', { ...own, ...headers }, body)
+  const text = await sent(
+    url,
+    'POST',
+    { ...headersOf(method, params), ...headers },
+    JSON.parse(bodyOf(method, params)),
+  )
   if (!text.includes('"result"')) throw new BenchFailure(`${method}: ${text.slice(0, 300)}`)
   return text
 }

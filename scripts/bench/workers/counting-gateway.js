@@ -1,4 +1,4 @@
-// The gateway with counters around its Worker and its Durable Objects: requests, alarms, rows written, and seconds with work.
+// The gateway with counters around its Worker, its Durable Objects and its bucket: requests, alarms, rows, and seconds with work.
 import * as gateway from './gateway.js'
 
 const counts = {
@@ -6,14 +6,45 @@ const counts = {
   objectRequests: 0,
   objectAlarms: 0,
   objectRowsWritten: 0,
+  objectRowsRead: 0,
   objectSeconds: 0,
+  /** Operations of the bucket, of class A and of class B. */
+  bucketWrites: 0,
+  bucketReads: 0,
   /** Of `objectRowsWritten`, by the table; alarms and other calls of storage by their names. */
   rowsByTable: {},
 }
 
 /** Rows that a call of storage writes: those of a statement, one for any other call. */
 const WRITES = { put: () => 1, setAlarm: () => 1 }
+const BUCKET_METHODS = {
+  bucketWrites: ['put', 'list', 'createMultipartUpload'],
+  bucketReads: ['get', 'head'],
+}
 let countsRows = false
+let countsBucket = false
+/** Cursors whose rows have yet to be counted as read: that number grows while a cursor is read. */
+let cursors = []
+
+function countRead() {
+  for (const cursor of cursors) counts.objectRowsRead += cursor.rowsRead
+  cursors = []
+}
+
+function countBucket({ CONTENT: bucket }) {
+  if (countsBucket) return
+  countsBucket = true
+  const prototype = Object.getPrototypeOf(bucket)
+  for (const [member, names] of Object.entries(BUCKET_METHODS)) {
+    for (const name of names) {
+      const original = prototype[name]
+      prototype[name] = function (...values) {
+        counts[member] += 1
+        return original.apply(this, values)
+      }
+    }
+  }
+}
 
 /** The name of the table that a statement writes. */
 const tableOf = (statement) =>
@@ -36,7 +67,10 @@ function countRows(storage) {
       return result
     }
   }
-  wrap(Object.getPrototypeOf(storage.sql), 'exec', (cursor) => cursor.rowsWritten)
+  wrap(Object.getPrototypeOf(storage.sql), 'exec', (cursor) => {
+    cursors.push(cursor)
+    return cursor.rowsWritten
+  })
   for (const [name, rowsOf] of Object.entries(WRITES)) wrap(Object.getPrototypeOf(storage), name, rowsOf)
 }
 
@@ -51,6 +85,7 @@ class ActiveTime {
     try {
       return await work
     } finally {
+      countRead()
       this.#works -= 1
       if (this.#works === 0) counts.objectSeconds += (Date.now() - this.#since) / 1_000
     }
@@ -61,6 +96,7 @@ function countedObject(Base) {
   class Counted extends Base {
     constructor(context, environment) {
       countRows(context.storage)
+      countBucket(environment)
       const time = new ActiveTime()
       const waitUntil = context.waitUntil.bind(context)
       const value = (work) => waitUntil(time.during(work))
@@ -89,6 +125,7 @@ export const ConnectionCredentials = countedObject(gateway.ConnectionCredentials
 const worker = {
   fetch(request, environment, context) {
     if (new URL(request.url).pathname === '/bench/counts') return Response.json(counts)
+    countBucket(environment)
     counts.workerRequests += 1
     return gateway.default.fetch(request, environment, context)
   },

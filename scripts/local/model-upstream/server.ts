@@ -20,7 +20,7 @@ import { playSteps } from './script-player.ts'
 import { SignalBoard } from './signal-board.ts'
 import { anthropicError, badRequest, openAiError, refusal } from './vendor-errors.ts'
 import { INNER_HEADER, recordIn } from './vendors/vendor-request.ts'
-import { vendorOf } from './vendors/vendors.ts'
+import { rawScriptOf, vendorOf } from './vendors/vendors.ts'
 
 export interface ModelUpstreamOptions {
   /** Port on 127.0.0.1; 0 takes a free one. */
@@ -155,6 +155,8 @@ class Upstream {
     if (path.startsWith('/mcp/')) {
       return this.#mcp.handle(path.slice('/mcp/'.length), request, body, response)
     }
+    const rawScript = rawScriptOf(path)
+    if (rawScript !== null) return this.#answerRaw(rawScript, body, exchange)
     const vendor = vendorOf(path)
     if (vendor) {
       const self = `http://127.0.0.1:${request.socket.localPort}`
@@ -163,6 +165,12 @@ class Upstream {
     }
     if (call === undefined) exchange.send(this.#answerOther(request, path))
     else await this.#answerCall(request, exchange, call)
+  }
+
+  /** Plays a registered script as it is written, whatever was sent: also for paths and wires that no vendor here has. */
+  async #answerRaw(name: string, body: Buffer, exchange: Exchange): Promise<void> {
+    const selected: SelectedScript = { name, builtIn: undefined, text: '' }
+    await playSteps(this.#scripts.steps(selected, body, 'chat', ''), exchange, this.#signals)
   }
 
   #readCall(request: IncomingMessage, route: GenerationRoute, raw: Buffer): Call {

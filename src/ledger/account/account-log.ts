@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { LearnedEpochs } from '../epochs/known-epochs.ts'
-import { type ChainIdentity, type ChainLink, type LedgerChain, nextLink } from '../records/chain.ts'
+import { type ChainIdentity, type ChainLink, type HeldChain, nextLink } from '../records/chain.ts'
 import { checkId } from '../records/record-checks.ts'
 import { type AccountMemory, loadMemory } from './account-memory.ts'
 import { AccountTables, type LedgerStorage } from './account-tables.ts'
@@ -15,6 +15,8 @@ const KEPT_MS = DAY_MS
 const SURPLUS_MS = 8 * DAY_MS
 /** In a larger database commits are overwritten as soon as Postgres has them. An object holds 10 GB. */
 const LARGEST_BYTES = 5_000_000_000
+/** In one that has grown even more, while Postgres was away, commits are deleted that Postgres has. */
+const SHRINKING_BYTES = 6_000_000_000
 /** Rows that are deleted at a time. */
 const MOST_DELETED = 1_000
 /**
@@ -125,16 +127,25 @@ export class AccountLog {
   }
 
   /** The chain, up to the last record, to the last one that Postgres has, and to the one after that. */
-  chain(): LedgerChain {
-    const { state, outbox } = this.#memory
+  chain(): HeldChain {
+    const { state, outbox, oldest } = this.#memory
     const { sequence, hash } = state
     const next = outbox.firstPending()
     return {
       shard: this.#identity.shard,
       head: { sequence, hash },
       flushed: { sequence: outbox.flushed, hash: next?.previousHash ?? hash },
+      flushedBalance: this.#flushedBalance(),
       pending: next && { sequence: next.sequence, hash: next.hash },
+      keptFrom: this.tables.search.firstRecord(oldest),
     }
+  }
+
+  #flushedBalance(): number | null {
+    const { state, outbox } = this.#memory
+    if (this.pending() === 0) return state.balance
+    const after = this.tables.search.stateAfter(outbox.flushedCommit)
+    return after?.sequence === outbox.flushed ? after.balance : null
   }
 
   /** The oldest records that Postgres does not have yet, in order; null when it has all. */
@@ -142,12 +153,47 @@ export class AccountLog {
     return this.pending() === 0 ? null : this.#memory.outbox.nextBatch()
   }
 
-  /** Postgres has everything up to and including `sequence`. */
-  markFlushed(sequence: number): void {
+  /**
+   * Postgres has the records from `first` to `last`. That changes nothing where it may lack some before them: a write that was
+   * answered late, or whose records the log was rewound behind.
+   */
+  markFlushed(first: number, last: number): void {
     const { outbox } = this.#memory
-    if (sequence <= outbox.flushed) return
-    outbox.markFlushed(sequence)
+    if (last <= outbox.flushed || first > outbox.flushed + 1) return
+    outbox.markFlushed(last)
     this.trim()
+  }
+
+  /**
+   * Makes records pending again that Postgres has lost. Until they are written, no commit overwrites them.
+   * @param sequence the last one that Postgres has. @param since only those of commits since then, in milliseconds since the
+   * epoch.
+   * @returns the sequence after which everything is pending, which is higher where the log has older ones no more.
+   */
+  rewind(sequence: number, since = 0): number {
+    const memory = this.#memory
+    const { outbox, oldest, commit, epochs } = memory
+    const kept = this.tables.search.firstRecord(this.tables.search.firstSince(since, oldest, commit + 1))
+    const last = Math.min(outbox.flushed, Math.max(sequence, kept ? kept.sequence - 1 : outbox.flushed))
+    if (last === outbox.flushed) return last
+    this.tables.saveProgress(last, memory.replayFrom, epochs.stored)
+    outbox.rewind(last)
+    memory.neededFrom = Math.min(memory.neededFrom, outbox.flushedCommit + 1)
+    return last
+  }
+
+  /** Hash of a record; null when the log does not have it. */
+  hashOf(sequence: number): string | null {
+    const { tables } = this
+    for (const { links } of tables.recordsAfter(tables.search.lastUpTo(sequence - 1))) {
+      return links.find((link) => link.sequence === sequence)?.hash ?? null
+    }
+    return null
+  }
+
+  /** The last sequence that Postgres has confirmed. */
+  get flushed(): number {
+    return this.#memory.outbox.flushed
   }
 
   /**
@@ -160,12 +206,13 @@ export class AccountLog {
     this.#trimmedAt = now
     const memory = this.#memory
     const { commit, oldest, open, outbox, epochs } = memory
-    const replayFrom = this.tables.firstSince(now - REMEMBERED_MS, memory.replayFrom, commit)
+    const replayFrom = this.tables.search.firstSince(now - REMEMBERED_MS, memory.replayFrom, commit)
     const calls = [...open.unstoredBefore(replayFrom)]
     const unused = Math.min(replayFrom, outbox.flushedCommit + 1)
-    const isLarge = this.tables.size > LARGEST_BYTES
-    const neededFrom = isLarge ? unused : this.tables.firstSince(now - KEPT_MS, oldest, unused)
-    const surplus = this.tables.firstSince(now - SURPLUS_MS, oldest, neededFrom)
+    const { size, search } = this.tables
+    const neededFrom = size > LARGEST_BYTES ? unused : search.firstSince(now - KEPT_MS, oldest, unused)
+    const isShrinking = size > SHRINKING_BYTES
+    const surplus = isShrinking ? neededFrom : search.firstSince(now - SURPLUS_MS, oldest, neededFrom)
     const keptFrom = Math.min(surplus, oldest + MOST_DELETED)
     this.#storage.transactionSync(() => {
       for (const call of calls) this.tables.storeOpenCall(call)

@@ -28,12 +28,12 @@ export interface AccountMemory {
 /** Reads the account, the calls that have long been open, and replays the newest commits. */
 export function loadMemory(tables: AccountTables): AccountMemory {
   const begun = tables.account()
-  const newest = tables.newest()
+  const newest = tables.search.newest()
   const { sequence, hash, balance } = newest ?? begun
   const memory: AccountMemory = {
     state: { sequence, hash, balance },
     commit: newest?.number ?? 0,
-    oldest: tables.oldest() ?? 1,
+    oldest: tables.search.oldest() ?? 1,
     neededFrom: 0,
     replayFrom: begun.replayFrom,
     open: new OpenCalls(),

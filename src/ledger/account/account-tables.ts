@@ -2,6 +2,7 @@ import { hasTable } from '../../lib/has-table.ts'
 import type { KnownEpoch, StoredEpochs } from '../epochs/known-epochs.ts'
 import type { ChainIdentity, ChainLink } from '../records/chain.ts'
 import { openingText } from '../records/record-body.ts'
+import { CommitSearch } from './commit-search.ts'
 import type { OpenCall } from './open-calls.ts'
 
 /** The part of a Durable Object's storage that the ledger uses; all of it is synchronous. */
@@ -80,12 +81,14 @@ const ADDED_COLUMNS = [
  * more. `open_calls` holds only the calls that were opened so long ago that a restart does not read their commit.
  */
 export class AccountTables {
+  readonly search: CommitSearch
   readonly #sql: SqlStorage
   readonly #storage: LedgerStorage
 
   constructor(storage: LedgerStorage) {
     this.#storage = storage
     this.#sql = storage.sql
+    this.search = new CommitSearch(storage.sql)
   }
 
   create(): void {
@@ -216,18 +219,6 @@ export class AccountTables {
     return this.#sql.databaseSize
   }
 
-  /** The number of the oldest commit; null when there is none. */
-  oldest(): number | null {
-    return (
-      this.#first<{ number: number }>('SELECT number FROM commits ORDER BY number LIMIT 1')?.number ?? null
-    )
-  }
-
-  /** The newest commit's number, and the state after it; null when there is none. */
-  newest(): (AccountState & { number: number }) | null {
-    return this.#first('SELECT number, sequence, hash, balance FROM commits ORDER BY number DESC LIMIT 1')
-  }
-
   /** Changes of open calls and windows by the commits from a number on, in order. */
   replay(from: number): Iterable<ReplayedRow> {
     const columns = 'number, at, counted, opened, renewed, ids'
@@ -235,27 +226,6 @@ export class AccountTables {
       `SELECT ${columns} FROM commits WHERE number >= ? ORDER BY number`,
       from,
     )
-  }
-
-  /** The last commit whose records all have this sequence or a lower one; 0 when there is none. Reads the newer ones. */
-  lastCommitUpTo(sequence: number): number {
-    const query = 'SELECT number FROM commits WHERE sequence <= ? ORDER BY number DESC LIMIT 1'
-    return this.#first<{ number: number }>(query, sequence)?.number ?? 0
-  }
-
-  /**
-   * The first commit of a range that is not older than `instant`; `to` when all are. A binary search, because a log may have
-   * millions of rows.
-   */
-  firstSince(instant: number, from: number, to: number): number {
-    let [first, last] = [from, to]
-    while (first < last) {
-      const middle = Math.floor((first + last) / 2)
-      const row = this.#first<{ at: number }>('SELECT at FROM commits WHERE number = ?', middle)
-      if (row !== null && row.at >= instant) last = middle
-      else first = middle + 1
-    }
-    return first
   }
 
   /** Commits after a number with the records that they appended, in order. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
+import { hasTable } from '../../lib/has-table.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { settleAll } from '../../lib/settle-all.ts'
 import { callLedger, DEPLOYMENT_LEDGER } from '../ledger-object.ts'
@@ -39,6 +40,13 @@ export class CatalogueAnnouncements {
       CREATE TABLE IF NOT EXISTS catalogue_subscribers (name TEXT PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
       CREATE TABLE IF NOT EXISTS catalogue_announced (id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL);
     `)
+  }
+
+  /** The newest epoch that was announced by this object; 0 when none was. */
+  announced(): number {
+    if (!hasTable(this.#sql, 'catalogue_announced')) return 0
+    const [row] = this.#sql.exec<{ epoch: number }>('SELECT epoch FROM catalogue_announced').toArray()
+    return row?.epoch ?? 0
   }
 
   /** @param name of a ledger's object. @returns the newest epoch that was announced; null when none was. */

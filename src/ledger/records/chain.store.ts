@@ -1,7 +1,7 @@
-import { and, asc, between, eq, getTableColumns, gt, lte, sql } from 'drizzle-orm'
+import { and, asc, between, desc, eq, getTableColumns, gt, lt, lte, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { auditCheckpoints, auditRecords } from '../../../schema/governance.ts'
-import type { ChainHead, ChainIdentity } from './chain.ts'
+import { type ChainHead, type ChainIdentity, GENESIS } from './chain.ts'
 import { exactInstant } from './exact-instant.store.ts'
 import type { StoredRecord } from './record-body.ts'
 
@@ -130,6 +130,26 @@ export async function readChainHeads(
   organizationId: string | null,
 ): Promise<Array<ChainIdentity & ChainHead>> {
   return (await readStoredChains(database, organizationId)).map(({ first: _, ...head }) => head)
+}
+
+/**
+ * The last record of one chain, or `GENESIS` without any.
+ * @param before only records of lower sequences; null for all.
+ */
+export async function readChainHead(
+  database: Database,
+  { organizationId, shard }: ChainIdentity,
+  before: number | null = null,
+): Promise<ChainHead> {
+  const { organizationId: owner, shard: part, sequence, hash } = auditRecords
+  const isBefore = before === null ? undefined : lt(sequence, before)
+  const [head] = await database
+    .select({ sequence, hash })
+    .from(auditRecords)
+    .where(and(eq(owner, organizationId), eq(part, shard), isBefore))
+    .orderBy(desc(sequence))
+    .limit(1)
+  return head ?? GENESIS
 }
 
 /** Hash of the record in each place; null where there is no record. */

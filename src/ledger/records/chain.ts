@@ -1,5 +1,12 @@
 import { sha256Hex } from '../../lib/crypto.ts'
 
+/** The oldest record that a ledger still has. */
+export interface KeptFrom {
+  sequence: number
+  /** When its commit was stored, in milliseconds since the epoch. */
+  at: number
+}
+
 /** Names a chain: every organization has one for each shard of its ledger. */
 export interface ChainIdentity {
   organizationId: string
@@ -20,6 +27,14 @@ export interface LedgerChain {
   flushed: ChainHead
   /** The first one that it has not confirmed; null when it has all. */
   pending: ChainHead | null
+}
+
+/** The same with what a restore of Postgres is checked by. */
+export interface HeldChain extends LedgerChain {
+  /** Micro-credits after the last record that Postgres has confirmed; null where that is not the last of its commit. */
+  flushedBalance: number | null
+  /** The oldest record that can be written to Postgres again; null without any. */
+  keptFrom: KeptFrom | null
 }
 
 /** A record in the form that the ledger stores until Postgres has it. */

@@ -58,6 +58,12 @@ export class Flusher<Batch extends readonly unknown[]> {
     return this.#left()
   }
 
+  /** Waits until nothing is being written, and changes what is pending before anything is written again. */
+  async between<Result>(change: () => Result): Promise<Result> {
+    while (this.#running) await this.#running
+    return change()
+  }
+
   /** Writes what is pending at this time: under load, what comes meanwhile would be many small writes. Never rejects. */
   async flushDue(): Promise<void> {
     await (this.#running ?? this.#run(this.#source.pending()))

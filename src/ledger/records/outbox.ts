@@ -17,7 +17,7 @@ export class Outbox {
   constructor(tables: AccountTables, flushed: number) {
     this.#tables = tables
     this.#flushed = flushed
-    this.#flushedCommit = tables.lastCommitUpTo(flushed)
+    this.#flushedCommit = tables.search.lastUpTo(flushed)
   }
 
   get flushed(): number {
@@ -59,6 +59,13 @@ export class Outbox {
       }
     }
     return batch
+  }
+
+  /** Makes everything after a sequence pending again that the log still has. */
+  rewind(sequence: number): void {
+    this.#flushed = sequence
+    this.#flushedCommit = this.#tables.search.lastUpTo(sequence)
+    this.#taken = []
   }
 
   markFlushed(sequence: number): void {

@@ -1,7 +1,20 @@
 import { inArray, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { auditCheckpoints, rejectedCalls } from '../../../schema/governance.ts'
-import { checkpointRow, rejectedRow, type StatedRow } from './stated-rows.ts'
+import { writeRejectedCounts } from '../rejected-calls/rejected-calls.store.ts'
+import type { ChainLink } from './chain.ts'
+import { parseBody } from './record-body.ts'
+import {
+  CHECKPOINT_STORED,
+  checkpointRow,
+  REJECTED_CALLS_COUNTED,
+  rejectedRow,
+  type StatedRow,
+  statedCheckpointOf,
+  statedCountsOf,
+} from './stated-rows.ts'
+
+const STATING = [CHECKPOINT_STORED, REJECTED_CALLS_COUNTED]
 
 /** Texts that Postgres refuses in JSON, as JSON.stringify writes them: NUL and unpaired surrogates. */
 const UNSTORABLE = /\\u(?:0000|d[89a-f])/
@@ -16,6 +29,21 @@ export async function readStatedRows(database: Database, stated: readonly Stated
   const checkpoints = ids.length === 0 ? [] : await readCheckpoints(database, ids)
   const counts = keys.length === 0 ? [] : await readCounts(database, keys)
   return [...checkpoints, ...counts]
+}
+
+/**
+ * Writes the rows again that records of the deployment's chain state and that Postgres has lost. Existing rows are not changed,
+ * except that a count never falls.
+ */
+export async function restoreStatedRows(database: Database, links: readonly ChainLink[]): Promise<void> {
+  const stating = links.filter(({ body }) => STATING.some((action) => body.includes(action)))
+  const bodies = stating.flatMap(({ body }) => parseBody(body) ?? [])
+  const checkpoints = bodies.flatMap((body) => statedCheckpointOf(body) ?? [])
+  if (checkpoints.length > 0) {
+    await database.insert(auditCheckpoints).values(checkpoints).onConflictDoNothing()
+  }
+  const counts = bodies.flatMap(statedCountsOf)
+  if (counts.length > 0) await writeRejectedCounts(database, counts)
 }
 
 async function readCheckpoints(database: Database, ids: string[]): Promise<StatedRow[]> {

@@ -1,7 +1,8 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
+import { settleAll } from '../../lib/settle-all.ts'
 import { withinTime } from '../../lib/time-limit.ts'
-import { ANSWER_LIMIT_MS, type LedgerObject } from '../ledger-object.ts'
+import { ANSWER_LIMIT_MS, callLedger, type LedgerObject } from '../ledger-object.ts'
 
 /** Objects that keyless calls are counted in, chosen by address. */
 const REJECTED_CALL_OBJECTS = 8
@@ -23,7 +24,16 @@ const gathered = new BoundedMap<string, Gathered>(10_000)
  * @internal Tests address the object by its name.
  */
 export function rejectedCallsName(ip: string): string {
-  return `unauthenticated:${Number.parseInt(sha256Hex(ip).slice(0, 8), 16) % REJECTED_CALL_OBJECTS}`
+  return nameOf(Number.parseInt(sha256Hex(ip).slice(0, 8), 16) % REJECTED_CALL_OBJECTS)
+}
+
+const nameOf = (index: number) => `unauthenticated:${index}`
+
+/** Has every object write the counts again that it still holds. @throws when one does not answer. */
+export async function resendRejectedCalls(namespace: DurableObjectNamespace): Promise<void> {
+  const request = { shard: null, from: null, announced: 0 }
+  const names = Array.from({ length: REJECTED_CALL_OBJECTS }, (_, index) => nameOf(index))
+  await settleAll(names.map((name) => callLedger(namespace, name, (object) => object.reflush(request))))
 }
 
 /**

@@ -33,6 +33,12 @@ export class RejectedCallsLedger {
     this.#deps.arrangeAlarm()
   }
 
+  /** @see RejectedCalls.resend */
+  resend(): void {
+    this.#counted?.counts.resend()
+    this.#deps.arrangeAlarm()
+  }
+
   /** Writes the counts to Postgres. @returns null for an object that has counted nothing. */
   flush(): Promise<Flushed> | null {
     return this.#counted?.flusher.flush() ?? null

@@ -63,9 +63,8 @@ export class RejectedCalls implements FlushSource<RejectedCount[]> {
     }
     sql.exec(`CREATE TABLE IF NOT EXISTS rejected (
       minute INTEGER, ip TEXT, surface TEXT, count INTEGER NOT NULL, PRIMARY KEY (minute, ip, surface)) WITHOUT ROWID`)
-    const rows = sql.exec<Row>('SELECT minute, ip, surface FROM rejected').toArray()
-    this.#rows = rows.length
-    for (const row of rows) this.#unsent.set(keyOf(row), row)
+    this.resend()
+    this.#rows = this.#unsent.size
   }
 
   /** Whether this storage has such counts. */
@@ -92,6 +91,12 @@ export class RejectedCalls implements FlushSource<RejectedCount[]> {
       calls,
     )
     this.#unsent.set(keyOf(row), row)
+  }
+
+  /** Has all totals written again that are still here: Postgres may have lost them. */
+  resend(): void {
+    const rows = this.#sql.exec<Row>('SELECT minute, ip, surface FROM rejected').toArray()
+    for (const row of rows) this.#unsent.set(keyOf(row), row)
   }
 
   pending(): number {

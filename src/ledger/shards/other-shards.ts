@@ -4,7 +4,8 @@ import { withinTime } from '../../lib/time-limit.ts'
 import type { LedgerAccount } from '../account/account.ts'
 import type { CreditBalance, Flushed } from '../contract.ts'
 import { callLedger, type LedgerObject, ledgerName } from '../ledger-object.ts'
-import type { LedgerChain } from '../records/chain.ts'
+import type { HeldChain } from '../records/chain.ts'
+import type { Reflush, Reflushed } from '../records/chain-writer.ts'
 import { HomeEscrow, type KnownShard, type SentEscrow } from './home-escrow.ts'
 
 /** Time that a shard may take to return credits; calls wait for it. */
@@ -151,8 +152,16 @@ export class OtherShards {
     return Promise.all(shards.map(({ shard }) => this.#call(shard, (object) => object.flush())))
   }
 
+  /** @see LedgerShard.reflush */
+  async reflush(request: Reflush): Promise<Reflushed[]> {
+    const { shard: only } = request
+    const shards = this.escrow.shards().filter(({ shard }) => only === null || only === shard)
+    const answers = shards.map(({ shard }) => this.#call(shard, (object) => object.reflush(request)))
+    return (await Promise.all(answers)).flat()
+  }
+
   /** The chains of the others; one whose account has not begun is left out. */
-  async chains(): Promise<LedgerChain[]> {
+  async chains(): Promise<HeldChain[]> {
     const shards = this.escrow.shards()
     return (
       await Promise.all(shards.map(({ shard }) => this.#call(shard, (object) => object.chains())))

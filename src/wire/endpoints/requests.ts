@@ -46,11 +46,13 @@ import {
   exportQuery,
   findQuery,
   headsQuery,
+  reflushRequest,
   unrecordedPageQuery,
   unrecordedQuery,
   usageEventQuery,
   usageQuery,
 } from '../records.ts'
+import { retentionSettings } from '../retention.ts'
 import {
   identityProviderReplacement,
   localMember,
@@ -77,6 +79,10 @@ const REQUESTS = {
   'sign-in.finish': { body: signInCompletion, noStore: true },
   'sign-in.local': { body: setupToken, noStore: true },
   'sign-in.oidc-begin': { body: oidcStart, errors: ['unprocessable', 'upstream'], noStore: true },
+  'erasures.create': { status: 202, errors: ['unprocessable'] },
+  'erasures.list': { query: pageQuery },
+  'users.export': { lines: true, noStore: true },
+  'retention.replace': { body: retentionSettings },
   'identity-provider.replace': { body: identityProviderReplacement, errors: ['unprocessable'] },
   'local-members.switch': { body: localMember, noStore: true },
   'passkeys.begin': { noStore: true },
@@ -158,6 +164,8 @@ const REQUESTS = {
   'installation-audit-verification.unrecorded': { query: unrecordedQuery },
   'installation-audit.checkpoint': { status: 201 },
   'installation-audit-verification.checkpoints': { query: checkpointQuery },
+  'installation-ledger.check': { query: headsQuery },
+  'installation-ledger.reflush': { body: reflushRequest },
   'installation-audit-export.checkpoints': { query: checkpointPageQuery },
   'installation-audit-export.records': { query: exportQuery },
   'installation-audit-export.unrecorded': { query: unrecordedPageQuery },

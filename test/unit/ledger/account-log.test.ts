@@ -153,6 +153,80 @@ describe('the log of an account', () => {
   })
 })
 
+describe('a log that was rewound', () => {
+  it('overwrites nothing that Postgres has lost, and has it again after a restart', () => {
+    const world = new World(1_000)
+    const flushed: ChainLink[] = []
+    recordHours(world, 40, flushed)
+    expect(world.account.log.rewind(20)).toBe(20)
+    world.restart()
+    expect(world.account.log.pending()).toBe(20)
+    for (let hour = 0; hour < 60; hour += 1) {
+      world.now += HOUR_MS
+      record(world, `more_${hour}`)
+      world.account.log.trim()
+    }
+    const again = flushed.slice(0, 20)
+    while (world.account.log.pending() > 0) world.flush(again, 3)
+    expect(again.slice(0, 40)).toEqual(flushed)
+    expect(verifyLinks(rowsOf(again), GENESIS)).toMatchObject({ intact: true })
+  })
+
+  it('goes back no further than it has records, or than is wanted', () => {
+    const world = new World(1_000)
+    const flushed: ChainLink[] = []
+    recordHours(world, 60, flushed)
+    const [oldest = 0] = storedSequences(world)
+    expect(oldest).toBeGreaterThan(30)
+    expect(world.account.log.rewind(50, world.now - 5 * HOUR_MS)).toBe(54)
+    expect(world.account.log.rewind(60)).toBe(54)
+    expect(world.account.log.rewind(3)).toBe(oldest - 1)
+    expect(world.account.log.pending()).toBe(60 - oldest + 1)
+  })
+
+  it('does not jump over what is pending when an earlier write is answered', () => {
+    const world = new World(1_000)
+    recordHours(world, 20, [])
+    world.account.log.rewind(5)
+    world.account.log.markFlushed(11, 20)
+    expect(world.account.log.flushed).toBe(5)
+    world.account.log.markFlushed(6, 20)
+    expect(world.account.log.flushed).toBe(20)
+  })
+
+  const seeds = Array.from({ length: Math.ceil(PROPERTY_RUNS / 6) }, (_, index) => index + 1)
+
+  it.each(seeds)('gives Postgres everything again that it had confirmed within a day (seed %i)', (seed) => {
+    const random = randomFrom(seed + 1_000)
+    const world = new World(1_000_000)
+    let stored: ChainLink[] = []
+    const appendedAt: number[] = []
+    for (let step = 0; step < 200; step += 1) {
+      for (let call = random(4); call > 0; call -= 1) {
+        record(world, `call_${appendedAt.length}`)
+        appendedAt.push(world.now)
+      }
+      world.now += random(3) === 0 ? random(8 * HOUR_MS) : random(HOUR_MS)
+      if (random(5) > 0) world.flush(stored, 1 + random(6))
+      else world.account.log.trim()
+      if (random(6) === 0) {
+        // Postgres goes back by at most a day, and a write of before may still be answered.
+        const firstOfDay = appendedAt.findIndex((at) => world.now - at < DAY_MS)
+        const recent = firstOfDay < 0 ? 0 : Math.max(0, stored.length - firstOfDay)
+        const late = { first: Math.max(1, stored.length - 2), last: stored.length }
+        stored = stored.slice(0, stored.length - random(recent + 1))
+        expect(world.account.log.rewind(stored.length)).toBe(stored.length)
+        if (late.first > stored.length + 1) world.account.log.markFlushed(late.first, late.last)
+        expect(world.account.log.flushed).toBe(stored.length)
+      }
+      if (random(4) === 0) world.restart()
+    }
+    while (world.account.log.pending() > 0) world.flush(stored)
+    expect(stored).toHaveLength(appendedAt.length)
+    expect(verifyLinks(rowsOf(stored), GENESIS)).toMatchObject({ intact: true })
+  })
+})
+
 const rowsOf = (links: readonly ChainLink[]) =>
   links.map((link) => ({ ...copiedColumns(JSON.parse(link.body)), ...link }))
 

@@ -95,7 +95,7 @@ export class World {
       into[link.sequence - 1] ??= link
       expect(into[link.sequence - 1]).toEqual(link)
     }
-    this.account.log.markFlushed(batch.at(-1)?.sequence ?? 0)
+    this.account.log.markFlushed(batch[0]?.sequence ?? 0, batch.at(-1)?.sequence ?? 0)
   }
 
   #load(): LedgerAccount {

@@ -11,9 +11,10 @@ import {
   type ChainHead,
   type ChainLink,
   GENESIS,
-  type LedgerChain,
+  type HeldChain,
   nextLink,
 } from '../../../src/ledger/records/chain.ts'
+import type { Reflushed } from '../../../src/ledger/records/chain-writer.ts'
 import { writeLinks } from '../../../src/ledger/records/flush.store.ts'
 import { callText, changeText, openingText, outcomeText } from '../../../src/ledger/records/record-body.ts'
 import type { TailAnswer } from '../../../src/ledger/tail/tail.ts'
@@ -105,12 +106,17 @@ class MemoryLedger implements LedgerClient {
     return { pending: this.#pending.length }
   }
 
+  async reflush(): Promise<Reflushed[]> {
+    this.#reach()
+    return []
+  }
+
   /** Nothing happens here: tests with the runtime read calls live. */
   async tail(): Promise<TailAnswer> {
     return { after: this.#head.sequence, opened: [], closed: [], skipped: false, epoch: null }
   }
 
-  async chains(): Promise<LedgerChain[]> {
+  async chains(): Promise<HeldChain[]> {
     this.#reach()
     const [next] = this.#pending
     const { sequence, hash } = this.#head
@@ -121,7 +127,9 @@ class MemoryLedger implements LedgerClient {
         shard: 0,
         head: { sequence, hash },
         flushed,
+        flushedBalance: next ? null : this.#balance,
         pending: next ? { sequence: next.sequence, hash: next.hash } : null,
+        keptFrom: null,
       },
     ]
   }

@@ -1,5 +1,8 @@
 import { createCheckpoint, listChains, viewAudit } from '../../../admin/audit.ts'
+import { compareLedger, reflushLedger } from '../../../admin/ledger-check.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../../../ledger/audit-record.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
+import type { KeptFrom } from '../../../ledger/records/chain.ts'
 import type { AuditRecordRow } from '../../../ledger/records/read-records.store.ts'
 import { HOME_SHARD } from '../../../ledger/shards/shards.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
@@ -48,7 +51,46 @@ export const auditHandlers: HandlersOf<'audit' | 'ledger' | 'installation-audit'
     return { id, at, chains: heads.length }
   },
   'installation-ledger.flush': ({ scope }) => flush(scope),
+  'installation-ledger.check': async ({ scope, query }) => {
+    const { organization_id = DEPLOYMENT_ORGANIZATION_ID } = query
+    const compared = await compareLedger(scope, organization_id)
+    const ok = compared.every(({ behind, balanceAgrees }) => behind === 0 && balanceAgrees !== false)
+    return { organization_id, ok, shards: compared.map(presentCompared) }
+  },
+  'installation-ledger.reflush': async ({ scope, body }) => {
+    const { organization_id = DEPLOYMENT_ORGANIZATION_ID, shard = null, from_sequence: from = null } = body
+    const shards = await reflushLedger(scope, organization_id, { shard, from })
+    return { organization_id, shards: shards.map(presentReflushed) }
+  },
 }
+
+function presentCompared({
+  chain,
+  stored,
+  behind,
+  storedBalance,
+  balanceAgrees,
+}: Awaited<ReturnType<typeof compareLedger>>[number]) {
+  const { shard, head, flushed, flushedBalance } = chain
+  return {
+    shard,
+    head: head.sequence,
+    confirmed: flushed.sequence,
+    stored,
+    behind,
+    pending: head.sequence - flushed.sequence,
+    kept_from: presentKept(chain),
+    balance: { ledger: flushedBalance, stored: storedBalance, agrees: balanceAgrees },
+  }
+}
+
+function presentReflushed(reflushed: Awaited<ReturnType<typeof reflushLedger>>[number]) {
+  const { shard, head, confirmed, stored, again, pending, lost, conflict } = reflushed
+  return { shard, head, confirmed, stored, again, pending, lost, conflict, kept_from: presentKept(reflushed) }
+}
+
+const presentKept = ({ keptFrom }: { keptFrom: KeptFrom | null }) =>
+  keptFrom && { sequence: keptFrom.sequence, at: new Date(keptFrom.at) }
 
 async function auditPage(scope: ChangeScope, { limit, cursor, ...filter }: AuditQuery) {
   return listBody(await viewAudit(scope, filter, pageRequest({ limit, cursor })), presentRecord)

@@ -93,6 +93,8 @@ const verifiedPage = z
     shard: z.int(),
     after_sequence: count,
     to_sequence: count,
+    /** The last record that retention may have removed, by its signed statement; 0 without one. */
+    pruned_to: count,
     /** Records before the first fault. */
     verified: count,
     ok: z.boolean(),
@@ -160,6 +162,59 @@ const exportedUnrecorded = list(z.strictObject({ table: tableName, name: z.strin
 
 const flushed = z.strictObject({ pending: count, since: z.string().optional() }).meta({ id: 'Flushed' })
 
+/** The oldest record that a ledger can write again, and when it was stored. */
+const keptFrom = z.strictObject({ sequence: z.int(), at: time }).nullable()
+
+const checkedLedger = z
+  .strictObject({
+    organization_id: uuid,
+    /** Whether no shard has lost records in the database or another balance. */
+    ok: z.boolean(),
+    shards: z.array(
+      z.strictObject({
+        shard: z.int(),
+        /** Last records: of the ledger, that the database has confirmed, and that it has. */
+        head: z.int(),
+        confirmed: z.int(),
+        stored: z.int(),
+        /** Confirmed records that the database lacks. */
+        behind: count,
+        pending: count,
+        kept_from: keptFrom,
+        balance: z.strictObject({
+          /** With the last confirmed record; null where that is not known. */
+          ledger: credits.nullable(),
+          stored: credits,
+          agrees: z.boolean().nullable(),
+        }),
+      }),
+    ),
+  })
+  .meta({ id: 'CheckedLedger' })
+
+const reflushed = z
+  .strictObject({
+    organization_id: uuid,
+    shards: z.array(
+      z.strictObject({
+        shard: z.int(),
+        head: z.int(),
+        confirmed: z.int(),
+        stored: z.int(),
+        /** Records that are written again. */
+        again: count,
+        /** Of them and others, those that wait to be written. */
+        pending: count,
+        /** Records that neither the ledger nor the database has. */
+        lost: z.strictObject({ from: z.int(), to: z.int() }).nullable(),
+        /** Why nothing is written again. */
+        conflict: z.string().nullable(),
+        kept_from: keptFrom,
+      }),
+    ),
+  })
+  .meta({ id: 'Reflushed' })
+
 const found = z
   .strictObject({ kind: z.enum(FOUND_KINDS), id: z.string(), label: z.string() })
   .meta({ id: 'Found' })
@@ -204,4 +259,6 @@ export const recordAnswers = {
   'installation-audit-export.records': exportedRecords,
   'installation-audit-export.unrecorded': exportedUnrecorded,
   'installation-ledger.flush': flushed,
+  'installation-ledger.check': checkedLedger,
+  'installation-ledger.reflush': reflushed,
 }
