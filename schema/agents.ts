@@ -138,7 +138,8 @@ export const runs = pgTable(
     index('runs_agent').on(table.agentId, table.createdAt),
     index('runs_agent_status').on(table.agentId, table.status, table.createdAt),
     index('runs_agent_user').on(table.agentId, table.userId, table.createdAt),
-    index('runs_ended').on(table.endedAt),
+    // For retention; a run in progress has none.
+    index('runs_ended').on(table.organizationId, table.endedAt),
   ],
 )
 

@@ -17,7 +17,7 @@ const microCredits = (name: string) => bigint(name, { mode: 'number' })
 /**
  * One row per call and per administrative change, chained by hash within (organization, shard).
  * `body` is the canonical JSON that was hashed. The other columns repeat its members for queries; `audit verify` compares
- * them with it.
+ * them with it. Partitioned by month (migration 0024): the primary key is that of each partition.
  */
 export const auditRecords = pgTable(
   'audit_records',
@@ -91,7 +91,7 @@ export const creditEntries = pgTable(
   ],
 )
 
-/** Token counts of one model call by class, with their source. */
+/** Token counts of one model call by class, with their source. Partitioned by month, as `auditRecords`. */
 export const usageEvents = pgTable(
   'usage_events',
   {
@@ -185,5 +185,29 @@ export const rejectedCalls = pgTable(
     surface: text('surface').notNull(),
     count: integer('count').notNull(),
   },
-  (table) => [primaryKey({ columns: [table.ip, table.minute, table.surface] })],
+  (table) => [
+    primaryKey({ columns: [table.ip, table.minute, table.surface] }),
+    // For retention.
+    index('rejected_calls_minute').on(table.minute),
+  ],
+)
+
+/**
+ * What retention has removed, under a MAC, so that verification begins where rows are left: for each chain its last record that was
+ * removed (`records`); for usage and rejected calls the time before which they were.
+ */
+export const prunings = pgTable(
+  'prunings',
+  {
+    /** The deployment's own for rejected calls. */
+    organizationId: uuid('organization_id').notNull(),
+    kind: text('kind', { enum: ['records', 'usage', 'rejected_calls'] }).notNull(),
+    /** 0 where there is none. */
+    shard: integer('shard').notNull(),
+    /** `Pruning` of `ledger/retention/pruning`. Text, because jsonb does not keep the bytes. */
+    statement: text('statement').notNull(),
+    pepperId: text('pepper_id').notNull(),
+    mac: text('mac').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.organizationId, table.kind, table.shard] })],
 )

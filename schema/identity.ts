@@ -27,12 +27,19 @@ export const organizations = pgTable(
     ledgerShards: integer('ledger_shards').notNull().default(1),
     /** Rules for hosted tools (`toolSettings` of the management API); null takes the defaults. */
     toolSettings: jsonb('tool_settings').$type<Record<string, unknown>>(),
+    /** How long rows are kept (`wire/retention`); null takes the deployment's defaults. */
+    retention: jsonb('retention').$type<Record<string, number | null>>(),
+    /** When the sweep of retention last found nothing more to delete; null before the first time. */
+    retentionSweptAt: instant('retention_swept_at'),
     /** Revocation epoch: raised by every change of rights. Cached rights of another epoch are stale. */
     epoch: bigint('epoch', { mode: 'number' }).notNull().default(1),
     disabledAt: instant('disabled_at'),
     createdAt: createdAt(),
   },
-  (table) => [index('organizations_created').on(table.createdAt)],
+  (table) => [
+    index('organizations_created').on(table.createdAt),
+    index('organizations_swept').on(table.retentionSweptAt.nullsFirst(), table.id),
+  ],
 )
 
 /** A person or service account, member of organizations by `memberships`. */
@@ -230,5 +237,33 @@ export const sessions = pgTable(
       .on(table.organizationId, table.userId, table.expiresAt)
       .where(sql`ended_at IS NULL`),
     index('sessions_expiry').on(table.expiresAt),
+  ],
+)
+
+/** The erasure of a person's data in an organization: a job of steps, each of which can be repeated. */
+export const erasures = pgTable(
+  'erasures',
+  {
+    id: text('id').primaryKey(),
+    organizationId: uuid('organization_id').notNull(),
+    userId: uuid('user_id').notNull(),
+    /** `admin_token`, or a user's id. */
+    requestedBy: text('requested_by').notNull(),
+    /** The step that is due; `done` after the last. */
+    step: text('step').notNull(),
+    /** Where the step goes on; null at its beginning. */
+    reached: jsonb('reached').$type<{ at: string; id: string }>(),
+    /** What the steps have erased, by the name of the data. */
+    counts: jsonb('counts').$type<Record<string, number>>().notNull(),
+    createdAt: instant('created_at').notNull(),
+    finishedAt: instant('finished_at'),
+    /** Why the last attempt of the step failed; null when it did not. Never a value of the data. */
+    failure: text('failure'),
+    /** End of the lease of what advances the job. */
+    leasedUntil: instant('leased_until'),
+  },
+  (table) => [
+    index('erasures_user').on(table.organizationId, table.userId, table.createdAt),
+    index('erasures_due').on(table.createdAt).where(sql`finished_at IS NULL`),
   ],
 )

@@ -216,7 +216,10 @@ export const connectSessions = pgTable(
     expiresAt: instant('expires_at').notNull(),
     createdAt: createdAt(),
   },
-  (table) => [index('connect_sessions_connection').on(table.connectionId, table.createdAt)],
+  (table) => [
+    index('connect_sessions_connection').on(table.connectionId, table.createdAt),
+    index('connect_sessions_created').on(table.organizationId, table.createdAt),
+  ],
 )
 
 /**

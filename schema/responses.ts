@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm'
+import { isNotNull, sql } from 'drizzle-orm'
 import { index, integer, pgTable, primaryKey, text, unique, uuid } from 'drizzle-orm/pg-core'
 import { createdAt, instant } from './columns.ts'
 
@@ -12,16 +12,21 @@ const owner = () => ({
 })
 
 /** An ordered list of items, which responses continue one at a time. */
-export const conversations = pgTable('conversations', {
-  id: text('id').primaryKey(),
-  ...owner(),
-  /** The response that is in progress; null when the next one may begin. */
-  writer: text('writer'),
-  /** The last response that added items; null before the first, in a new fork, and when that one was deleted. */
-  headResponseId: text('head_response_id'),
-  nextPosition: integer('next_position').notNull().default(0),
-  createdAt: instant('created_at').notNull(),
-})
+export const conversations = pgTable(
+  'conversations',
+  {
+    id: text('id').primaryKey(),
+    ...owner(),
+    /** The response that is in progress; null when the next one may begin. */
+    writer: text('writer'),
+    /** The last response that added items; null before the first, in a new fork, and when that one was deleted. */
+    headResponseId: text('head_response_id'),
+    nextPosition: integer('next_position').notNull().default(0),
+    createdAt: instant('created_at').notNull(),
+  },
+  // For retention and the erasure of a person, which pass over an organization's rows by their age.
+  (table) => [index('conversations_created').on(table.organizationId, table.createdAt, table.id)],
+)
 
 export const responses = pgTable(
   'responses',
@@ -52,6 +57,10 @@ export const responses = pgTable(
   (table) => [
     // Index of the job that searches for old responses in progress that no object has. There are few of them.
     index('responses_in_progress').on(table.createdAt, table.id).where(sql`${table.status} = 'in_progress'`),
+    // As of conversations.
+    index('responses_created').on(table.organizationId, table.createdAt, table.id),
+    // For the deletion of conversations.
+    index('responses_conversation').on(table.conversationId).where(isNotNull(table.conversationId)),
   ],
 )
 

@@ -14,8 +14,8 @@ import { type BenchReport, renderReport } from './bench/report.ts'
 import { AIMED_NAMES, SCENARIO_NAMES } from './bench/scenarios.ts'
 import { measureStarts, STARTS_SECTION } from './bench/starts/cold-start.ts'
 import { type BenchSystem, STORAGE, startSystem } from './bench/system.ts'
-import { StartError } from './local/children.ts'
-import { freePorts } from './local/ports.ts'
+import { freePorts } from './node/ports.ts'
+import { StartError } from './node/start-error.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 /** Measurements besides the scenarios. */

@@ -3,8 +3,9 @@ import { spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { inheritedEnvironment, StartError } from './local/children.ts'
 import { wranglerArguments, wranglerEnvironment } from './local/wrangler-command.ts'
+import { inheritedEnvironment } from './node/inherited-environment.ts'
+import { StartError } from './node/start-error.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 

@@ -9,6 +9,8 @@ export interface DatabaseAddress {
   DATABASE_URL: string
   /** SQL over HTTP, when the database is reached through it. */
   DATABASE_FETCH_ENDPOINT?: string | undefined
+  /** How `pg` connects, where the connection string alone does not say it. */
+  connection?: pg.PoolConfig
 }
 
 /** A query builder for scripts, over whichever way leads to the database. */
@@ -40,7 +42,7 @@ const endpoints = new Map<string, string>()
 export async function openDatabase(address: DatabaseAddress): Promise<OpenDatabase> {
   const opened = address.DATABASE_FETCH_ENDPOINT
     ? overHttp(address.DATABASE_URL, address.DATABASE_FETCH_ENDPOINT)
-    : directly(address.DATABASE_URL)
+    : directly(address.connection ?? { connectionString: address.DATABASE_URL })
   try {
     await opened.database.execute('select 1')
     return opened
@@ -65,9 +67,9 @@ function overHttp(url: string, endpoint: string): OpenDatabase {
   }
 }
 
-function directly(url: string): OpenDatabase {
+function directly(connection: pg.PoolConfig): OpenDatabase {
   const pool = new pg.Pool({
-    connectionString: url,
+    ...connection,
     max: 1,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     application_name: 'headgate-scripts',

@@ -1,13 +1,13 @@
 import type { ModelPrices } from '../schema/models.ts'
-import catalogue from '../src/gateway/catalogue/model-catalogue.json' with { type: 'json' }
 import type { CredentialParts } from '../src/gateway/providers/credential.ts'
 import type { ProviderKind } from '../src/gateway/providers/provider.ts'
-import { StartError } from './local/children.ts'
 import { SCRIPTED_AZURE } from './local/model-upstream/vendors/azure/azure.ts'
 import { SCRIPTED_AWS } from './local/model-upstream/vendors/bedrock/scripted-aws.ts'
 import { SCRIPTED_FOUNDRY } from './local/model-upstream/vendors/foundry/foundry.ts'
 import { SCRIPTED_GEMINI } from './local/model-upstream/vendors/gemini/gemini.ts'
 import { scriptedAccount } from './local/model-upstream/vendors/vertex/scripted-account.ts'
+import { CATALOGUE } from './model-catalogue/catalogue.ts'
+import { StartError } from './node/start-error.ts'
 
 /** A provider that is to be in the database, with the models it serves. */
 export interface WantedProvider {
@@ -87,12 +87,12 @@ function baseUrlOf(environment: NodeJS.ProcessEnv, name: string, fallback: strin
   return text.replace(/\/+$/, '')
 }
 
-function catalogueModels(provider: 'openai' | 'anthropic'): WantedModel[] {
-  return catalogue.models
-    .filter((model) => model.provider === provider)
-    .map(({ id, contextWindow, maxOutputTokens, prices, capabilities }) => ({
+function catalogueModels(vendor: 'openai' | 'anthropic'): WantedModel[] {
+  return CATALOGUE.models
+    .filter((model) => model.vendor === vendor)
+    .map(({ id, ownedBy, contextWindow, maxOutputTokens, prices, capabilities }) => ({
       id,
-      ownedBy: provider,
+      ownedBy,
       contextWindow,
       maxOutputTokens,
       prices,

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { needsScriptedUpstream } from './demo-catalogue.ts'
-import { StartError } from './local/children.ts'
 import type { StackPlan } from './local/stack.ts'
 import type { LocalSecrets } from './local-secrets.ts'
+import { StartError } from './node/start-error.ts'
 
 export const DEFAULT_PORT = 8787
 

@@ -1,14 +1,14 @@
 // npm run dev: the whole gateway on this machine, in one command. `-- --fresh` begins with empty data, PORT moves it.
 import { basename, join } from 'node:path'
 import { buildScripts, TOOLS_CONFIGURATION } from './build.ts'
-import { StartError } from './local/children.ts'
 import { startEdge } from './local/edge.ts'
 import { type LocalWorker, runLocalWorker } from './local/local-worker.ts'
-import { startSchedule } from './local/schedule.ts'
-import { type RunningTools, startTools } from './local/tools-script.ts'
-import { type RunningWorkerd, startWorkerd } from './local/workerd.ts'
-import { readCrons, readRuntimeSettings } from './local/wrangler-settings.ts'
 import { type LocalSystem, runLocalSystem, shownPath } from './local-system.ts'
+import { startSchedule } from './node/schedule.ts'
+import { StartError } from './node/start-error.ts'
+import { type RunningTools, startTools } from './node/tools-script.ts'
+import { type RunningWorkerd, startWorkerd } from './node/workerd.ts'
+import { readCrons, readRuntimeSettings } from './node/wrangler-settings.ts'
 import { LOCAL_FOLDER, SERVICES_FOLDER } from './script-environment.ts'
 
 const ROOT = join(import.meta.dirname, '..')

@@ -46,6 +46,7 @@ export const ALLOWED: Record<string, Allowance> = {
   client: { modules: [], types: ['wire'], files: [ENDPOINT_TABLE] },
   console: { modules: ['client'], types: ['wire'], files: [ENDPOINT_TABLE, PERMISSION_TABLE] },
   'scripts/local': { modules: ['lib'], types: ['wire'] },
+  'scripts/node': { modules: ['lib'] },
   env: { modules: ['lib'] },
 }
 
@@ -95,17 +96,27 @@ export const FLOORS: Record<string, readonly string[]> = {
   ],
 }
 
+/** Folders of `scripts` with rules of their own. */
+const SCRIPT_MODULES = ['local', 'node', 'serve']
+
+/** What these folders must not import: what serves callers on a node contains no stand-in and no test. */
+const REFUSED_BY_SCRIPTS: Record<string, readonly string[]> = {
+  'scripts/local': ['scripts', 'scripts/serve'],
+  'scripts/node': ['scripts', 'scripts/local', 'scripts/serve', 'test'],
+  'scripts/serve': ['scripts/local', 'test'],
+}
+
 /** Folders that deployed code must not import. */
-const WORKSHOP = ['scripts', 'scripts/local', 'test']
+const WORKSHOP = ['scripts', 'scripts/local', 'scripts/node', 'scripts/serve', 'test']
 
 /**
  * The module that a path belongs to: a folder of src by its name, a file directly in src by its name without the
- * ending, `scripts/local`, or else the top folder.
+ * ending, a folder of `SCRIPT_MODULES`, or else the top folder.
  */
 export function moduleOf(path: string): string {
   const [top = '', second = ''] = path.split('/')
   if (top === 'src') return second.replace(/\.ts$/, '')
-  return path.startsWith('scripts/local/') ? 'scripts/local' : top
+  return top === 'scripts' && SCRIPT_MODULES.includes(second) ? `scripts/${second}` : top
 }
 
 /** Checks sources against the layout's rules. @returns what breaks them, in order */
@@ -142,7 +153,7 @@ function ownImportRules(path: string, target: string, found: SourceImport): stri
     const typesToo = allowance.types?.includes(to) ? ` other than as types` : ''
     if (!allowed) rules.push(`${from} must not import ${to}${typesToo}`)
   }
-  if (from === 'scripts/local' && to === 'scripts') rules.push('scripts/local must not import scripts')
+  if (REFUSED_BY_SCRIPTS[from]?.includes(to)) rules.push(`${from} must not import ${to}`)
   return [...rules, ...floorRules(path, target, found), ...doorRules(path, target, found)]
 }
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createApiKey } from '../src/identity/api-key.ts'
-import { StartError } from './local/children.ts'
-import { writePrivateFile } from './local/private-file.ts'
+import { writePrivateFile } from './node/private-file.ts'
+import { StartError } from './node/start-error.ts'
 
 /** The callers of the demo data, each with a key of its own. */
 export const DEMO_KEY_NAMES = [

@@ -35,23 +35,49 @@ export class MigrationError extends Error {}
  * Applies the migrations that the database does not have yet, each in one transaction together with its journal
  * row. Running it twice, or twice at once, is harmless: an advisory lock lets one run at a time.
  *
- * @param folder what drizzle-kit generated
+ * @param options `folder`: what drizzle-kit generated; `until`: name of the last migration to apply, the newest one if left out
  * @throws DatabaseError if the database cannot be reached, MigrationError naming the migration that failed
  */
 export async function migrateDatabase(
   address: DatabaseAddress,
-  folder = MIGRATIONS_FOLDER,
+  { folder = MIGRATIONS_FOLDER, until }: { folder?: string; until?: string } = {},
 ): Promise<MigrationReport> {
-  const migrations = readMigrations(folder)
+  const all = readMigrations(folder)
+  const migrations = until === undefined ? all : all.slice(0, all.findIndex(({ name }) => name === until) + 1)
   const opened = await openDatabase(address)
   try {
-    const newest = await newestApplied(opened)
-    const missing = migrations.filter((migration) => migration.madeAt > newest)
+    const missing = await missingIn(opened, migrations)
     const applied: string[] = []
     for (const migration of missing) {
       if (await apply(opened, migration)) applied.push(migration.name)
     }
     return { applied, total: migrations.length }
+  } finally {
+    await opened.close()
+  }
+}
+
+/** The migrations that a database does not have yet, oldest first; all of them for `null`, one that does not exist yet. */
+export async function pendingMigrations(
+  opened: OpenDatabase | null,
+): Promise<Array<Pick<Migration, 'name' | 'statements'>>> {
+  const migrations = readMigrations(MIGRATIONS_FOLDER)
+  return opened === null ? migrations : missingIn(opened, migrations)
+}
+
+async function missingIn(opened: OpenDatabase, migrations: Migration[]): Promise<Migration[]> {
+  const newest = await newestApplied(opened)
+  return migrations.filter((migration) => migration.madeAt > newest)
+}
+
+/** Names of the migrations of this release, oldest first. */
+export const migrationNames = (): string[] => readMigrations(MIGRATIONS_FOLDER).map(({ name }) => name)
+
+/** Names of the migrations that the database does not have, oldest first. @throws DatabaseError if it cannot be reached */
+export async function missingMigrations(address: DatabaseAddress): Promise<string[]> {
+  const opened = await openDatabase(address)
+  try {
+    return (await pendingMigrations(opened)).map(({ name }) => name)
   } finally {
     await opened.close()
   }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { StartError } from './local/children.ts'
+import { StartError } from './node/start-error.ts'
 
 /** Folder of the local system: data, logs and secrets, ignored by git. The environment names it, not `.env`. */
 export const LOCAL_FOLDER = process.env.HEADGATE_FOLDER || join(import.meta.dirname, '../.headgate')

@@ -28,8 +28,8 @@ import {
   organizationId,
   userId,
 } from './demo-organizations.ts'
-import { StartError } from './local/children.ts'
 import type { DemoKeys } from './local-secrets.ts'
+import { StartError } from './node/start-error.ts'
 
 /**
  * Creates the demo organizations and their callers once. The keys come last, so a run that was cut off is finished

@@ -3,9 +3,9 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { DEFAULT_PORT } from './dev-plan.ts'
-import { StartError } from './local/children.ts'
-import { writePrivateFile } from './local/private-file.ts'
 import { type LocalSystem, runLocalSystem } from './local-system.ts'
+import { writePrivateFile } from './node/private-file.ts'
+import { StartError } from './node/start-error.ts'
 import { SERVICES_FOLDER } from './script-environment.ts'
 
 /** wrangler reads it beside wrangler.toml; npm runs this in that folder. */

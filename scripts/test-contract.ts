@@ -7,7 +7,7 @@ import { installedSchemathesis } from './contract/python.ts'
 import { isRight, reportText } from './contract/report.ts'
 import { type ContractOptions, type ContractTarget, runSchemathesis } from './contract/schemathesis.ts'
 import { createParties, createTargets, startContractSystem } from './contract/system.ts'
-import { StartError } from './local/children.ts'
+import { StartError } from './node/start-error.ts'
 import { LOCAL_FOLDER } from './script-environment.ts'
 
 const USAGE = `npm run test:contract -- [options]

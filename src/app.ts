@@ -7,6 +7,7 @@ import { withKnownCallers } from './http/known-callers.ts'
 import { admission } from './http/middleware/admission.ts'
 import { requireEntitlement } from './http/middleware/require-entitlement.ts'
 import { requireResponseScope, requireScope } from './http/middleware/require-scope.ts'
+import { failedParts } from './http/readiness.ts'
 import { everyRequest, KEYED_REQUEST, middlewareOf } from './http/request-steps.ts'
 import { agentRoutes } from './http/routes/agents.ts'
 import { connectPageRoutes } from './http/routes/connect-pages.ts'
@@ -44,7 +45,17 @@ app.notFound((context) => renderError(unknownRoute(app, context), context))
 
 // Coding agents request it without a key, to test the connection.
 app.on(['GET', 'HEAD'], '/api/hello', (context) => context.body(null, 200))
-app.get('/health', (context) => context.json({ status: 'ok' }))
+app.get('/health', (context) => {
+  // A deployment tests a version before it has traffic, and must know which one answered.
+  const version = context.env.VERSION?.id
+  return context.json({ status: 'ok' }, 200, version === undefined ? {} : { 'x-headgate-version': version })
+})
+app.get('/health/ready', async (context) => {
+  const failed = await failedParts(context.get('deps'))
+  return failed.length === 0
+    ? context.json({ status: 'ok' })
+    : context.json({ status: 'unavailable', failed }, 503, { 'retry-after': '5' })
+})
 
 app.get('/openapi.json', (context) => staticFile(context))
 app.route('/', referencePageRoutes)

@@ -152,7 +152,12 @@ const variables = z.object({
   RESPONSE_MAX_TURNS: wholeNumber(50),
   RESPONSE_TIME_LIMIT_MS: wholeNumber(3_600_000),
   RUN_DELIVERY_MS: wholeNumber(120_000).pipe(z.number().max(600_000)),
-  RUN_RETENTION_DAYS: wholeNumber(90),
+  AUDIT_RETENTION_DAYS: wholeNumber(0, 0),
+  USAGE_RETENTION_DAYS: wholeNumber(0, 0),
+  RESPONSE_RETENTION_DAYS: wholeNumber(0, 0),
+  RUN_RETENTION_DAYS: wholeNumber(90, 0),
+  CONNECT_SESSION_RETENTION_DAYS: wholeNumber(30, 0),
+  REJECTED_CALL_RETENTION_DAYS: wholeNumber(90, 0),
   SOCKET_USER_LIMIT: wholeNumber(50),
   SOCKET_TIME_LIMIT_MS: wholeNumber(LONGEST_CONNECTION_MS).pipe(z.number().max(LONGEST_CONNECTION_MS)),
   INTEGRATION_LIST_TIMEOUT_MS: wholeNumber(10_000),
@@ -197,6 +202,8 @@ export interface Bindings extends Record<string, unknown> {
   BROWSER?: BrowserRun
   /** The script of tools. */
   TOOLS: Fetcher
+  /** The version of the script that runs; only on Cloudflare. */
+  VERSION?: WorkerVersionMetadata
   /** Static files of the folder `public`. */
   ASSETS?: Fetcher
 }

@@ -1,7 +1,9 @@
 /** The Worker: requests, jobs of every hour and of every five minutes, and the Durable Objects of this script. */
+import { advanceErasures } from '../src/admin/erasure/erase-person.ts'
+import { applyRetention } from '../src/admin/retention/sweep.ts'
 import { pruneSignIns } from '../src/admin/sign-in/sweep.ts'
 import { republishVerdicts } from '../src/agents/runs/publish-verdict.ts'
-import { pruneRuns, republishOverdue } from '../src/agents/runs/sweep.ts'
+import { pruneRunRequests, republishOverdue } from '../src/agents/runs/sweep.ts'
 import { publishTriggers } from '../src/agents/triggers/publish-triggers.ts'
 import { entry } from '../src/app.ts'
 import { createDeps } from '../src/deps.ts'
@@ -23,8 +25,9 @@ export { ResponseStream } from './response-stream.ts'
 const FREQUENT = '*/5 * * * *'
 
 /** Names for the log: the built script does not keep the names of functions. */
-const HOURLY_JOBS = { writeCheckpoint, eraseLeftContent, pruneRuns, pruneSignIns }
+const HOURLY_JOBS = { writeCheckpoint, eraseLeftContent, pruneRunRequests, pruneSignIns, applyRetention }
 const FREQUENT_JOBS = {
+  advanceErasures,
   refreshDue,
   releaseLeftResponses,
   republishOverdue,

@@ -17,7 +17,9 @@ export interface VerifiedChain {
   organization_id: string
   organization: string
   shard: number
-  /** Records before the first fault. */
+  /** The last record that retention has removed; 0 without one. */
+  pruned_to: number
+  /** The last record before the first fault. */
   verified: number
   first_broken: Fault | null
   faults: Fault[]
@@ -62,7 +64,9 @@ export function faultsSection<Kind>(
 
 export function chainSection(chain: VerifiedChain): Section {
   const { organization, shard, verified, first_broken: first, faults, more_faults: more } = chain
-  const range = verified <= 0 ? 'no records' : `records 1 to ${verified}`
+  const begin = chain.pruned_to + 1
+  const pruned = chain.pruned_to === 0 ? '' : ` (retention has removed those before ${begin})`
+  const range = verified < begin ? `no records${pruned}` : `records ${begin} to ${verified}${pruned}`
   const name = `${organization} shard ${shard}`
   const line = (fault: Fault) => {
     const { sequence, reason, detail } = fault

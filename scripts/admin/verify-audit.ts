@@ -141,7 +141,7 @@ async function verifyChain(
   do {
     const query = { organization_id, shard, after_sequence: after, limit: PAGE_SIZE }
     page = await patiently(() => gateway.call('installation-audit-verification.chain', { query }))
-    if (found.first === null) verified = after + page.verified
+    if (found.first === null) verified = page.after_sequence + page.verified
     found.add(page.faults)
     after = page.to_sequence
     progress(`${organization} shard ${shard}: ${after} of ${chain.sequence} records`)
@@ -152,7 +152,16 @@ async function verifyChain(
     found.add([{ sequence: after + 1, reason: 'missing', detail }])
   }
   const { first, faults, more } = found
-  return { organization_id, organization, shard, verified, first_broken: first, faults, more_faults: more }
+  return {
+    organization_id,
+    organization,
+    shard,
+    verified,
+    pruned_to: page.pruned_to,
+    first_broken: first,
+    faults,
+    more_faults: more,
+  }
 }
 
 async function findUnrecorded({ gateway }: TableCall, wanted: string | null): Promise<Found<UnrecordedRow>> {

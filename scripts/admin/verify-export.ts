@@ -6,7 +6,7 @@ import { type ChainHead, GENESIS } from '../../src/ledger/records/chain.ts'
 import { type Attested, verifyAttested } from '../../src/ledger/records/checkpoint.ts'
 import { importedRecord } from '../../src/ledger/records/exported-rows.store.ts'
 import { expectedHeads, findUnknown, verifyHead } from '../../src/ledger/records/ledger-heads.ts'
-import { verifyRecord } from '../../src/ledger/records/verify.ts'
+import { type RemovedBefore, verifyRecord } from '../../src/ledger/records/verify.ts'
 import type { KeyRing } from '../../src/lib/crypto.ts'
 import { chainSection, type Fault, Found, faultsSection, headsSection, verdictOf } from './audit-report.ts'
 import type { Call, Outcome } from './command.ts'
@@ -18,6 +18,11 @@ const statedRow = z.object({
   table: z.enum(['audit_checkpoints', 'rejected_calls']),
   name: z.string(),
   value: z.string(),
+})
+const prunedRows = z.object({
+  records: z.array(z.object({ shard: z.int(), ...head.shape, before: z.iso.datetime() })),
+  usage_before: z.iso.datetime().nullable(),
+  rejected_calls_before: z.iso.datetime().nullable(),
 })
 const attested = { pepper_id: z.string(), mac: z.string() }
 
@@ -40,6 +45,8 @@ const LINE = z.discriminatedUnion('type', [
       organizationId: z.string(),
       chains: z.array(z.object({ shard: z.int(), head, flushed: head, pending: head.nullable() })),
       stored: z.array(z.looseObject({ shard: z.int(), first: z.int(), sequence: z.int() })),
+      // Exports of earlier versions have none.
+      pruned: prunedRows.optional(),
     }),
   }),
   z.object({
@@ -177,7 +184,7 @@ class ExportVerification {
     const { organizationId, shard, sequence, hash } = entry.record
     this.#organizations.add(organizationId)
     const chain = this.#chainOf(shard, sequence)
-    const faults: Fault[] = verifyRecord(entry, chain.head)
+    const faults: Fault[] = verifyRecord(entry, chain.head, this.#removedBefore(shard))
     faults.push(...this.#differences(shard, sequence, hash))
     chain.found.add(faults)
     if (chain.found.first === null) chain.verified = sequence
@@ -185,9 +192,22 @@ class ExportVerification {
   }
 
   #chainOf(shard: number, first: number): ReadChain {
-    const chain = this.#chains.get(shard) ?? { head: GENESIS, first, verified: 0, found: new Found<Fault>() }
+    const head = this.#prunedOf(shard) ?? GENESIS
+    const chain = this.#chains.get(shard) ?? { head, first, verified: 0, found: new Found<Fault>() }
     this.#chains.set(shard, chain)
     return chain
+  }
+
+  /** The last record of a chain that retention may have removed. The statement about it is that of the heads, under the same MAC. */
+  #prunedOf(shard: number) {
+    return this.#heads?.pruned?.records.find((each) => each.shard === shard)
+  }
+
+  #removedBefore(shard: number): RemovedBefore {
+    const { usage_before: usage, rejected_calls_before: rejected } = this.#heads?.pruned ?? {}
+    const calls = this.#prunedOf(shard)?.before
+    const date = (text: string | null | undefined) => (text ? new Date(text) : null)
+    return { calls: date(calls), usage: date(usage), rejectedCalls: date(rejected) }
   }
 
   /** Compares a record with the heads that name it; null for one that the export does not have. */
@@ -210,6 +230,7 @@ class ExportVerification {
       organization_id: organization,
       organization,
       shard,
+      pruned_to: this.#prunedOf(shard)?.sequence ?? 0,
       verified,
       first_broken: found.first,
       faults: found.faults,
@@ -243,6 +264,12 @@ class ExportVerification {
     if (this.#organizations.size > 1) this.#file.add(['it has parts of more than one organization'])
     for (const place of [...this.#expected.keys()]) {
       const [shard, sequence] = place.split(':').map(Number) as [number, number]
+      const pruned = this.#prunedOf(shard)
+      if (pruned && sequence < pruned.sequence) continue
+      if (pruned?.sequence === sequence) {
+        this.#chainOf(shard, sequence).found.add(this.#differences(shard, sequence, pruned.hash))
+        continue
+      }
       this.#chainOf(shard, sequence).found.add(this.#differences(shard, sequence, null))
     }
   }

@@ -1,4 +1,4 @@
-import { StartError } from '../local/children.ts'
+import { StartError } from '../node/start-error.ts'
 import { DELTAS, type Scenario, scriptName } from './scenarios.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { StartError } from '../local/children.ts'
+import { StartError } from '../node/start-error.ts'
 
 const CONNECT_LIMIT_MS = 10_000
 

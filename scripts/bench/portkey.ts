@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { type Children, inheritedEnvironment, StartError } from '../local/children.ts'
+import type { Children } from '../local/children.ts'
+import { inheritedEnvironment } from '../node/inherited-environment.ts'
+import { StartError } from '../node/start-error.ts'
 import type { Call, Scenario } from './scenarios.ts'
 
 /** Another gateway in a process of its own, which governs nothing. */

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { StartError } from '../local/children.ts'
+import { StartError } from '../node/start-error.ts'
 
 /** Linux reports process times in units of 1/100 s to programs on every architecture (USER_HZ). */
 const MICROSECONDS_PER_TICK = 10_000

@@ -1,5 +1,5 @@
 import { Agent, request as sendRequest } from 'node:http'
-import { type LoopbackServer, listenOnLoopback } from '../local/loopback-server.ts'
+import { type LoopbackServer, listenOnLoopback } from '../node/loopback-server.ts'
 
 /** Counts the requests to a server. */
 export interface Counter {

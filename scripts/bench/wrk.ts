@@ -2,8 +2,8 @@ import { spawn, spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { inheritedEnvironment } from '../local/children.ts'
-import { writePrivateFile } from '../local/private-file.ts'
+import { inheritedEnvironment } from '../node/inherited-environment.ts'
+import { writePrivateFile } from '../node/private-file.ts'
 import { type LoadPlan, type LoadResult, methodOf } from './load.ts'
 
 /** Whether `wrk` is installed. It generates load at a fraction of what Node needs for it. */

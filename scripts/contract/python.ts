@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { StartError } from '../local/children.ts'
+import { StartError } from '../node/start-error.ts'
 import { LOCAL_FOLDER } from '../script-environment.ts'
 
 /** https://pypi.org/project/schemathesis/: pinned, because each version adds checks. */

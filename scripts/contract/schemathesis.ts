@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { documentFile } from '../generate-openapi.ts'
-import { StartError } from '../local/children.ts'
-import { writePrivateFile } from '../local/private-file.ts'
+import { writePrivateFile } from '../node/private-file.ts'
+import { StartError } from '../node/start-error.ts'
 import { EXCEPTIONS } from './exceptions.ts'
 
 /** One document to be tested. */

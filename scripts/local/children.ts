@@ -2,11 +2,10 @@ import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { closeSync, createWriteStream, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { watchGroup } from './group-watch.ts'
-import { endGroup, signalGroup } from './process-group.ts'
-
-/** A start that failed. The message is one line made for a person and holds no secret. */
-export class StartError extends Error {}
+import { watchGroup } from '../node/group-watch.ts'
+import { inheritedEnvironment } from '../node/inherited-environment.ts'
+import { endGroup, signalGroup } from '../node/process-group.ts'
+import { StartError } from '../node/start-error.ts'
 
 /** A process in a process group of its own. */
 export interface Child {
@@ -236,30 +235,6 @@ function lastTellingLine(path: string): string {
     .filter((line) => /\w/.test(line) && !/^(\s+at |Node\.js v|\s+\w+: )/.test(line))
   const error = lines.findLast((line) => /^\w*Error\b/.test(line))
   return (error ?? lines.at(-1) ?? '').trim()
-}
-
-/** The variables that a child gets from this process's environment; never secrets. */
-export function inheritedEnvironment(): NodeJS.ProcessEnv {
-  const names = [
-    'PATH',
-    'HOME',
-    'USER',
-    'TMPDIR',
-    'TEMP',
-    'TMP',
-    'NODE_COMPILE_CACHE',
-    'LANG',
-    'TZ',
-    'SYSTEMROOT',
-    'APPDATA',
-    'COMSPEC',
-    // A clock that tests have moved is that of all processes (test/harness/moved-clock).
-    'LD_PRELOAD',
-    'MOVED_CLOCK_SECONDS',
-  ]
-  return Object.fromEntries(
-    names.filter((name) => process.env[name] !== undefined).map((name) => [name, process.env[name]]),
-  )
 }
 
 function readyPortOf(line: string): number | null {

@@ -1,4 +1,4 @@
-import { startHostForwarder } from './host-forwarder.ts'
+import { startHostForwarder } from '../node/host-forwarder.ts'
 
 export interface Edge {
   /** `http://127.0.0.1:<port>`, in place of the gateway's own URL. */

@@ -1,6 +1,6 @@
 import { watch } from 'node:fs'
 import { join } from 'node:path'
-import type { RunningWorkerd } from './workerd.ts'
+import type { RunningWorkerd } from '../node/workerd.ts'
 
 export interface LocalWorkerOptions {
   /** Folder with the sources and wrangler.toml. */

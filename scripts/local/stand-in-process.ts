@@ -1,17 +1,6 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-
-/** A service that listens on loopback until it is closed. */
-export interface RunningStandIn {
-  /** The TCP port it listens on. */
-  readonly port: number
-  /** `http://127.0.0.1:<port>`, without a trailing slash. */
-  readonly url: string
-  /** Stops listening, ends open connections and stores what has to survive. Calling it twice is harmless. */
-  close(): Promise<void>
-}
-
-/** Thrown for a wrong command line or option; the message is one line made for a person. */
-export class OptionError extends Error {}
+import type { RunningServer } from '../node/loopback-server.ts'
+import { OptionError } from '../node/start-error.ts'
 
 type OptionValues = Record<string, string | boolean | undefined>
 
@@ -33,7 +22,7 @@ const CLOSE_LIMIT_MS = 8_000
 export async function runAsProcess(
   name: string,
   options: ParseArgsOptionsConfig,
-  start: (values: OptionValues, port: number) => Promise<RunningStandIn>,
+  start: (values: OptionValues, port: number) => Promise<RunningServer>,
 ): Promise<void> {
   const fail = (error: unknown, exitCode: number): void => {
     process.stderr.write(`${name}: ${describeFailure(error)}\n`)
@@ -48,7 +37,7 @@ export async function runAsProcess(
     return fail(error, 2)
   }
   // The watch begins before the start: a parent that ends while a database opens must not leave an orphan.
-  let running: RunningStandIn | undefined
+  let running: RunningServer | undefined
   let stopping = false
   const stop = (): void => {
     if (stopping) return

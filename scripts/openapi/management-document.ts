@@ -66,7 +66,11 @@ function operationOf(components: SchemaComponents, name: EndpointName, endpoint:
   const links = linksOf(name, endpoint)
   // As in the document of the public API: OpenAPI 3.1 has no schema for the events of a stream.
   const schema = components.schemaOf(ANSWERS[name], 'output')
-  const content = request.stream ? { 'text/event-stream': { 'x-event': schema } } : jsonContent(schema)
+  const content = request.stream
+    ? { 'text/event-stream': { 'x-event': schema } }
+    : request.lines
+      ? { 'application/x-ndjson': { 'x-line': schema } }
+      : jsonContent(schema)
   const answer = { content, ...(links && { links }) }
   const success = request.mayCreate
     ? { 200: { description: 'Replaced.', ...answer }, 201: { description: 'Created.', ...answer } }

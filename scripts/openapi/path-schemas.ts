@@ -17,6 +17,7 @@ export const PATH_SCHEMAS: Readonly<Record<string, object>> = {
   keyId: { type: 'string', pattern: '^[0-9A-Za-z]{1,40}$' },
   sessionId: { type: 'string', pattern: '^[0-9A-Za-z]{12}$' },
   passkeyId: UUID,
+  erasureId: { type: 'string', pattern: '^erasure_[0-9A-Za-z]{22}$' },
   connectionId: { type: 'string', pattern: '^conn_[0-9A-Za-z]{1,60}$' },
   modelId: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}$' },
   entitlement: { type: 'string', enum: ENTITLEMENTS },

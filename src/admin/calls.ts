@@ -39,7 +39,7 @@ export async function viewCall(
   own: string | null,
 ): Promise<{ call: CallRow; record: AuditRecordRow }> {
   const call = await selectCall(scope, callId, own ?? undefined)
-  const record = call && (await selectCallRecord(scope, callId))
+  const record = call && (await selectCallRecord(scope, call))
   if (call === null || record === null) throw notFound('Call', callId)
   if (call.userId === null || call.userId !== scope.actor.userId) {
     const detail = { user_id: call.userId }

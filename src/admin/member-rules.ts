@@ -56,6 +56,11 @@ export function checkNotItself(author: Author, userId: string): void {
   if (author.userId === userId) throw refused('Nobody adds themselves to an organization.')
 }
 
+/** @throws ApiError `forbidden` for the author itself, which would lose the session that it needs. */
+export function checkErasure(author: Author, userId: string): void {
+  if (author.userId === userId) throw refused('Nobody erases themselves: another owner does.')
+}
+
 /** @throws ApiError `forbidden` for the author itself, and for the rights of operators, which no member gives or takes. */
 export function checkEntitlement(author: Author, userId: string, entitlement: Entitlement): void {
   if (entitlement === OPERATOR)

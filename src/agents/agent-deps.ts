@@ -7,6 +7,5 @@ export interface AgentDeps extends ResponseDeps {
   runQueue: RunQueue | null
   configuration: ResponseDeps['configuration'] & {
     RUN_DELIVERY_MS: number
-    RUN_RETENTION_DAYS: number
   }
 }

@@ -343,6 +343,24 @@ export interface paths {
     patch?: never
     trace?: never
   }
+  '/api/organizations/{organizationId}/retention': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Shows how long an organization keeps its rows. */
+    get: operations['retention.show']
+    /** Replaces how long an organization keeps its rows. */
+    put: operations['retention.replace']
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
   '/api/organizations/{organizationId}/identity-provider': {
     parameters: {
       query?: never
@@ -429,6 +447,74 @@ export interface paths {
     post?: never
     /** Takes an entitlement from a user. */
     delete: operations['users.withdraw']
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/organizations/{organizationId}/users/{userId}/erase': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    get?: never
+    put?: never
+    /** Disables a user, and begins to erase its data in the organization. */
+    post: operations['erasures.create']
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/organizations/{organizationId}/users/{userId}/erasures': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Lists the erasures of a user, with their reports. */
+    get: operations['erasures.list']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/organizations/{organizationId}/users/{userId}/erasures/{erasureId}': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Shows how far the erasure of a user is, and what it has erased. */
+    get: operations['erasures.show']
+    put?: never
+    post?: never
+    delete?: never
+    options?: never
+    head?: never
+    patch?: never
+    trace?: never
+  }
+  '/api/organizations/{organizationId}/users/{userId}/export': {
+    parameters: {
+      query?: never
+      header?: never
+      path?: never
+      cookie?: never
+    }
+    /** Exports the data of a user in the organization, one JSON object a line. */
+    get: operations['users.export']
+    put?: never
+    post?: never
+    delete?: never
     options?: never
     head?: never
     patch?: never
@@ -2193,11 +2279,32 @@ export interface components {
       description: string
       minimum_score: number
     }
+    Erasure: {
+      id: string
+      user_id: string
+      requested_by: string
+      /** @enum {string} */
+      status: 'in_progress' | 'done'
+      step: string
+      counts: {
+        [key: string]: number
+      }
+      failure: string | null
+      /** Format: date-time */
+      created_at: string
+      finished_at: string | null
+    }
     /** @description What every refusal answers with. `details` holds what each kind of refusal adds. */
     Error: {
       error?: string
       message: string
       details?: Record<string, never>
+    }
+    ExportedPart: {
+      type: string
+      data: {
+        [key: string]: unknown
+      }
     }
     ExportedRecords: {
       data: {
@@ -2713,6 +2820,25 @@ export interface components {
         } | null
       }[]
     }
+    Retention: {
+      /** @default null */
+      audit_records: number | null
+      /** @default null */
+      usage_events: number | null
+      /** @default null */
+      responses: number | null
+      /** @default null */
+      runs: number | null
+      /** @default null */
+      connect_sessions: number | null
+      defaults: {
+        audit_records: number
+        usage_events: number
+        responses: number
+        runs: number
+        connect_sessions: number
+      }
+    }
     Run: {
       id: string
       agent_id: string
@@ -2902,6 +3028,7 @@ export interface components {
       shard: number
       after_sequence: number
       to_sequence: number
+      pruned_to: number
       verified: number
       ok: boolean
       first_broken: {
@@ -3853,6 +3980,93 @@ export interface operations {
       500: components['responses']['internal']
     }
   }
+  'retention.show': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Retention']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'retention.replace': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+      }
+      cookie?: never
+    }
+    requestBody: {
+      content: {
+        'application/json': {
+          /**
+           * @description Days for which audit records and lists of calls are kept; 0 for ever, the default where null.
+           * @default null
+           */
+          audit_records?: number | null
+          /**
+           * @description Days for which the usage of each call is kept.
+           * @default null
+           */
+          usage_events?: number | null
+          /**
+           * @description Days for which responses and their items are kept.
+           * @default null
+           */
+          responses?: number | null
+          /**
+           * @description Days for which runs of agents are kept after their end.
+           * @default null
+           */
+          runs?: number | null
+          /**
+           * @description Days for which attempts to connect an account are kept.
+           * @default null
+           */
+          connect_sessions?: number | null
+        }
+      }
+    }
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Retention']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      413: components['responses']['too_large']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
   'identity-provider.show': {
     parameters: {
       query?: never
@@ -4240,6 +4454,133 @@ export interface operations {
         }
         content: {
           'application/json': components['schemas']['User']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'erasures.create': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+        userId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      202: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Erasure']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      422: components['responses']['unprocessable']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'erasures.list': {
+    parameters: {
+      query?: {
+        /** @description Items of a page. */
+        limit?: number
+        /** @description `next_cursor` of the page before. */
+        cursor?: string
+      }
+      header?: never
+      path: {
+        organizationId: string
+        userId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': {
+            data: components['schemas']['Erasure'][]
+            has_more: boolean
+            next_cursor: string | null
+          }
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'erasures.show': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+        userId: string
+        erasureId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/json': components['schemas']['Erasure']
+        }
+      }
+      400: components['responses']['invalid_request']
+      401: components['responses']['unauthorized']
+      403: components['responses']['forbidden']
+      404: components['responses']['not_found']
+      429: components['responses']['rate_limited']
+      500: components['responses']['internal']
+    }
+  }
+  'users.export': {
+    parameters: {
+      query?: never
+      header?: never
+      path: {
+        organizationId: string
+        userId: string
+      }
+      cookie?: never
+    }
+    requestBody?: never
+    responses: {
+      /** @description Done. */
+      200: {
+        headers: {
+          [name: string]: unknown
+        }
+        content: {
+          'application/x-ndjson': unknown
         }
       }
       400: components['responses']['invalid_request']

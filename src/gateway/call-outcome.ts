@@ -29,9 +29,8 @@ async function settledOutcome(
 ): Promise<CallOutcome> {
   const end = answer.kind === 'stream' ? await answer.ended : endOf(answer)
   const now = clock()
-  const used = withContainerTime(basis, withLost(basis, end.charge, lost), now - opening.at)
-  // Usage of other attempts is not known by route, so that all of it costs what the dearest route does.
-  const charge = lost === null ? atRoute(basis, used, route) : used
+  const used = withLost(basis, atRoute(basis, end.charge, route), lost)
+  const charge = withContainerTime(basis, used, now - opening.at)
   return callOutcome(opening, now, {
     ...charge,
     status: end.status,

@@ -16,7 +16,7 @@ import { messagesErrorBody } from './translation/upstream-errors.ts'
 import type { SendOptions } from './upstreams/attempt.ts'
 import type { BufferedAnswer } from './upstreams/buffered-answer.ts'
 import type { FailoverResult } from './upstreams/failover.ts'
-import { retryAfterWait } from './upstreams/route-health.ts'
+import { requestedWait, retryAfterWait } from './upstreams/route-health.ts'
 
 export interface HttpAnswerDeps {
   clock: Clock
@@ -133,7 +133,8 @@ export function upstreamErrorAnswer(
   const headers = answerHeaders(response.headers, provider.credential)
   headers[ERROR_SOURCE] = 'provider'
   const wait = retryAfterWait(headers['retry-after'] ?? null, now)
-  const stated = wait === null ? waitInBody(body) : null
+  // Callers know `Retry-After`; vendors may state the wait elsewhere alone.
+  const stated = wait === null ? (requestedWait(response.headers, now) ?? waitInBody(body)) : null
   if (stated !== null) headers['retry-after'] = String(Math.max(1, Math.ceil(stated / 1_000)))
   // Interface, Limits: every 429 has a Retry-After of at least a second, also when the upstream sent none.
   else if (status === 429 && (wait === null || wait < 1_000)) headers['retry-after'] = DEFAULT_RETRY_SECONDS

@@ -48,7 +48,7 @@ async function sweep(): Promise<void> {
   neonConfig.fetchEndpoint = (host, port) => `http://${host}:${port}/sql`
   const database = drizzle({ client: neon(configuration.DATABASE_URL) })
   const clock = () => Date.now() + 300_000
-  await republishOverdue({ configuration, database, runQueue: createRunQueue(configuration), clock })
+  await republishOverdue({ database, runQueue: createRunQueue(configuration), clock })
 }
 
 /** A run of two steps, of which the first waits for a signal at the upstream. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { portProblem } from '../../scripts/local/ports.ts'
+import { portProblem } from '../../scripts/node/ports.ts'
 import { type DevFile, type DevRun, freePortPair, startDev } from '../harness/dev-command.ts'
 
 const execute = promisify(execFile)

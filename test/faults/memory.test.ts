@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { cpuMicroseconds, untilIdle } from '../../scripts/bench/process-usage.ts'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cpuMicroseconds } from '../../scripts/bench/process-usage.ts'
 import { upstreamControl } from '../harness/gateway.ts'
 import { type Answer, send } from '../harness/send.ts'
-import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
-import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { bearer } from '../harness/tenant.ts'
 import { marker, type UpstreamRequest } from '../harness/upstream.ts'
 import {
   chatOf,
@@ -13,37 +12,16 @@ import {
   MANY_VALUES,
   TEXTS_AND_NAMES,
 } from './support/large-bodies.ts'
-import { ResidentMemory, TELLS_MEMORY } from './support/resident-memory.ts'
+import {
+  type MeasuredGateway,
+  MOST_ABOVE_IDLE,
+  megabytes,
+  startMeasured,
+} from './support/measured-gateway.ts'
+import { TELLS_MEMORY } from './support/resident-memory.ts'
 
-const MEGABYTE = 1024 * 1024
-/** Issue: workerd's peak resident memory is at most so far above idle. An isolate has 128 MB for everything. */
-const MOST_ABOVE_IDLE = 128 * MEGABYTE
 /** Times the CPU time of a body of the same size that is one text. */
 const MOST_TIMES_PLAIN = 16
-const WARM_UP_CALLS = 200
-
-interface MeasuredGateway {
-  gateway: StartedGateway
-  tenant: Tenant
-  memory: ResidentMemory
-  idle: number
-}
-
-/** A fresh gateway that has seen small calls only. */
-async function startMeasured(): Promise<MeasuredGateway> {
-  const gateway = await startGateway({
-    bundleDirectory: inject('bundleDirectory'),
-    variables: { LIMITS_TIMEOUT_MS: '20000', DEGRADED_RATE_LIMIT: '1000000' },
-  })
-  const tenant = await createTenant(gateway, { credits: 1_000_000_000_000_000 })
-  const started = { gateway, tenant, memory: new ResidentMemory(gateway.pids.workerd), idle: 0 }
-  for (let count = 0; count < WARM_UP_CALLS; count++) {
-    const more = count % 2 === 0 ? '' : '"stream":true,'
-    expect((await post(started, chatOf(1_000, 'warm-up', more))).status).toBe(200)
-  }
-  await untilIdle(gateway.pids.workerd, 1_000, 10_000)
-  return { ...started, idle: started.memory.now() }
-}
 
 const post = ({ gateway, tenant }: MeasuredGateway, body: Buffer, chunked = false): Promise<Answer> =>
   send(`${gateway.baseUrl}/v1/chat/completions`, {
@@ -54,7 +32,6 @@ const post = ({ gateway, tenant }: MeasuredGateway, body: Buffer, chunked = fals
   })
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
-const megabytes = (bytes: number) => `${Math.round(bytes / MEGABYTE)} MB`
 
 /** Sends bodies at once and checks that they arrive as they were sent. @returns the peak above idle, in bytes. */
 async function peakOf(measured: MeasuredGateway, bodies: Buffer[], chunked: boolean): Promise<number> {

@@ -14,14 +14,14 @@ import { migrate } from 'drizzle-orm/neon-http/migrator'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { openEmbeddedDatabase } from '../../scripts/local/postgres/embedded-database.ts'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import { configureNeon, failureOf, openHttp } from '../local/neon-clients.ts'
 
 describe('the folder of embedded Postgres', () => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-pglite-'))
   const data = join(folder, 'data')
   const { sql, database } = openHttp()
-  let standIn: RunningStandIn | undefined
+  let standIn: RunningServer | undefined
   const open = async (): Promise<void> => {
     standIn = await startPostgres({ folder: data })
     configureNeon(standIn.port)

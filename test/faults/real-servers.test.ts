@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { startRedis } from '../../scripts/local/redis/start.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import { contend, createBusyTenant } from '../harness/contention.ts'
 import { expectWholeLedger } from '../harness/invariants.ts'
 import { type CallResult, callKind, callModel, errorOf, SCRIPTED_KINDS } from '../harness/model-calls.ts'
@@ -31,7 +31,7 @@ describe.skipIf(missing.length > 0)('with a real PostgreSQL and a real Redis', (
     const [postgres, redis] = await Promise.all([startRealPostgres(), startRealRedis()])
     cleanUps.push(() => stopAll([postgres, redis]))
     const token = 'real-redis'
-    const front: RunningStandIn = await startRedis({ redisUrl: redis.url, token })
+    const front: RunningServer = await startRedis({ redisUrl: redis.url, token })
     cleanUps.push(front.close)
     gateway = await startGateway({
       bundleDirectory: inject('bundleDirectory'),

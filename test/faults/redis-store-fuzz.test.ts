@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MemoryStore } from '../../scripts/local/redis/memory-store.ts'
-import { RedisError, type Reply, StatusReply, toBytes, toText } from '../../scripts/local/redis/reply.ts'
+import { RedisError, type Reply, StatusReply, toBytes, toText } from '../../scripts/node/redis/reply.ts'
 import { findRealRedis, type RealServer, startRealRedis, tellSkipped } from '../local/real-servers.ts'
 import { makeOperation, type Operation, Random } from './redis-fuzz-operations.ts'
 

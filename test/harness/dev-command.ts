@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { vi } from 'vitest'
-import { freePorts, portProblem } from '../../scripts/local/ports.ts'
+import { freePorts, portProblem } from '../../scripts/node/ports.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 

@@ -1,4 +1,4 @@
-import { listenOnLoopback, readBody } from '../../scripts/local/loopback-server.ts'
+import { listenOnLoopback, readBody } from '../../scripts/node/loopback-server.ts'
 
 const MOST_BYTES = 1_000_000
 

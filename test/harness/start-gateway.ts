@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { wantedProviders } from '../../scripts/demo-catalogue.ts'
 import { type Child, Children } from '../../scripts/local/children.ts'
-import { startHostForwarder } from '../../scripts/local/host-forwarder.ts'
-import { freePorts } from '../../scripts/local/ports.ts'
 import { type StackPlan, type StandInName, stackCommands, stackUrls } from '../../scripts/local/stack.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
-import { type RunningTools, startTools } from '../../scripts/local/tools-script.ts'
-import { type RunningWorkerd, startWorkerd, type WorkerdOptions } from '../../scripts/local/workerd.ts'
-import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
 import { createLocalSecrets, type DemoKeys } from '../../scripts/local-secrets.ts'
 import { migrateDatabase } from '../../scripts/migrate.ts'
+import { startHostForwarder } from '../../scripts/node/host-forwarder.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
+import { freePorts } from '../../scripts/node/ports.ts'
+import { type RunningTools, startTools } from '../../scripts/node/tools-script.ts'
+import { type RunningWorkerd, startWorkerd, type WorkerdOptions } from '../../scripts/node/workerd.ts'
+import { readRuntimeSettings } from '../../scripts/node/wrangler-settings.ts'
 import { type SeedReport, seedDatabase } from '../../scripts/seed.ts'
 import { DEFAULT_LLM_HOST, workerVariables } from '../../scripts/worker-variables.ts'
 import { parseConfiguration } from '../../src/env.ts'
@@ -184,7 +184,7 @@ async function start(
   const outcomes = await Promise.allSettled([workerd, forwarder, tools, seeded, ...Object.values(started)])
   const [runtime, front, toolsRuntime] = outcomes
   if (runtime?.status === 'fulfilled') cleanUps.push(() => (runtime.value as RunningWorkerd).stop())
-  if (front?.status === 'fulfilled') cleanUps.push(() => (front.value as RunningStandIn).close())
+  if (front?.status === 'fulfilled') cleanUps.push(() => (front.value as RunningServer).close())
   if (toolsRuntime?.status === 'fulfilled')
     cleanUps.push(async () => (toolsRuntime.value as RunningTools | null)?.stop())
   const failure = outcomes.find((outcome) => outcome.status === 'rejected')

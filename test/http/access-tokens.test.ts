@@ -4,8 +4,12 @@ import { scriptedAccount } from '../../scripts/local/model-upstream/vendors/vert
 import { gateway } from '../harness/gateway.ts'
 import { PRICES } from '../harness/routed-model.ts'
 import { failureOf, newestAnthropic, SCRIPTED_TEXT, textOf } from '../harness/sdk-clients.ts'
+import { jsonOf } from '../harness/send.ts'
 import { administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 import { seenRequests } from '../harness/upstream.ts'
+import { recordOf } from './support/dlp.ts'
+import { assembled, postTo, requestOf, SURFACES, type Surface } from './support/vendor-calls.ts'
+import { createModel } from './support/vendor-kinds.ts'
 
 // Tokens that calls share inside the runtime, where no call may wait for the I/O of another.
 
@@ -36,7 +40,11 @@ async function vertexModel(more: object = {}) {
   })
   // An assertion begins with its header, which names the key.
   const header = Buffer.from(JSON.stringify({ alg: 'RS256', kid: id })).toString('base64url')
-  return { id, exchanges: async () => (await seenRequests(gateway(), header)).length }
+  return {
+    id,
+    provider: String(provider.id),
+    exchanges: async () => (await seenRequests(gateway(), header)).length,
+  }
 }
 
 const call = (model: string) =>
@@ -66,5 +74,44 @@ describe.concurrent('a token', () => {
       expect(String(error.message)).toContain('refused the gateway')
     }
     expect(await exchanges()).toBeLessThanOrEqual(2)
+  })
+
+  it('that is refused is a fault of the gateway on every surface, and moves to the next route', async () => {
+    const refused = await vertexModel({ client_email: 'another@scripted-project.iam.gserviceaccount.com' })
+    const owner = await createTenant(gateway())
+    const post = (surface: Surface, model: string, stream: boolean) =>
+      postTo(surface, owner, requestOf(surface, model, 'script:canned', { stream }))
+    for (const stream of [false, true]) {
+      const chat = await post('chat', refused.id, stream)
+      expect([chat.status, jsonOf(chat)]).toMatchObject([
+        500,
+        { error: { type: 'server_error', code: 'internal_error' } },
+      ])
+      expect(chat.headers['x-headgate-error-source']).toBeUndefined()
+      const messages = await post('messages', refused.id, stream)
+      expect([messages.status, jsonOf(messages)]).toMatchObject([500, { error: { type: 'api_error' } }])
+      for (const { text } of [chat, messages]) expect(text).toContain('refused the gateway')
+    }
+    const { record } = await recordOf(owner, await post('chat', refused.id, false))
+    expect(record).toMatchObject({ status: 500, errorCode: 'internal_error', cost: 0 })
+    expect(record.attempts).toMatchObject([{ provider: refused.id, status: 401 }])
+    const { ask } = administrator(gateway())
+    expect(await ask('GET', `/providers/${refused.provider}`)).toMatchObject({
+      health: 'refuses_gateway',
+      refused_status: 401,
+    })
+    const working = await vertexModel()
+    const model = await createModel([
+      { provider_id: refused.provider, upstream_model: 'claude-scripted@20250929' },
+      { provider_id: working.provider, upstream_model: 'claude-scripted@20250929' },
+    ])
+    for (const surface of SURFACES) {
+      const answer = await post(surface, model, false)
+      expect([surface, answer.status, assembled(surface, false, answer).text]).toEqual([
+        surface,
+        200,
+        SCRIPTED_TEXT,
+      ])
+    }
   })
 })

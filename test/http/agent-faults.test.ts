@@ -1,10 +1,11 @@
 import { neon, neonConfig } from '@neondatabase/serverless'
 import { drizzle } from 'drizzle-orm/neon-http'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
-import { signDelivery } from '../../scripts/local/qstash/signature.ts'
+import { signDelivery } from '../../scripts/node/qstash/signature.ts'
 import { createRunQueue, DELIVERY_PATHS } from '../../src/agents/queue/run-queue.ts'
 import { publishRun } from '../../src/agents/runs/publish-run.ts'
-import { pruneRuns, republishOverdue } from '../../src/agents/runs/sweep.ts'
+import { deleteEndedRuns } from '../../src/agents/runs/sweep.store.ts'
+import { republishOverdue } from '../../src/agents/runs/sweep.ts'
 import { parseConfiguration } from '../../src/env.ts'
 import { query, upstreamControl } from '../harness/gateway.ts'
 import { openStream } from '../harness/open-stream.ts'
@@ -355,10 +356,11 @@ describe('a run', () => {
     const script = await inTurn(address, answered('chat', 'Old.', true))
     const { runId, conversationId } = await begin([{ instructions: script }])
     await ended(runId)
-    const days = 86_400_000
-    await pruneRuns(sweepDeps(89 * days))
+    const { database, clock } = sweepDeps(0)
+    const { organizationId } = tenant
+    expect(await deleteEndedRuns(database, organizationId, clock() - 86_400_000, 10)).toBe(0)
     await readRun(tenant, runId, address)
-    await pruneRuns(sweepDeps(91 * days))
+    expect(await deleteEndedRuns(database, organizationId, clock(), 1_000)).toBeGreaterThanOrEqual(1)
     for (const path of [`/v1/runs/${runId}`, `/v1/runs/${runId}/evals`]) {
       const answer = await ask(tenant.key, 'GET', path, address)
       expect([answer.status, jsonOf(answer).message]).toEqual([404, `Run ${runId} not found.`])

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { signDelivery } from '../../scripts/local/qstash/signature.ts'
+import { signDelivery } from '../../scripts/node/qstash/signature.ts'
 import { signature } from '../../src/agents/triggers/webhook-signature.ts'
 import { gateway, query } from '../harness/gateway.ts'
 import { answered, inTurn } from '../harness/routed-model.ts'

@@ -3,7 +3,7 @@ import { drizzle } from 'drizzle-orm/neon-http'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { createRunQueue, DELIVERY_PATHS } from '../../src/agents/queue/run-queue.ts'
 import { republishVerdicts } from '../../src/agents/runs/publish-verdict.ts'
-import { pruneRuns } from '../../src/agents/runs/sweep.ts'
+import { deleteEndedRuns } from '../../src/agents/runs/sweep.store.ts'
 import { parseConfiguration } from '../../src/env.ts'
 import { query, upstreamControl } from '../harness/gateway.ts'
 import { answered, failed, inTurn } from '../harness/routed-model.ts'
@@ -201,7 +201,8 @@ describe('a verdict', () => {
     ])
     await evaluation(judged.runId)
     await seenRequest(address, awaited.text)
-    await pruneRuns(sweepDeps(91 * 86_400_000))
+    const { database, clock } = sweepDeps(1_000)
+    await deleteEndedRuns(database, tenant.organizationId, clock(), 1_000)
     await upstreamControl(address).release(signal)
     await vi.waitFor(async () => expect(await pending()).toEqual([]), { timeout: 10_000 })
     for (const { runId } of [judged, awaited]) {

@@ -70,6 +70,7 @@ const PRIVATE = {
   'cf-ipcountry': 'AT',
   'cf-access-jwt-assertion': 'jwt',
   'x-forwarded-for': '203.0.113.7',
+  'cloudflare-workers-version-overrides': 'headgate="another version"',
   'x-real-ip': '203.0.113.7',
   forwarded: 'for=203.0.113.7',
   via: '1.1 proxy',

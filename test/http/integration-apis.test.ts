@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ticketDocument } from '../../scripts/local/integration-upstreams/ticket-document.ts'
 import { TicketService } from '../../scripts/local/integration-upstreams/ticket-service.ts'
-import { type LoopbackServer, listenOnLoopback } from '../../scripts/local/loopback-server.ts'
+import { type LoopbackServer, listenOnLoopback } from '../../scripts/node/loopback-server.ts'
 import { findTool, listTools } from '../../src/integrations/catalogue/tool-catalogue.ts'
 import { CredentialsUnavailable, NO_CREDENTIAL } from '../../src/integrations/types.ts'
 import { callUpstream } from '../../src/integrations/upstream/call-upstream.ts'

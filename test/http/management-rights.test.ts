@@ -39,6 +39,7 @@ const MISSING: Record<string, string> = {
   agentId: '00000000-0000-4000-8000-000000000008',
   runId: '00000000-0000-4000-8000-000000000009',
   connectionId: 'conn_0000000000000000000000',
+  erasureId: 'erasure_0000000000000000000000',
   trigger: 'no-such-trigger',
   version: '1',
   modelId: 'no-such-model',
@@ -55,6 +56,8 @@ const NOT_TO_ITSELF: ReadonlySet<string> = new Set([
   'users.withdraw owner',
   'users.entitle operator',
   'users.withdraw operator',
+  'erasures.create owner',
+  'erasures.create operator',
   // Only the administration token makes a setup link for an operator.
   'users.setup-link operator',
   // It has signed in, and an administrator makes no link for whoever has.

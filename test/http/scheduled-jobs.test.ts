@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { readCrons } from '../../scripts/local/wrangler-settings.ts'
+import { readCrons } from '../../scripts/node/wrangler-settings.ts'
 import { listTools } from '../../src/integrations/catalogue/tool-catalogue.ts'
 import { createConnection } from '../harness/connections.ts'
 import { ConsoleBrowser, setupLink, signedInBrowser } from '../harness/console-browser.ts'

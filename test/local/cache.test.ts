@@ -1,9 +1,9 @@
 import { request } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { startCache } from '../../scripts/local/cache.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import { startCache } from '../../scripts/node/cache.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 
-let cache: RunningStandIn
+let cache: RunningServer
 let now = 1_000_000
 
 beforeEach(async () => {

@@ -5,10 +5,10 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startContentStore } from '../../scripts/local/content-store/start.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
-import { type RunningWorkerd, startWorkerd } from '../../scripts/local/workerd.ts'
-import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
+import { startContentStore } from '../../scripts/node/content-store/server.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
+import { type RunningWorkerd, startWorkerd } from '../../scripts/node/workerd.ts'
+import { readRuntimeSettings } from '../../scripts/node/wrangler-settings.ts'
 
 /** Runs an operation of the binding and returns its result; content is unchanged. */
 const WORKER = `
@@ -44,7 +44,7 @@ export default {
 
 let bundle: string
 let folder: string
-let store: RunningStandIn
+let store: RunningServer
 let workerd: RunningWorkerd
 
 beforeAll(async () => {

@@ -7,8 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createGzip } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { buildWorker } from '../../scripts/build.ts'
-import { type RunningWorkerd, startWorkerd } from '../../scripts/local/workerd.ts'
-import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
+import { type RunningWorkerd, startWorkerd } from '../../scripts/node/workerd.ts'
+import { readRuntimeSettings } from '../../scripts/node/wrangler-settings.ts'
 import type { SeenStream } from '../harness/gathering-reader/worker.ts'
 
 /**

@@ -9,12 +9,12 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startEdge } from '../../scripts/local/edge.ts'
-import { startHostForwarder } from '../../scripts/local/host-forwarder.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import { startHostForwarder } from '../../scripts/node/host-forwarder.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 
 let answer: (request: IncomingMessage, response: ServerResponse) => void
 let target: Server
-let forwarder: RunningStandIn
+let forwarder: RunningServer
 
 beforeEach(async () => {
   target = createServer((incoming, response) => answer(incoming, response))
@@ -150,7 +150,7 @@ describe('the host forwarder', () => {
     response.destroy()
   })
 
-  it('answers 502 when nobody listens, and cuts what breaks off half-way', async () => {
+  it('answers 503 when nobody listens, and cuts what breaks off half-way', async () => {
     answer = (_incoming, response) => {
       response.writeHead(200, { 'content-length': '10' }).write('12345')
       setImmediate(() => response.destroy())
@@ -160,7 +160,7 @@ describe('the host forwarder', () => {
     target.closeAllConnections()
     await new Promise((resolve) => target.close(resolve))
     const refused = await fetch(`${forwarder.url}/`)
-    expect(refused.status).toBe(502)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
     expect(await refused.json()).toEqual({ message: 'the gateway does not answer' })
     target.listen(0, '127.0.0.1')
   })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { buildWorker } from '../../scripts/build.ts'
 import { type LocalWorker, runLocalWorker } from '../../scripts/local/local-worker.ts'
-import type { RunningWorkerd } from '../../scripts/local/workerd.ts'
+import type { RunningWorkerd } from '../../scripts/node/workerd.ts'
 
 const PATIENCE = { timeout: 15_000, interval: 20 }
 /** More than the time in which several changes count as one. */

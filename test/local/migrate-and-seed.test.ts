@@ -6,9 +6,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type DatabaseAddress, type OpenDatabase, openDatabase } from '../../scripts/database.ts'
 import { wantedProviders } from '../../scripts/demo-catalogue.ts'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
 import { createLocalSecrets } from '../../scripts/local-secrets.ts'
 import { migrateDatabase } from '../../scripts/migrate.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import { type SeedOptions, seedDatabase } from '../../scripts/seed.ts'
 import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from './real-servers.ts'
 
@@ -110,13 +110,13 @@ function migrationSuite(): void {
       const { folder, remove } = withMigration(
         'create table half (n int);--> statement-breakpoint\ninsert into nowhere values (1);',
       )
-      await expect(migrateDatabase(address, folder)).rejects.toThrow(
+      await expect(migrateDatabase(address, { folder })).rejects.toThrow(
         /^migration 9999_more failed, nothing of it was applied: .*nowhere/,
       )
       expect(await query("select to_regclass('half') as half")).toEqual([{ half: null }])
       remove()
       const mended = withMigration('create table half (n int);')
-      expect((await migrateDatabase(address, mended.folder)).applied).toEqual(['9999_more'])
+      expect((await migrateDatabase(address, { folder: mended.folder })).applied).toEqual(['9999_more'])
       mended.remove()
     })
   })
@@ -305,7 +305,7 @@ function seedSuite(): void {
 }
 
 describe('over SQL over HTTP', () => {
-  let standIn: RunningStandIn
+  let standIn: RunningServer
   beforeAll(async () => {
     standIn = await startPostgres()
     address = {

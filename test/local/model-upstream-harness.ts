@@ -3,10 +3,10 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { RequestRecord } from '../../scripts/local/model-upstream/request-log.ts'
 import { startModelUpstream } from '../../scripts/local/model-upstream/server.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 
 /** The upstream of the test file that runs. */
-export let upstream: RunningStandIn
+export let upstream: RunningServer
 
 /** Gives the test file that calls this an upstream of its own, without a key, for the time of its tests. */
 export function useUpstream(): void {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { inheritedEnvironment } from '../../scripts/local/children.ts'
+import { inheritedEnvironment } from '../../scripts/node/inherited-environment.ts'
 import { movedClock } from '../harness/moved-clock/moved-clock.ts'
 
 const folders = (process.env.PATH ?? '').split(':')

@@ -2,7 +2,7 @@ import { neon } from '@neondatabase/serverless'
 import { eq, sql as expression } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import {
   accounts,
   CONNECTION_STRING,
@@ -22,7 +22,7 @@ describe.each([
 ])('the Neon stand-in over $backend', ({ isReal }) => {
   describe.skipIf(isReal && !hasRealPostgres)('', () => {
     let real: RealServer | undefined
-    let standIn: RunningStandIn
+    let standIn: RunningServer
     const { sql, database } = openHttp()
 
     beforeAll(async () => {

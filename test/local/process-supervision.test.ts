@@ -3,8 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { Children, StartError } from '../../scripts/local/children.ts'
-import { groupIsAlive } from '../../scripts/local/process-group.ts'
+import { Children } from '../../scripts/local/children.ts'
+import { groupIsAlive } from '../../scripts/node/process-group.ts'
+import { StartError } from '../../scripts/node/start-error.ts'
 
 const CHILDREN = join(import.meta.dirname, '../../scripts/local/children.ts')
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { signDelivery } from '../../scripts/local/qstash/signature.ts'
+import { signDelivery } from '../../scripts/node/qstash/signature.ts'
 import {
   CURRENT_KEY,
   connectClient,

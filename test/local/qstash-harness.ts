@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { Client, Receiver } from '@upstash/qstash'
 import { AdjustableClock } from '../../scripts/local/adjustable-clock.ts'
 import { type QstashOptions, startQstash } from '../../scripts/local/qstash/start.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 
 export const CURRENT_KEY = 'sig_current_for_tests'
 export const NEXT_KEY = 'sig_next_for_tests'
@@ -65,7 +65,7 @@ export async function startDestination(): Promise<Destination> {
 
 /** A stand-in with the SDK's client, the SDK's receiver and a clock that the test moves. */
 export interface QstashSetup {
-  readonly standIn: RunningStandIn
+  readonly standIn: RunningServer
   readonly client: Client
   readonly receiver: Receiver
   readonly clock: AdjustableClock

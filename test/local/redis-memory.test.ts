@@ -6,12 +6,12 @@ import { Redis } from '@upstash/redis'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { AdjustableClock } from '../../scripts/local/adjustable-clock.ts'
 import { type RedisOptions, startRedis } from '../../scripts/local/redis/start.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 
-const running: RunningStandIn[] = []
+const running: RunningServer[] = []
 const folder = mkdtempSync(join(tmpdir(), 'headgate-redis-memory-'))
 
-async function open(options: RedisOptions = {}): Promise<{ redis: Redis; standIn: RunningStandIn }> {
+async function open(options: RedisOptions = {}): Promise<{ redis: Redis; standIn: RunningServer }> {
   const standIn = await startRedis(options)
   running.push(standIn)
   return { standIn, redis: new Redis({ url: standIn.url, token: 'local', enableTelemetry: false }) }

@@ -2,7 +2,7 @@ import { Ratelimit } from '@upstash/ratelimit'
 import { Redis } from '@upstash/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { startRedis } from '../../scripts/local/redis/start.ts'
-import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import { findRealRedis, type RealServer, startRealRedis, tellSkipped } from './real-servers.ts'
 
 const TOKEN = 'test-token'
@@ -15,7 +15,7 @@ describe.each([
 ])('the Upstash stand-in over $backend', ({ isReal }) => {
   describe.skipIf(isReal && !hasRealRedis)('', () => {
     let real: RealServer | undefined
-    let standIn: RunningStandIn
+    let standIn: RunningServer
     let redis: Redis
 
     beforeAll(async () => {

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildWorker } from '../../scripts/build.ts'
-import { type RunningWorkerd, startWorkerd } from '../../scripts/local/workerd.ts'
-import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
+import { type RunningWorkerd, startWorkerd } from '../../scripts/node/workerd.ts'
+import { readRuntimeSettings } from '../../scripts/node/wrangler-settings.ts'
 import type { ToolResult } from '../../src/responses/model/tool-result.ts'
 
 import {

@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type RunningWorkerd, startWorkerd, type WorkerdOptions } from '../../scripts/local/workerd.ts'
-import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
+import { type RunningWorkerd, startWorkerd, type WorkerdOptions } from '../../scripts/node/workerd.ts'
+import { readRuntimeSettings } from '../../scripts/node/wrangler-settings.ts'
 
 const WORKER = `
 import { DurableObject } from 'cloudflare:workers'
@@ -112,7 +112,7 @@ describe('the built Worker under workerd', () => {
 
   it('ends when its owner is killed', async () => {
     const owner = join(folder, 'owner.ts')
-    const module = join(import.meta.dirname, '../../scripts/local/workerd.ts')
+    const module = join(import.meta.dirname, '../../scripts/node/workerd.ts')
     writeFileSync(
       owner,
       `import { startWorkerd } from ${JSON.stringify(module)}

@@ -13,10 +13,10 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { inheritedEnvironment } from '../../scripts/local/children.ts'
-import { freePorts } from '../../scripts/local/ports.ts'
-import { endGroup } from '../../scripts/local/process-group.ts'
 import { wranglerArguments, wranglerEnvironment } from '../../scripts/local/wrangler-command.ts'
+import { inheritedEnvironment } from '../../scripts/node/inherited-environment.ts'
+import { freePorts } from '../../scripts/node/ports.ts'
+import { endGroup } from '../../scripts/node/process-group.ts'
 import { type DevFile, freePortPair } from '../harness/dev-command.ts'
 import { openResponseSocket } from '../harness/response-socket.ts'
 

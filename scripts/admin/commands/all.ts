@@ -2,11 +2,12 @@ import type { Command } from '../command.ts'
 import { commandsOf } from '../table.ts'
 import { AGENTS } from './agents.ts'
 import { API_COMMANDS } from './api.ts'
-import { CATALOGUE } from './catalogue.ts'
 import { CONNECTIONS } from './connections.ts'
 import { INTEGRATIONS } from './integrations.ts'
+import { KNOWN_MODELS, MODELS } from './models.ts'
 import { PEOPLE } from './people.ts'
 import { POLICIES } from './policies.ts'
+import { PROVIDERS } from './providers.ts'
 import { RECORDS } from './records.ts'
 
 /** The commands that administer a gateway. */
@@ -18,7 +19,9 @@ export const ADMINISTRATION: readonly Command[] = [
     ...CONNECTIONS,
     ...AGENTS,
     ...RECORDS,
-    ...CATALOGUE,
+    ...PROVIDERS,
+    ...MODELS,
   }),
+  KNOWN_MODELS,
   ...API_COMMANDS,
 ]

@@ -61,6 +61,9 @@ export const PEOPLE: Record<string, Naming> = {
     'Let an organization in again',
   ),
 
+  'retention show': {},
+  'retention set': { endpoint: 'retention.replace' },
+
   'identity-provider show': {},
   'identity-provider set': {
     endpoint: 'identity-provider.replace',
@@ -83,6 +86,9 @@ export const PEOPLE: Record<string, Naming> = {
   'users setup-link': {
     remark: () => 'The token of the link is shown this once. It works once, within 24 hours.',
   },
+  'users erase': { endpoint: 'erasures.create' },
+  'erasures list': { columns: ['id', 'status', 'step', 'failure', 'created_at', 'finished_at'] },
+  'erasures show': {},
   'entitlements grant': { endpoint: 'users.entitle' },
   'entitlements revoke': { endpoint: 'users.withdraw' },
 

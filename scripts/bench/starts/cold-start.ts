@@ -1,5 +1,5 @@
 import type { Bundle } from '../../build.ts'
-import { startWorkerd, type WorkerdOptions } from '../../local/workerd.ts'
+import { startWorkerd, type WorkerdOptions } from '../../node/workerd.ts'
 import { BenchFailure } from '../measure.ts'
 import { cpuMicroseconds } from '../process-usage.ts'
 import { median } from '../statistics.ts'

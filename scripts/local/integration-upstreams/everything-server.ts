@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
-import { sendJson } from '../loopback-server.ts'
+import { sendJson } from '../../node/loopback-server.ts'
 
 type TransportModule = typeof import('@modelcontextprotocol/sdk/server/streamableHttp.js')
 

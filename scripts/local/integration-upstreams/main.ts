@@ -1,5 +1,6 @@
 // node scripts/local/integration-upstreams/main.ts --port 8085 --data <folder>, with MEMORY_TOKEN and TICKET_KEY
-import { OptionError, runAsProcess } from '../stand-in-process.ts'
+import { OptionError } from '../../node/start-error.ts'
+import { runAsProcess } from '../stand-in-process.ts'
 import { startIntegrationUpstreams } from './server.ts'
 
 await runAsProcess('local integration upstreams', { data: { type: 'string' } }, async (values, port) => {

@@ -2,9 +2,8 @@ import { mkdirSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
-import { inheritedEnvironment } from '../children.ts'
-import { listenOnLoopback, sendJson } from '../loopback-server.ts'
-import type { RunningStandIn } from '../stand-in-process.ts'
+import { inheritedEnvironment } from '../../node/inherited-environment.ts'
+import { listenOnLoopback, type RunningServer, sendJson } from '../../node/loopback-server.ts'
 import { EverythingServer } from './everything-server.ts'
 import { StdioBridge } from './stdio-bridge.ts'
 import { TicketService } from './ticket-service.ts'
@@ -23,9 +22,7 @@ export interface IntegrationUpstreamOptions {
  * Starts the upstreams of the demo integrations on loopback: `/everything/mcp` and `/memory/mcp`, the reference servers of
  * the Model Context Protocol, and `/tickets`, an API with an OpenAPI document. Each starts with its first request.
  */
-export async function startIntegrationUpstreams(
-  options: IntegrationUpstreamOptions,
-): Promise<RunningStandIn> {
+export async function startIntegrationUpstreams(options: IntegrationUpstreamOptions): Promise<RunningServer> {
   mkdirSync(options.folder, { recursive: true })
   const everything = new EverythingServer()
   const memory = new StdioBridge([process.execPath, memoryServer()], {

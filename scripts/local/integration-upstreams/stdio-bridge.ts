@@ -1,7 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createInterface } from 'node:readline'
-import { readBody, sendJson } from '../loopback-server.ts'
+import { readBody, sendJson } from '../../node/loopback-server.ts'
 
 interface Message {
   id?: string | number

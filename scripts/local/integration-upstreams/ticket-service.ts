@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { readBody, sendJson } from '../loopback-server.ts'
+import { readBody, sendJson } from '../../node/loopback-server.ts'
 import { ticketDocument } from './ticket-document.ts'
 
 interface Ticket {

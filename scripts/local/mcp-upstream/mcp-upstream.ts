@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { sendJson } from '../loopback-server.ts'
+import { sendJson } from '../../node/loopback-server.ts'
 import { answerFault } from './answer-fault.ts'
 import { type ScriptedServer, type ServerRequest, scriptedServer } from './scripted-server.ts'
 

@@ -17,6 +17,7 @@ const credentialHeaders = new Set([
   'x-api-key',
   'api-key',
   'x-goog-api-key',
+  'x-amz-security-token',
   'cookie',
 ])
 

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { listenOnLoopback } from '../loopback-server.ts'
+import { listenOnLoopback, type RunningServer } from '../../node/loopback-server.ts'
 import { McpUpstream } from '../mcp-upstream/mcp-upstream.ts'
-import type { RunningStandIn } from '../stand-in-process.ts'
 import { answerMessages, countMessageTokens } from './anthropic-messages.ts'
 import { presentedCredential } from './authentication.ts'
 import { builtInScripts, wireScripts } from './built-in-scripts.ts'
@@ -21,7 +20,7 @@ import { playSteps } from './script-player.ts'
 import { SignalBoard } from './signal-board.ts'
 import { anthropicError, badRequest, openAiError, refusal } from './vendor-errors.ts'
 import { INNER_HEADER, recordIn } from './vendors/vendor-request.ts'
-import { vendorOf } from './vendors/vendors.ts'
+import { rawScriptOf, vendorOf } from './vendors/vendors.ts'
 
 export interface ModelUpstreamOptions {
   /** Port on 127.0.0.1; 0 takes a free one. */
@@ -105,7 +104,7 @@ interface Call {
  *
  * @throws the error of `listen`, such as `EADDRINUSE`
  */
-export async function startModelUpstream(options: ModelUpstreamOptions): Promise<RunningStandIn> {
+export async function startModelUpstream(options: ModelUpstreamOptions): Promise<RunningServer> {
   const upstream = new Upstream(options)
   // An exception, such as for a script with an illegal header, ends its answer and not the server.
   const { server, port, url, close } = await listenOnLoopback(options.port, (request, response) =>
@@ -156,6 +155,8 @@ class Upstream {
     if (path.startsWith('/mcp/')) {
       return this.#mcp.handle(path.slice('/mcp/'.length), request, body, response)
     }
+    const rawScript = rawScriptOf(path)
+    if (rawScript !== null) return this.#answerRaw(rawScript, body, exchange)
     const vendor = vendorOf(path)
     if (vendor) {
       const self = `http://127.0.0.1:${request.socket.localPort}`
@@ -164,6 +165,12 @@ class Upstream {
     }
     if (call === undefined) exchange.send(this.#answerOther(request, path))
     else await this.#answerCall(request, exchange, call)
+  }
+
+  /** Plays a registered script as it is written, whatever was sent: also for paths and wires that no vendor here has. */
+  async #answerRaw(name: string, body: Buffer, exchange: Exchange): Promise<void> {
+    const selected: SelectedScript = { name, builtIn: undefined, text: '' }
+    await playSteps(this.#scripts.steps(selected, body, 'chat', ''), exchange, this.#signals)
   }
 
   #readCall(request: IncomingMessage, route: GenerationRoute, raw: Buffer): Call {

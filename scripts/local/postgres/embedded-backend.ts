@@ -1,7 +1,7 @@
 import type { PGlite } from '@electric-sql/pglite'
 import { serialize } from 'pg-protocol'
 import { Parser } from 'pg-protocol/dist/parser.js'
-import { claimPath } from '../folder-claim.ts'
+import { claimPath } from '../../node/folder-claim.ts'
 import {
   mayChangeSession,
   type PostgresBackend,
@@ -9,7 +9,7 @@ import {
   readCommandTag,
   type StatementResult,
   toParameterText,
-} from './backend.ts'
+} from '../../node/postgres/backend.ts'
 import { openEmbeddedDatabase, openPackedDatabase } from './embedded-database.ts'
 import { KeptStatements } from './kept-statements.ts'
 

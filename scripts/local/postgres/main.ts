@@ -1,6 +1,7 @@
 // node scripts/local/postgres/main.ts --port 5433 --data .headgate/postgres
 // node scripts/local/postgres/main.ts --port 5433 --database-url postgres://user@localhost/database
-import { OptionError, runAsProcess } from '../stand-in-process.ts'
+import { OptionError } from '../../node/start-error.ts'
+import { runAsProcess } from '../stand-in-process.ts'
 import { startPostgres } from './start.ts'
 
 await runAsProcess(

@@ -1,5 +1,6 @@
 // node scripts/local/qstash/main.ts --port 8080 --current-key … --next-key … --data .headgate/qstash.jsonl
-import { OptionError, runAsProcess } from '../stand-in-process.ts'
+import { OptionError } from '../../node/start-error.ts'
+import { runAsProcess } from '../stand-in-process.ts'
 import { startQstash } from './start.ts'
 
 await runAsProcess(

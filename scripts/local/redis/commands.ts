@@ -1,5 +1,5 @@
+import { OK, RedisError, type Reply, StatusReply } from '../../node/redis/reply.ts'
 import type { Keyspace } from './keyspace.ts'
-import { OK, RedisError, type Reply, StatusReply } from './reply.ts'
 
 /** A command: its number of arguments without the name, and its function. */
 export interface Command {

@@ -1,5 +1,5 @@
-import type { RecordCollection } from '../record-store.ts'
-import { RedisError } from './reply.ts'
+import type { RecordCollection } from '../../node/record-store.ts'
+import { RedisError } from '../../node/redis/reply.ts'
 
 /** The container of each data type. */
 export interface Containers {

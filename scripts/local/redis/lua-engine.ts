@@ -1,5 +1,5 @@
+import { RedisError, type Reply, StatusReply } from '../../node/redis/reply.ts'
 import { bytesOf, type LuaState, lauxlib, lua, lualib, luaText, pushText, setFunction } from './fengari.ts'
-import { RedisError, type Reply, StatusReply } from './reply.ts'
 
 /**
  * Runs Lua scripts as Redis does, as far as those of `@upstash/ratelimit` go: `redis.call`, KEYS, ARGV, the base, table

@@ -1,6 +1,7 @@
 // node scripts/local/redis/main.ts --port 8079 --data .headgate/redis.jsonl
 // LOCAL_REDIS_TOKEN=… node scripts/local/redis/main.ts --port 8079 --redis-url redis://127.0.0.1:6379
-import { OptionError, runAsProcess } from '../stand-in-process.ts'
+import { OptionError } from '../../node/start-error.ts'
+import { runAsProcess } from '../stand-in-process.ts'
 import { startRedis } from './start.ts'
 
 await runAsProcess(

@@ -1,9 +1,9 @@
-import { RecordStore } from '../record-store.ts'
-import type { RedisBackend } from './backend.ts'
+import { RecordStore } from '../../node/record-store.ts'
+import type { RedisBackend } from '../../node/redis/backend.ts'
+import { RedisError, type Reply } from '../../node/redis/reply.ts'
 import { COMMANDS, readInteger, wrongArgumentCount } from './commands.ts'
 import { type KeyRecord, Keyspace } from './keyspace.ts'
 import { LuaEngine } from './lua-engine.ts'
-import { RedisError, type Reply } from './reply.ts'
 
 /**
  * A small Redis in memory: strings, hashes, expiry and Lua scripts. Commands run to their end one after the other, so

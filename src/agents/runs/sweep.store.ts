@@ -42,14 +42,16 @@ export async function markUnpublished(
     WHERE run_id = ${runId} AND organization_id = ${organizationId} AND rev = ${rev}`)
 }
 
-/** Deletes runs that ended before a time, with their steps and verdicts. @returns how many; at most `most`. */
+/** Deletes runs of an organization that ended before a time, with their steps and verdicts. @returns how many; at most `most`. */
 export async function deleteEndedRuns(
   database: Database,
+  organizationId: string,
   endedBefore: number,
   most: number,
 ): Promise<number> {
   const { rows } = await database.execute(sql`DELETE FROM ${runs} WHERE ctid = ANY(ARRAY(
-      SELECT ctid FROM ${runs} WHERE ended_at <= ${instant(endedBefore)} AND status <> 'in_progress'
+      SELECT ctid FROM ${runs}
+      WHERE organization_id = ${organizationId}::uuid AND ended_at <= ${instant(endedBefore)} AND status <> 'in_progress'
       ORDER BY ended_at LIMIT ${most} FOR UPDATE SKIP LOCKED))
     RETURNING id`)
   return rows.length

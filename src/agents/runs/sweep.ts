@@ -3,14 +3,11 @@ import { errorText, logEvent } from '../../lib/log.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { overdueLimits, publishAgain } from '../queue/overdue-messages.ts'
 import { publishRun } from './publish-run.ts'
-import { deleteEndedRuns, deleteExpiredRequests, markUnpublished, takeOverdue } from './sweep.store.ts'
+import { deleteExpiredRequests, markUnpublished, takeOverdue } from './sweep.store.ts'
 
-type SweepDeps = Pick<AgentDeps, 'runQueue' | 'database' | 'clock'> & {
-  configuration: Pick<AgentDeps['configuration'], 'RUN_RETENTION_DAYS'>
-}
+type SweepDeps = Pick<AgentDeps, 'runQueue' | 'database' | 'clock'>
 
 const MOST_DELETED = 1_000
-const DAY_MS = 86_400_000
 
 /**
  * Publishes the messages of runs that were lost: never published, without an effect, or of a delivery that died with its
@@ -29,10 +26,7 @@ export async function republishOverdue(deps: SweepDeps): Promise<void> {
   )
 }
 
-/** Deletes runs after RUN_RETENTION_DAYS, and requests that are not recognized any more. */
-export async function pruneRuns({ database, clock, configuration }: SweepDeps): Promise<void> {
-  const now = clock()
-  const endedBefore = now - configuration.RUN_RETENTION_DAYS * DAY_MS
-  while ((await deleteEndedRuns(database, endedBefore, MOST_DELETED)) === MOST_DELETED);
-  await deleteExpiredRequests(database, now, MOST_DELETED)
+/** Deletes requests for runs that are not recognized any more. Runs are deleted by their retention (`admin/retention`). */
+export async function pruneRunRequests({ database, clock }: SweepDeps): Promise<void> {
+  await deleteExpiredRequests(database, clock(), MOST_DELETED)
 }

@@ -7,6 +7,7 @@ import { takesMember } from '../protocols/body-members.ts'
 import { OPERATIONS, type Operation } from '../protocols/operations.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import { DEFAULT_USES, type ServerTool } from '../protocols/server-tools.ts'
+import { BETA_HEADERS } from '../providers/forwarded-headers.ts'
 import { bodyMembersOf } from '../providers/provider.ts'
 import type { ChargeBasis } from './charges.ts'
 import { CONTAINER_MINUTES, LEAST_CONTAINER_MINUTES, MOST_CONTAINER_MINUTES } from './container-time.ts'
@@ -52,7 +53,6 @@ const MOST_USES = 100
 const WIDER_WINDOW = /^context-(\d{1,5})([km])(?:-|$)/i
 /** Compaction within a call reads the context once more. https://docs.claude.com/en/docs/build-with-claude/compaction */
 const COMPACTION = /^compact-/i
-const BETA_HEADERS = ['anthropic-beta', 'provider-beta']
 
 /** @param headers of the caller. */
 export function termsOf(outline: RequestOutline, headers: Headers): CallTerms {
@@ -109,7 +109,7 @@ const runsContainerFreely = ({ type, version }: ServerTool): boolean =>
   (type === 'web_search' || type === 'web_fetch') && version !== null && version >= '20260209'
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null && value !== false
 
-const HEARD = 'messages (input_audio)'
+const AUDIO_INPUT = 'messages (input_audio)'
 
 function mediaTerms({ fields, hasAudio }: RequestOutline): PricedTerm[] {
   const modalities = Array.isArray(fields.modalities) ? fields.modalities : []
@@ -120,7 +120,7 @@ function mediaTerms({ fields, hasAudio }: RequestOutline): PricedTerm[] {
   return [
     ...output,
     ...(speaks ? [{ member: 'audio', price: 'audio_output' }] : []),
-    ...(hasAudio ? [{ member: HEARD, price: 'audio_input' }] : []),
+    ...(hasAudio ? [{ member: AUDIO_INPUT, price: 'audio_input' }] : []),
   ]
 }
 
@@ -202,7 +202,7 @@ function reaches(route: Route, { member }: PricedTerm): boolean {
   }
   if (member === 'anthropic-beta') return false
   if (translation.upstream === 'converse') return false
-  if (translation.upstream === 'generate_content') return member === HEARD
+  if (translation.upstream === 'generate_content') return member === AUDIO_INPUT
   if (translation.upstream === 'messages') return member === 'web_search_options'
   return translation.caller !== 'messages'
 }

@@ -1,4 +1,5 @@
 import { costOf } from '../../calls/usage.ts'
+import type { Usage } from '../../ledger/audit-record.ts'
 import type { Route } from '../catalogue/call-routes.ts'
 import type { CatalogueModel, CatalogueRoute } from '../catalogue/model-catalogue.ts'
 import { OPERATIONS, type Operation } from '../protocols/operations.ts'
@@ -46,7 +47,16 @@ const percentOf = ({ pricePercent = 100 }: CatalogueRoute): number => pricePerce
 /** A charge at the prices of the route that answered. @param route null where none is known, which costs the most. */
 export function atRoute(basis: ChargeBasis, charge: Charge, route: CatalogueRoute | null): Charge {
   if (!basis.pricesOfRoutes || !charge.usage || route === null) return charge
-  return { ...charge, cost: costOf(charge.usage, pricesAt(basis.pricesOfRoutes, percentOf(route))) }
+  return { ...charge, cost: costAtRoute(basis, charge.usage, route) }
+}
+
+/** The cost of a usage at the prices of a route, in micro-credits. */
+export function costAtRoute(
+  { prices, pricesOfRoutes }: ChargeBasis,
+  usage: Usage,
+  route: CatalogueRoute,
+): number {
+  return costOf(usage, pricesOfRoutes ? pricesAt(pricesOfRoutes, percentOf(route)) : prices)
 }
 
 /** A translated legacy completion has a default maximum; elsewhere an upstream may generate as much as the model can. */

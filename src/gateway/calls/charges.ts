@@ -195,22 +195,46 @@ export function abandonedCharge(basis: ChargeBasis, meter: Meter | null): Charge
 export const estimatedCharge = (basis: ChargeBasis, usage: Usage | null): Charge =>
   usage ? charge(basis, usage, 'estimated') : NO_CHARGE
 
+/** Usage of attempts without a usable answer that their upstreams may charge, with its cost at the prices of their routes. */
+export interface LostCharge {
+  usage: Usage
+  /** Micro-credits. */
+  cost: number
+}
+
 /**
- * A charge together with the usage of attempts without a usable answer. Where the sum exceeds the reservation, the call
- * pays the higher of the two, and for lost attempts at most the reservation.
- * @param lost null for nothing.
+ * A charge together with that of attempts without a usable answer. Where the sum exceeds the reservation, the call pays the
+ * higher of the two, and for lost attempts at most the reservation.
+ * @param known at the prices of its route. @param lost null for nothing.
  */
-export function withLost(basis: ChargeBasis, known: Charge, lost: Usage | null): Charge {
+export function withLost(basis: ChargeBasis, known: Charge, lost: LostCharge | null): Charge {
   if (!lost) return known
   const flags = known.flags && { flags: known.flags }
-  const both = charge(basis, addUsage(known.usage, lost), 'estimated')
+  const lostAlone = lostCharge(basis, lost)
+  const both = known.usage === null ? lostAlone : sumOf(basis, { ...known, usage: known.usage }, lost)
   if (both.cost <= basis.bounds.reserve) return { ...both, ...flags }
-  const lostAlone = charge(basis, lost, 'estimated')
   const cost = Math.min(lostAlone.cost, basis.bounds.reserve)
   return known.cost >= cost ? known : { ...lostAlone, cost, ...flags }
 }
 
+/** Where all routes cost the same, the sum is rounded once. */
+function sumOf(basis: ChargeBasis, known: LostCharge, lost: LostCharge): Charge {
+  const usage = addUsage(known.usage, lost.usage)
+  if (!basis.pricesOfRoutes) return charge(basis, usage, 'estimated')
+  return { usage, provenance: 'estimated', cost: known.cost + lost.cost }
+}
+
+/** Lost attempts as the whole charge of a call, with the units that no usage states. */
+function lostCharge({ prices, fixedUnits }: ChargeBasis, { usage, cost }: LostCharge): Charge {
+  const used = withUnits(usage, fixedUnits)
+  // Units cost the same on every route.
+  return { usage: used, provenance: 'estimated', cost: cost + costOf(used, prices) - costOf(usage, prices) }
+}
+
 function charge({ prices, fixedUnits }: ChargeBasis, usage: Usage, provenance: UsageProvenance): Charge {
-  const used = fixedUnits ? { ...usage, units: { ...usage.units, ...fixedUnits } } : usage
+  const used = withUnits(usage, fixedUnits)
   return { usage: used, provenance, cost: costOf(used, prices) }
 }
+
+const withUnits = (usage: Usage, units: Record<string, number> | undefined): Usage =>
+  units ? { ...usage, units: { ...usage.units, ...units } } : usage

@@ -20,8 +20,8 @@ export const thinkingBudget = (fields: Fields): number =>
   )
 
 /**
- * Most models of Gemini, and many of Bedrock, cannot be kept from thinking; levels and budgets are targets there, and what
- * they thought is told only by the usage.
+ * Most models of Gemini, and many of Bedrock, cannot be kept from thinking; levels and budgets are targets there, and only
+ * the usage shows what they thought.
  */
 const THINKING_PROTOCOLS: ReadonlySet<string> = new Set(['generate_content', 'converse'])
 

@@ -38,6 +38,8 @@ const PATIENCE_MS = [1_000, 2_000]
 /** Age at which an exchange counts as ended with its request, for calls that need not wait for it. */
 const LONGEST_EXCHANGE_MS = 10_000
 const MOST_CREDENTIALS = 1_000
+/** Calls that the end of an exchange wakes; further ones continue when their own time is over. */
+const MOST_WAITING = 1_000
 
 /** Indexed by a digest of the credential. Transports are made anew with each reading of the catalogue. */
 const sharedTokens = new BoundedMap<string, SharedToken>(MOST_CREDENTIALS)
@@ -133,6 +135,8 @@ class SharedToken {
     } finally {
       if (this.#running === running) this.#running = null
       for (const wake of this.#waiting) wake()
+      // A request that has ended does not run on, and would leave its entry behind.
+      this.#waiting.clear()
     }
   }
 
@@ -143,6 +147,8 @@ class SharedToken {
   /** Waits for the end of an exchange, or for some milliseconds. See `WaitingEntry` about the promise. */
   async #untilEnded(milliseconds: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
+    const [oldest] = this.#waiting.size < MOST_WAITING ? [] : this.#waiting
+    if (oldest) this.#waiting.delete(oldest)
     this.#waiting.add(resolve)
     const timer = setTimeout(resolve, milliseconds)
     await promise
@@ -183,7 +189,7 @@ export async function tokenOf(response: Response, now: number): Promise<AccessTo
   return { value, expiresAt: now + lifetime * 1_000 }
 }
 
-/** Statuses that say nothing about the credential. */
+/** Statuses that are no evidence about the credential. */
 const BUSY = new Set([408, 425, 429])
 
 function membersOf(text: string): Record<string, unknown> {

@@ -4,9 +4,12 @@
  */
 type ForwardedHeaders = Readonly<Record<string, readonly string[]>>
 
+/** Names of the headers in which callers send betas of the messages protocol, the vendor's own first. */
+export const BETA_HEADERS: readonly string[] = ['anthropic-beta', 'provider-beta']
+
 export const ANTHROPIC_HEADERS: ForwardedHeaders = {
   'anthropic-version': ['anthropic-version', 'provider-version'],
-  'anthropic-beta': ['anthropic-beta', 'provider-beta'],
+  'anthropic-beta': BETA_HEADERS,
   'x-claude-code-session-id': ['x-claude-code-session-id', 'x-codeclient-session-id'],
 }
 

@@ -33,7 +33,7 @@ export class ProviderUnreachable extends Error {
 /**
  * Sends one request through the transport of a provider, and once more where a 401 only refuses an access token.
  * @returns the upstream's answer, whatever its status; only redirects are refused. A credential that is refused by the
- * provider's token service is a 401 as well.
+ * provider's token service is a 401 as well (`isTokenRefusal`).
  * @throws ProviderUnreachable, or the abort reason of `signal`.
  */
 export async function sendToProvider(transport: Transport, request: UpstreamRequest): Promise<Response> {
@@ -51,10 +51,17 @@ export async function sendToProvider(transport: Transport, request: UpstreamRequ
   }
 }
 
+const tokenRefusals = new WeakSet<Response>()
+
+/** Whether an answer stands for the refusal of a token service: the provider itself was not sent the request. */
+export const isTokenRefusal = (response: Response): boolean => tokenRefusals.has(response)
+
 /** A refused exchange as the provider's other refusals of a credential: it moves on, and is shown to the operator. */
 function refusedToken({ message }: TokenRefused): Response {
   const error = { message, type: 'authentication_error', code: 'token_refused' }
-  return Response.json({ error }, { status: 401 })
+  const response = Response.json({ error }, { status: 401 })
+  tokenRefusals.add(response)
+  return response
 }
 
 async function sendOnce(

@@ -79,7 +79,7 @@ export interface Transport {
 
 /** Settings of a provider's entry that its transport obeys. */
 export interface ConnectOptions {
-  /** Members of requests that the operator says the provider takes. */
+  /** Members of requests that the provider takes by the operator's setting. */
   allowedMembers: readonly string[]
 }
 

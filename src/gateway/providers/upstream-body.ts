@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { borrowBytes } from '../../lib/bytes/free-bytes.ts'
 import { writeBytes } from '../../lib/bytes/write-bytes.ts'
+import { runSlices, type Slices } from '../../lib/slices.ts'
 
 /** The body of a request: bytes, or pieces in order. */
 export type RequestBody = Uint8Array | { pieces: readonly Uint8Array[]; length: number }
@@ -22,10 +23,27 @@ export function bodyInit(body: RequestBody, onConnected: (() => void) | null): B
   return onConnected ? streamed([joined], onConnected) : joined
 }
 
+/** About a millisecond: other requests have their turn while a large body is hashed. */
+const HASH_SLICE_BYTES = 512 * 1024
+
 /** SHA-256 in lowercase hex, without joining the pieces. */
-export async function bodyHash(body: RequestBody): Promise<string> {
+export const bodyHash = (body: RequestBody): Promise<string> =>
+  runSlices(hashed(body instanceof Uint8Array ? [body] : body.pieces))
+
+function* hashed(pieces: readonly Uint8Array[]): Slices<string> {
   const hash = createHash('sha256')
-  for (const piece of body instanceof Uint8Array ? [body] : body.pieces) hash.update(piece)
+  let room = HASH_SLICE_BYTES
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.length; ) {
+      const part = piece.subarray(at, at + room)
+      hash.update(part)
+      at += part.length
+      room -= part.length
+      if (room > 0) continue
+      yield
+      room = HASH_SLICE_BYTES
+    }
+  }
   return hash.digest('hex')
 }
 

@@ -2,16 +2,17 @@
 
 import type { GovernanceDeps, GovernedCall } from '../../calls/governed-call.ts'
 import type { Inspection } from '../../dlp/inspection.ts'
-import type { Usage } from '../../ledger/audit-record.ts'
 import { redactAnswer, redactCredential } from '../../lib/secret-spellings.ts'
 import type { InspectionCounts } from '../../wire/records.ts'
 import { CallLease } from '../calls/call-lease.ts'
+import { atRoute } from '../calls/charge-basis.ts'
 import {
   abandonedCharge,
   type Charge,
   type ChargeBasis,
   hidesOutput,
   inputUsage,
+  type LostCharge,
   streamCharge,
   withLost,
 } from '../calls/charges.ts'
@@ -60,8 +61,8 @@ interface StreamToStart {
   signal: AbortSignal
   call: GovernedCall
   basis: ChargeBasis
-  /** Usage that earlier attempts may be charged for. */
-  lost: Usage | null
+  /** The possible charge of earlier attempts. */
+  lost: LostCharge | null
   caller: { operation: Operation; modelId: string; usageRequested: boolean }
 }
 
@@ -209,7 +210,7 @@ function pipelineOf<Unit>(
 function leaseOf(deps: StreamDeps, { route, reader, call, basis, lost }: StreamToStart): CallLease {
   const provider = route.provider.name
   return new CallLease(deps, call, deps.configuration.LEDGER_LEASE_MS, () => {
-    const { usage, cost } = withLost(basis, streamCharge(basis, reader), lost)
+    const { usage, cost } = withLost(basis, atRoute(basis, streamCharge(basis, reader), route), lost)
     return usage && { provider, usage, cost }
   })
 }

@@ -4,9 +4,9 @@ import { applyEditsInSlices, type ByteEdit, editedBytes, joinBytesInSlices } fro
 import { errorText, logEvent } from '../../lib/log.ts'
 import { drained, type Slices } from '../../lib/slices.ts'
 import { type FrameReader, FramingError, parseFrame, type SseFrame } from '../../lib/sse.ts'
-import type { Json } from '../protocols/json.ts'
 import type { FrameVerdict, StreamReader } from '../protocols/protocol.ts'
 import type { HeldFrame } from '../protocols/streamed-texts.ts'
+import type { FailureDetails, FailureReason, PipelineEnd } from './pipeline-end.ts'
 
 /**
  * Each frame of an upstream's stream is read by its protocol, inspected, edited, counted, and converted into units for
@@ -35,30 +35,6 @@ interface PipelineOptions<Unit> {
   redact: (bytes: Uint8Array) => Uint8Array
   /** Edits a frame of the answer. @returns the same array if nothing changes */
   redactFrame: (bytes: Uint8Array) => Uint8Array
-}
-
-type FailureReason = 'empty' | 'cut' | 'timeout' | 'error'
-
-/** The end of a stream on the side of its upstream. */
-export type PipelineEnd<Unit> =
-  | { kind: 'completed' }
-  | {
-      kind: 'failed'
-      reason: FailureReason
-      message: string
-      /** The upstream's own units for the failure; absent where the caller's dialect has to express it. */
-      failureUnits?: Unit[]
-      /** The gateway itself ended the stream. */
-      error?: ApiError
-      /** The upstream's error as the body of an answer, edited. */
-      body?: Json
-    }
-
-/** Facts about a failure besides its reason and message. */
-interface FailureDetails<Unit> {
-  failureUnits?: Unit[] | undefined
-  error?: ApiError | undefined
-  body?: Json | undefined
 }
 
 /** Characters of an upstream's error message. */

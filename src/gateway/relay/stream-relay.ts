@@ -3,8 +3,9 @@ import { runSlices, type Slices } from '../../lib/slices.ts'
 import type { CallLease } from '../calls/call-lease.ts'
 import { GatheringReader } from './gathering-reader.ts'
 import type { NativePassage } from './native-passage.ts'
+import type { PipelineEnd } from './pipeline-end.ts'
 import type { StreamCaller } from './stream-caller.ts'
-import type { PipelineEnd, StreamPipeline } from './stream-pipeline.ts'
+import type { StreamPipeline } from './stream-pipeline.ts'
 import { LONGEST_UNREAD_MS, type RelayTimes } from './stream-times.ts'
 
 /**

@@ -8,7 +8,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import { readAll } from '../../lib/bytes/read-bytes.ts'
 
 import type { InspectionCounts } from '../../wire/records.ts'
-import { abandonedCharge, inputUsage } from '../calls/charges.ts'
+import { abandonedCharge, inputUsage, type LostCharge } from '../calls/charges.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
 import type { RouteRequest } from '../calls/route-request.ts'
 import { noAnswer, type UnusableAnswer, unusable } from '../calls/unusable-answer.ts'
@@ -76,8 +76,8 @@ export interface Attempted {
 
 /** Facts about earlier attempts of the same call. */
 interface EarlierAttempts {
-  /** Usage that earlier attempts may be charged for. */
-  lost: Usage | null
+  /** The possible charge of earlier attempts. */
+  lost: LostCharge | null
   /** Whether an error answer is deferred, because another route may answer. @param body once it has been read. */
   defersError: (status: number, body?: Uint8Array) => boolean
 }
@@ -217,7 +217,7 @@ class RouteAttempt {
 
   async #stream(
     response: Response,
-    lost: Usage | null,
+    lost: LostCharge | null,
     defersError: EarlierAttempts['defersError'],
   ): Promise<Outcome> {
     const { request, model, outline, basis } = this.#planned

@@ -3,20 +3,19 @@
 import type { GovernedCall } from '../../calls/governed-call.ts'
 import { withRenewedLease } from '../../calls/renewed-lease.ts'
 import { addUsage } from '../../calls/usage.ts'
-import type { Attempt, Usage } from '../../ledger/audit-record.ts'
+import type { Attempt } from '../../ledger/audit-record.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { pause } from '../../lib/pause.ts'
 import { runSlices } from '../../lib/slices.ts'
 import type { InspectionCounts } from '../../wire/records.ts'
-import type { Charge } from '../calls/charges.ts'
+import { costAtRoute } from '../calls/charge-basis.ts'
+import type { Charge, LostCharge } from '../calls/charges.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
 import { type RouteRequest, routeRequest } from '../calls/route-request.ts'
 import { noAnswer } from '../calls/unusable-answer.ts'
 import type { Route } from '../catalogue/call-routes.ts'
-import { OPERATIONS } from '../protocols/operations.ts'
 import type { StartedStream } from '../relay/stream-answer.ts'
 import { waitInBody } from '../translation/error-shapes.ts'
-import { isRefusalStatus, isRouteFault, refusesGateway } from '../translation/upstream-errors.ts'
 import {
   type Attempted,
   attemptRoute,
@@ -25,6 +24,7 @@ import {
   type SendOptions,
 } from './attempt.ts'
 import type { BufferedAnswer } from './buffered-answer.ts'
+import { type ErrorAnswer, errorAnswer, hasWait, movesOn, usefulness } from './error-answers.ts'
 import { noteErrorAnswer, noteServed, type ProviderHealthDeps } from './provider-health.ts'
 import { backoffOf, noteRequestedWait } from './route-health.ts'
 import { inOrder } from './route-order.ts'
@@ -36,8 +36,8 @@ export type FailoverDeps = RouteDeps &
 export interface FailoverResult {
   answer: FailoverAnswer
   attempts: Attempt[]
-  /** Usage that attempts without a usable answer may be charged for; null for nothing. */
-  lost: Usage | null
+  /** The possible charge of attempts without a usable answer; null for nothing. */
+  lost: LostCharge | null
   /** The route that answered, or was tried last; null when none was. */
   route: Route | null
   /** When the first attempt could begin, in milliseconds since the epoch. */
@@ -53,9 +53,7 @@ export interface FailoverResult {
 type FailoverAnswer =
   | BufferedAnswer
   | StartedStream
-  /** The most useful error answer of an upstream. */
-  | { kind: 'upstream_error'; response: Response; body: Uint8Array }
-  | { kind: 'failed'; error: unknown }
+  | ErrorAnswer
   /** @see CLIENT_LEFT */
   | { kind: 'client_left'; charge?: Charge; counts?: InspectionCounts }
 
@@ -78,18 +76,6 @@ export function sendWithFailover(
     new Failover(deps, planned, call, options).run(),
   )
 }
-
-/** Time-outs, conflicts and limits of the upstream, which official SDKs repeat as well, and models that failed (AWS). */
-const PASSING = new Set([408, 409, 424, 429])
-
-/**
- * A provider that refuses the gateway itself, or does not have the model, is no evidence about the others.
- * @param body once it has been read.
- */
-const movesOn = (status: number, body: Uint8Array = NO_BODY): boolean =>
-  isRefusalStatus(status) || PASSING.has(status) || status >= 500 || isRouteFault(status, body)
-
-const NO_BODY = new Uint8Array()
 
 class Failover {
   readonly #deps: FailoverDeps
@@ -164,7 +150,7 @@ class Failover {
     if (this.#deps.configuration.UPSTREAM_RETRY_WAIT_MS === 0) return
     for (const [route, { answer, requestedUntil }] of this.#deferred) {
       if (requestedUntil !== null || !hasWait(answer.response.status)) continue
-      const wait = waitInBody((await answer.body) ?? NO_BODY)
+      const wait = waitInBody((await answer.body) ?? new Uint8Array())
       if (wait !== null) this.#requestedUntil.set(route, noteRequestedWait(route, wait, this.#deps.clock()))
     }
   }
@@ -184,7 +170,7 @@ class Failover {
     const request = await this.#requestFor(route)
     if (!request) return null
     const defersError = (status: number, body?: Uint8Array) => !this.#hasOneRoute && movesOn(status, body)
-    const earlier = { lost: lostBy(this.#attempts), defersError }
+    const earlier = { lost: this.#lost, defersError }
     const [deps, planned, call, options] = [this.#deps, this.#planned, this.#call, this.#options]
     const attempted = await attemptRoute(deps, planned, call, request, options, earlier)
     this.#attempts.push(attempted)
@@ -206,7 +192,7 @@ class Failover {
     }
     if (answer.kind === 'upstream_error') {
       noteErrorAnswer(this.#deps, request.route, answer.response.status, answer.body)
-      return { answer: this.#errorAnswer(answer.response, answer.body), attempted }
+      return { answer: errorAnswer(this.#planned, answer.response, answer.body), attempted }
     }
     noteServed(this.#deps, request.route.provider)
     return { answer, attempted }
@@ -247,23 +233,21 @@ class Failover {
     )
     for (const attempted of inOrder) {
       const body = await attempted.answer.body
-      if (body) return { answer: this.#errorAnswer(attempted.answer.response, body), attempted }
+      if (body) return { answer: errorAnswer(this.#planned, attempted.answer.response, body), attempted }
     }
     const failure = this.#attempts.find(({ answer }) => answer.kind === 'unusable')?.answer
     if (failure?.kind === 'unusable') throw failure.error
     throw this.#untranslatable ?? noAnswer('The upstream gave no answer.')
   }
 
-  /** On surfaces with errors of their own, a provider that refuses the gateway is a fault of the gateway. */
-  #errorAnswer(response: Response, body: Uint8Array): FailoverAnswer {
-    const { status } = response
-    const { ownErrorEnvelope } = OPERATIONS[this.#planned.request.operation]
-    if (!ownErrorEnvelope || !refusesGateway(status, body)) return { kind: 'upstream_error', response, body }
-    const message =
-      `The provider of this model refused the gateway (status ${status}). Your API key is not the cause: the operator of ` +
-      'the gateway has to renew its credential or account at the provider.'
-    const error = new ApiError('internal', message, { code: 'provider_refused_gateway', shouldRetry: false })
-    return { kind: 'failed', error }
+  /** The lost usage of all attempts, each at the prices of its route. */
+  get #lost(): LostCharge | null {
+    const { basis } = this.#planned
+    return this.#attempts.reduce<LostCharge | null>((sum, { lost, request }) => {
+      if (lost === null) return sum
+      const cost = (sum?.cost ?? 0) + costAtRoute(basis, lost, request.route)
+      return { usage: addUsage(sum?.usage ?? null, lost), cost }
+    }, null)
   }
 
   /** @param decisive the attempt whose answer it is; the last one where it is left out. */
@@ -271,7 +255,7 @@ class Failover {
     return {
       answer,
       attempts: this.#attempts.map(({ record }) => record),
-      lost: lostBy(this.#attempts),
+      lost: this.#lost,
       route: decisive?.request.route ?? null,
       startedAt: this.#startedAt,
       dropped: decisive?.request.dropped ?? [],
@@ -281,23 +265,12 @@ class Failover {
   }
 }
 
-const hasWait = (status: number): boolean => status === 429 || status >= 500
-
 type Deferred = Attempted & { answer: DeferredError }
 
 /** The answer of a call, and the attempt that it is of. */
 interface Decided {
   answer: FailoverAnswer
   attempted: Attempted
-}
-
-const lostBy = (attempts: readonly Attempted[]): Usage | null =>
-  attempts.reduce<Usage | null>((sum, { lost }) => (lost ? addUsage(sum, lost) : sum), null)
-
-/** The order of errors for the caller: when to come back, then a fault of the upstream, then one of the gateway. */
-function usefulness(status: number): number {
-  if (status === 429) return 2
-  return isRefusalStatus(status) || status === 404 ? 0 : 1
 }
 
 /** A whole answer whose caller left while it was generated is charged by its usage. */

@@ -6,6 +6,8 @@ import { newId } from '../../lib/ids.ts'
 import { logEvent } from '../../lib/log.ts'
 import { DEPLOYMENT_ORGANIZATION_ID, NO_ACTOR } from '../audit-record.ts'
 import type { LedgerOf } from '../contract.ts'
+import { prunedParts } from '../retention/pruning.ts'
+import { selectPrunings } from '../retention/prunings.store.ts'
 import { HOME_SHARD } from '../shards/shards.ts'
 import {
   type Checkpoint,
@@ -156,11 +158,27 @@ function verifyMac<Signed extends { pepperId: string; mac: string }>(
 async function findReplaced(deps: CheckpointDeps, checkpoint: Checkpoint, organizationId: string | null) {
   const heads = headsOf(checkpoint, organizationId)
   const hashes = await readHashes(deps.database, heads)
-  const replaced = heads.find(({ hash }, index) => hash !== hashes[index])
+  const differing = heads.filter(({ hash }, index) => hash !== hashes[index])
+  const replaced = await findUnpruned(deps, differing)
   if (!replaced) return null
   const chain = `${replaced.organizationId}:${replaced.shard}`
   const detail = `record ${replaced.sequence} of chain ${chain} is missing or another one`
   return { reason: 'chain_differs' as const, detail }
+}
+
+/** The first of some heads that are not in Postgres of which no statement of retention says that it may be missing. */
+async function findUnpruned(
+  { database, configuration }: CheckpointDeps,
+  heads: ReadonlyArray<ChainIdentity & ChainHead>,
+) {
+  const owners = [...new Set(heads.map(({ organizationId }) => organizationId))]
+  const rows = await selectPrunings(database, owners)
+  return heads.find(({ organizationId, shard, sequence, hash }) => {
+    const own = rows.filter((row) => row.organizationId === organizationId)
+    const pruned = prunedParts(configuration.KEY_PEPPERS, own).records.get(shard)
+    if (pruned === undefined || sequence > pruned.sequence) return true
+    return sequence === pruned.sequence && hash !== pruned.hash
+  })
 }
 
 const headsOf = ({ heads }: Checkpoint, owner: string | null) =>

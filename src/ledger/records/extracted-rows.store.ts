@@ -3,6 +3,7 @@ import type { Database } from '../../../schema/database.ts'
 import { auditRecords, calls, creditEntries, usageEvents } from '../../../schema/governance.ts'
 import { exactInstant } from './exact-instant.store.ts'
 import { type CreditRow, creditRowOf, type RecordWithRows, type UsageRow } from './extracted-rows.ts'
+import { inMonthOf, inMonthsOf } from './month-bounds.store.ts'
 import { parseBody, type StoredRecord } from './record-body.ts'
 import { readStatedRows } from './stated-rows.store.ts'
 import { statedRowsOf } from './stated-rows.ts'
@@ -30,7 +31,18 @@ export async function withExtractedRows(
       .select(CALLS)
       .from(calls)
       .where(and(eq(calls.organizationId, first.organizationId), inArray(calls.id, ids))),
-    database.select(USAGE).from(usageEvents).where(inArray(usageEvents.callId, ids)),
+    database
+      .select(USAGE)
+      .from(usageEvents)
+      .where(
+        and(
+          inArray(usageEvents.callId, ids),
+          inMonthsOf(
+            usageEvents.at,
+            records.map(({ at }) => at),
+          ),
+        ),
+      ),
     database
       .select(CREDITS)
       .from(creditEntries)
@@ -86,7 +98,9 @@ interface UnrecordedPage<Position> {
   next: Position | null
 }
 
-// The record of each row of a page is looked up by its id alone. Without OFFSET, Postgres may read all records into a
+const RECORD_AT = sql`record.at`
+
+// The record of each row of a page is looked up by its id alone, in the partition of its month. Without OFFSET, Postgres may read all records into a
 // hash. With a plain comparison of the organization, it may read that column's index beside the one of ids.
 
 /**
@@ -112,7 +126,8 @@ export async function findUnrecordedUsage(
     .select({
       row: USAGE,
       isRecorded: sql<boolean>`EXISTS (SELECT 1 FROM ${auditRecords} AS record WHERE record.id = usage_events.call_id
-        AND record.organization_id IS NOT DISTINCT FROM usage_events.organization_id AND record.kind = 'call' OFFSET 0)`,
+        AND record.organization_id IS NOT DISTINCT FROM usage_events.organization_id AND record.kind = 'call'
+        AND ${inMonthOf(RECORD_AT, sql`usage_events.at`)} OFFSET 0)`,
     })
     .from(usageEvents)
     .where(
@@ -151,6 +166,7 @@ export async function findUnrecordedCredits(
   // Bodies that were tampered with need not be JSON, which Postgres would refuse to read.
   const candidates = sql`ARRAY(SELECT record.body FROM ${auditRecords} AS record
     WHERE record.organization_id = credit_entries.organization_id AND record.at = credit_entries.at
+    AND ${inMonthOf(RECORD_AT, sql`credit_entries.at`)}
     AND record.shard = credit_entries.shard AND record.kind = 'change'
     AND strpos(record.body, '"credit":{') > 0 AND strpos(record.body, credit_entries.id) > 0
     LIMIT ${MOST_CANDIDATES})`
@@ -159,7 +175,7 @@ export async function findUnrecordedCredits(
       row: CREDITS,
       isSettled: sql<boolean>`credit_entries.kind = 'settlement' AND EXISTS (SELECT 1 FROM ${auditRecords} AS record
         WHERE record.id = credit_entries.id AND record.organization_id IS NOT DISTINCT FROM credit_entries.organization_id
-        AND record.kind = 'call' OFFSET 0)`,
+        AND record.kind = 'call' AND ${inMonthOf(RECORD_AT, sql`credit_entries.at`)} OFFSET 0)`,
       candidates: sql<string[]>`CASE WHEN credit_entries.kind = 'settlement' THEN '[]'::jsonb
         ELSE to_jsonb(${candidates}) END`,
     })

@@ -145,8 +145,9 @@ const INSERTS: SQL = sql.raw(`
   ${KEY_USE}`)
 
 /**
- * Writes records, with their usage and credit movements, in one statement. Existing rows are not changed, so it can be
- * repeated. Postgres parses the bodies: parsing them here and sending the columns took a tenth of a call's CPU.
+ * Writes records, with their usage and credit movements, in one statement, or nothing if Postgres has another record in the place of
+ * one. Existing rows are not changed, so it can be repeated. Postgres parses the bodies: parsing them here and sending the columns
+ * took a tenth of a call's CPU.
  * @param links consecutive ones of one chain, at least one. No body contains a line break.
  * @param mayFollowGap whether they are written without the record before them, which the ledger has no more.
  * @returns the epochs, read in the same round trip; null when Postgres has lost the record before them, or has another one.
@@ -165,13 +166,11 @@ export async function writeLinks(
   const follows = isFirst ? sql`true` : hasRecordBefore(identity, links)
   // A statement does not see its own inserts: a record is held if it was inserted now or existed before.
   const { rows } = await database.execute<{ held: number; follows: boolean } & EpochColumns>(sql`
-    WITH before AS MATERIALIZED (SELECT ${follows} AS follows), link AS MATERIALIZED (
-      SELECT ${links[0]?.sequence ?? 0}::bigint + place - 1 AS sequence, body, hash,
-        lag(hash, 1, ${links[0]?.previousHash ?? ''}::text) OVER (ORDER BY place) AS previous_hash, body::jsonb AS record
-      FROM unnest(${linesOf(links, 'body')}, ${linesOf(links, 'hash')}) WITH ORDINALITY AS line(body, hash, place)
-      WHERE (SELECT follows FROM before)
+    WITH ${existing(identity, links)}, before AS MATERIALIZED (SELECT ${follows} AS follows),
+    link AS MATERIALIZED (
+      SELECT * FROM linked WHERE (SELECT held = found FROM existing) AND (SELECT follows FROM before)
     ), ${INSERTS}
-    SELECT (SELECT count(*) FROM stored)::int + ${heldCount(identity, links)} AS held, (SELECT follows FROM before) AS follows,
+    SELECT (SELECT count(*) FROM stored)::int + (SELECT held FROM existing) AS held, (SELECT follows FROM before) AS follows,
       ${epochColumns(organizationId)}`)
   const [row] = rows
   if (row?.follows === false) return null
@@ -183,30 +182,50 @@ export async function writeLinks(
 
 /**
  * SQL of whether Postgres has the record that they follow. It is the last one before them: the order has Postgres read one row by the
- * primary key, also where the table has no statistics.
+ * primary key, also where the table has no statistics. Partitions of earlier months are searched only where the newest have none.
  */
-const hasRecordBefore = (
-  { organizationId, shard }: ChainIdentity,
-  [first]: readonly ChainLink[],
-) => sql`coalesce((
-  SELECT record.hash FROM ${auditRecords} AS record
-  WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}
-    AND record.sequence < ${first?.sequence ?? 0}
-  ORDER BY record.organization_id, record.shard, record.sequence DESC LIMIT 1) = ${first?.previousHash ?? ''}, false)`
+function hasRecordBefore({ organizationId, shard }: ChainIdentity, [first]: readonly ChainLink[]): SQL {
+  const before = (condition: SQL) => sql`(
+    SELECT record.hash FROM ${auditRecords} AS record
+    WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}
+      AND record.sequence < ${first?.sequence ?? 0} AND ${condition}
+    ORDER BY record.organization_id, record.shard, record.sequence DESC LIMIT 1)`
+  const isRecent = sql`record.at AT TIME ZONE 'UTC' BETWEEN (SELECT begins FROM period) AND (SELECT ends FROM period)`
+  return sql`coalesce(coalesce(${before(isRecent)}, ${before(sql`true`)}) = ${first?.previousHash ?? ''}, false)`
+}
 
 /** One member of all links as a text array. Sending one text costs less than sending many. */
 const linesOf = (links: readonly ChainLink[], member: 'body' | 'hash') =>
   sql`string_to_array(${links.map((link) => link[member]).join('\n')}, ${'\n'})`
 
 /**
- * SQL of how many of the links Postgres holds. The range of sequences bounds what it reads by any plan: a join with the links
- * reads the whole chain where the table has no statistics.
+ * Hashes of the links, and the time (UTC) in which a record in one of their places is searched: places are unique within the partition
+ * of a month only, and another chain under the same name may have grown in the month before. A Durable Object that was restored is at
+ * most 30 days behind.
  */
-const heldCount = ({ organizationId, shard }: ChainIdentity, links: readonly ChainLink[]) => sql`(
-  SELECT count(*)::int FROM ${auditRecords} AS record
-  WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}
-    AND record.sequence BETWEEN ${links[0]?.sequence ?? 0} AND ${links.at(-1)?.sequence ?? 0}
-    AND record.hash = ANY(${linesOf(links, 'hash')}))`
+const PERIOD = sql.raw(`
+  SELECT array_agg(hash) AS hashes, (${AT_MOST} + interval '32 days') AT TIME ZONE 'UTC' AS ends,
+    (timestamptz 'epoch' + min((record->>'at')::bigint) * interval '1 millisecond' - interval '32 days') AT TIME ZONE 'UTC' AS begins
+  FROM linked`)
+
+/**
+ * SQL of WITH: the links as rows, with their parsed bodies (`linked`), and how many records Postgres has in their places, and of them
+ * (`existing`). The range of sequences bounds what it reads by any plan: a join with the links reads the whole chain where the table
+ * has no statistics. The period bounds the partitions that are read.
+ */
+const existing = ({ organizationId, shard }: ChainIdentity, links: readonly ChainLink[]) => sql`
+  linked AS MATERIALIZED (
+    SELECT ${links[0]?.sequence ?? 0}::bigint + place - 1 AS sequence, body, hash,
+      lag(hash, 1, ${links[0]?.previousHash ?? ''}::text) OVER (ORDER BY place) AS previous_hash, body::jsonb AS record
+    FROM unnest(${linesOf(links, 'body')}, ${linesOf(links, 'hash')}) WITH ORDINALITY AS line(body, hash, place)
+  ), period AS MATERIALIZED (${PERIOD}),
+  existing AS MATERIALIZED (
+    SELECT count(*)::int AS found,
+      (count(*) FILTER (WHERE record.hash = ANY((SELECT hashes FROM period)::text[])))::int AS held
+    FROM ${auditRecords} AS record
+    WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}
+      AND record.sequence BETWEEN ${links[0]?.sequence ?? 0} AND ${links.at(-1)?.sequence ?? 0}
+      AND record.at AT TIME ZONE 'UTC' BETWEEN (SELECT begins FROM period) AND (SELECT ends FROM period))`
 
 /** Number of the links that Postgres holds, including those of an earlier write that timed out here and committed later. */
 async function countHeld(
@@ -214,6 +233,8 @@ async function countHeld(
   identity: ChainIdentity,
   links: readonly ChainLink[],
 ): Promise<number> {
-  const { rows } = await database.execute<{ held: number }>(sql`SELECT ${heldCount(identity, links)} AS held`)
+  const { rows } = await database.execute<{ held: number }>(
+    sql`WITH ${existing(identity, links)} SELECT held FROM existing WHERE held = found`,
+  )
   return rows[0]?.held ?? 0
 }

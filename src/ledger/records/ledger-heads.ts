@@ -11,7 +11,7 @@ export interface ExpectedHead extends ChainHead {
 export interface HeadFault {
   shard: number
   sequence: number
-  reason: 'unknown_shard' | 'unknown_record' | 'head_differs'
+  reason: 'unknown_shard' | 'unknown_record' | 'head_differs' | 'pruning_forged' | 'pruned_credits_differ'
   detail: string
 }
 

@@ -7,6 +7,7 @@ import { isUuid } from '../../wire/management-fields.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { equal, newestFirst, type OrganizationScope, within } from '../changes/scoped-statements.store.ts'
 import type { CallRow } from './extracted-rows.ts'
+import { inMonthsOf } from './month-bounds.store.ts'
 import type { AuditRecordRow } from './read-records.store.ts'
 import { READ_IN_ORDER, searchNewest } from './search-newest.store.ts'
 
@@ -127,16 +128,23 @@ export async function selectCall(
 const isOfUser = (userId: string | undefined) =>
   userId === undefined ? undefined : sql`${calls.userId} IS NOT DISTINCT FROM ${userId}`
 
-/** The record of a call, if Postgres has it. */
+/** The record of a call, if Postgres has it in the month of the call. */
 export async function selectCallRecord(
   { database, organizationId }: OrganizationScope,
-  callId: string,
+  { id, at }: Pick<CallRow, 'id' | 'at'>,
 ): Promise<AuditRecordRow | null> {
   const isOfOrganization = sql`${auditRecords.organizationId} IS NOT DISTINCT FROM ${organizationId}::uuid`
   const [row] = await database
     .select()
     .from(auditRecords)
-    .where(and(eq(auditRecords.id, callId), isOfOrganization, eq(auditRecords.kind, 'call')))
+    .where(
+      and(
+        eq(auditRecords.id, id),
+        isOfOrganization,
+        eq(auditRecords.kind, 'call'),
+        inMonthsOf(auditRecords.at, [at]),
+      ),
+    )
     .limit(1)
   return row ?? null
 }

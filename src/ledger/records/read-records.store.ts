@@ -10,6 +10,7 @@ import {
   toPage,
   within,
 } from '../changes/scoped-statements.store.ts'
+import { inPartitionsOf, upTo } from './month-bounds.store.ts'
 import { searchNewest } from './search-newest.store.ts'
 
 export type AuditRecordRow = typeof auditRecords.$inferSelect
@@ -37,7 +38,11 @@ export function selectAuditRecords(
     equal(auditRecords.status, filter.status),
     equal(auditRecords.surface, filter.surface),
   )
-  const bounds = and(eq(auditRecords.organizationId, organizationId), within(auditRecords.at, filter))
+  const bounds = and(
+    eq(auditRecords.organizationId, organizationId),
+    within(auditRecords.at, filter),
+    inPartitionsOf(auditRecords.at, { from: filter.from, to: upTo(filter.to, page.after) }),
+  )
   return searchNewest<AuditRecordRow>(database, {
     table: auditRecords,
     bounds,
@@ -89,7 +94,12 @@ export function selectUsageEvents(
 ): Promise<Page<UsageEventRow>> {
   const { at, callId } = usageEvents
   const isOfUser = equal(usageEvents.userId, filter.userId)
-  const isWanted = and(eq(usageEvents.organizationId, organizationId), isOfUser, within(at, filter))
+  const isWanted = and(
+    eq(usageEvents.organizationId, organizationId),
+    isOfUser,
+    within(at, filter),
+    inPartitionsOf(at, { from: filter.from, to: upTo(filter.to, page.after) }),
+  )
   return selectPage(page, { at, id: callId }, (position, isAfter) =>
     database
       .select({ ...getTableColumns(usageEvents), position })
@@ -138,6 +148,7 @@ export async function selectUsageTotals(
         eq(usageEvents.organizationId, organizationId),
         equal(usageEvents.userId, filter.userId),
         within(usageEvents.at, filter),
+        inPartitionsOf(usageEvents.at, filter),
       ),
     )
     .as('events')

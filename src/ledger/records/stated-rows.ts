@@ -80,6 +80,9 @@ export const rejectedRow = ([ip, minute, surface, count]: StatedCount): StatedRo
   value: String(count),
 })
 
+/** The minute of a stated row of rejected calls, as ISO 8601 text. */
+export const minuteOf = ({ name }: StatedRow): string => String((JSON.parse(name) as string[])[1])
+
 /** The rows that a record states; none for a detail that is no statement. */
 export function statedRowsOf(body: RecordBody): StatedRow[] {
   if (body.kind !== 'change' || body.organizationId !== DEPLOYMENT_ORGANIZATION_ID) return []

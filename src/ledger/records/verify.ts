@@ -9,7 +9,7 @@ import {
   usageRowOf,
 } from './extracted-rows.ts'
 import { copiedColumns, parseBody, RECORD_FORM, type RecordBody, type StoredRecord } from './record-body.ts'
-import { isSameRow, type StatedRow, statedRowsOf } from './stated-rows.ts'
+import { isSameRow, minuteOf, type StatedRow, statedRowsOf } from './stated-rows.ts'
 
 type Verification = { intact: true; head: ChainHead } | ({ intact: false } & BrokenRecord)
 
@@ -32,6 +32,15 @@ type BrokenRow = `${'call' | 'usage' | 'credit'}_${'missing' | 'added' | 'differ
 
 /** The difference between a row that a record states and the statement. */
 type BrokenStatement = `${'checkpoint' | 'rejected_calls'}_${'missing' | 'differs'}`
+
+/** Times before which rows may be missing, because retention removes them; null where none may. */
+export interface RemovedBefore {
+  calls: Date | null
+  usage: Date | null
+  rejectedCalls: Date | null
+}
+
+const NOTHING_REMOVED: RemovedBefore = { calls: null, usage: null, rejectedCalls: null }
 
 /** Names columns and ids, never a value of the record. */
 export interface RecordFault {
@@ -59,11 +68,12 @@ export function verifyLinks(rows: readonly StoredRecord[], previous: ChainHead):
 /**
  * Verifies a record, its rows of usage and credits, and the rows that it states. To find further faults, continue after a broken record as
  * if its hash were right.
- * @param head of the record before, or `GENESIS`.
+ * @param head of the record before, or `GENESIS`. @param removed what retention may have removed of the other rows.
  */
 export function verifyRecord(
   { record, call, usage, credits, stated }: RecordWithRows,
   head: ChainHead,
+  removed: RemovedBefore = NOTHING_REMOVED,
 ): RecordFault[] {
   const broken = findBreak(record, head)
   const faults: RecordFault[] = broken ? [broken] : []
@@ -81,20 +91,31 @@ export function verifyRecord(
     const fault = compareRows(kind, id, stored, expected)
     if (fault) faults.push({ sequence, ...fault })
   }
-  if (call !== null || hasCallRow(body)) of('call', record.id, call, callRowOf(body))
-  of('usage', record.id, usage, usageRowOf(body))
+  const mayLack = (row: Row | null, before: Date | null) => row === null && isBefore(body.at, before)
+  const hasCall = call !== null || (hasCallRow(body) && !mayLack(call, removed.calls))
+  if (hasCall) of('call', record.id, call, callRowOf(body))
+  if (!mayLack(usage, removed.usage)) of('usage', record.id, usage, usageRowOf(body))
   const expected = creditRowOf(body)
   const own = (row: CreditRow) => row.kind === expected?.kind && row.id === expected.id
   of('credit', expected?.id ?? record.id, credits.find(own) ?? null, expected)
   for (const added of credits.filter((row) => !own(row))) of('credit', added.id, added, null)
-  return [...faults, ...verifyStated(body, stated).map((fault) => ({ sequence, ...fault }))]
+  const differing = verifyStated(body, stated, removed.rejectedCalls)
+  return [...faults, ...differing.map((fault) => ({ sequence, ...fault }))]
 }
 
-function verifyStated(body: RecordBody, stored: readonly StatedRow[]): Array<Omit<RecordFault, 'sequence'>> {
+const isBefore = (at: number | string, before: Date | null): boolean =>
+  before !== null && new Date(at) < before
+
+function verifyStated(
+  body: RecordBody,
+  stored: readonly StatedRow[],
+  removedBefore: Date | null,
+): Array<Omit<RecordFault, 'sequence'>> {
   return statedRowsOf(body).flatMap((row): Array<Omit<RecordFault, 'sequence'>> => {
     const { table, name, value } = row
     const kind = table === 'audit_checkpoints' ? 'checkpoint' : 'rejected_calls'
     const found = stored.find((each) => isSameRow(each, row))
+    if (!found && table === 'rejected_calls' && isBefore(minuteOf(row), removedBefore)) return []
     if (!found) return [{ reason: `${kind}_missing`, detail: `${table} has no row of ${name}` }]
     if (found.value === value) return []
     return [{ reason: `${kind}_differs`, detail: `${name} in ${table} differs from its record` }]

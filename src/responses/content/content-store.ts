@@ -32,6 +32,8 @@ export interface ContentStore {
   get(key: string): Promise<Uint8Array>
   /** Removes items. Missing ones count as removed. @throws what R2 throws twice in a row */
   remove(keys: readonly string[]): Promise<void>
+  /** Makes the smallest request. @throws if the store does not answer */
+  ping(): Promise<void>
 }
 
 /**
@@ -46,6 +48,9 @@ export function createContentStore(bucket: R2Bucket): ContentStore {
       return key
     },
     get: (key) => repeatOnce(async () => new Uint8Array(await (await open(bucket, key)).arrayBuffer()), key),
+    async ping() {
+      await bucket.head('ping')
+    },
     async remove(keys) {
       for (let start = 0; start < keys.length; start += REMOVE_BATCH) {
         const batch = keys.slice(start, start + REMOVE_BATCH)

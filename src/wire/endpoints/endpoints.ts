@@ -74,6 +74,16 @@ export const ENDPOINTS = {
     'organizations.change',
     'Changes the given members of an organization.',
   ),
+  'retention.show': get(
+    `${ORGANIZATION}/retention`,
+    'retention.read',
+    'Shows how long an organization keeps its rows.',
+  ),
+  'retention.replace': put(
+    `${ORGANIZATION}/retention`,
+    'retention.change',
+    'Replaces how long an organization keeps its rows.',
+  ),
   'identity-provider.show': get(
     IDENTITY_PROVIDER,
     'sso.read',
@@ -105,6 +115,23 @@ export const ENDPOINTS = {
     `${USER}/entitlements/{entitlement}`,
     'users.entitle',
     'Takes an entitlement from a user.',
+  ),
+
+  'erasures.create': post(
+    `${USER}/erase`,
+    'users.erase',
+    'Disables a user, and begins to erase its data in the organization.',
+  ),
+  'erasures.list': get(`${USER}/erasures`, 'users.erase', 'Lists the erasures of a user, with their reports.'),
+  'erasures.show': get(
+    `${USER}/erasures/{erasureId}`,
+    'users.erase',
+    'Shows how far the erasure of a user is, and what it has erased.',
+  ),
+  'users.export': get(
+    `${USER}/export`,
+    'users.export',
+    'Exports the data of a user in the organization, one JSON object a line.',
   ),
 
   'groups.list': get(`${ORGANIZATION}/groups`, 'groups.read', 'Lists the groups of an organization.'),

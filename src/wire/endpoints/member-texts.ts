@@ -89,6 +89,12 @@ const MEMBER_TEXTS: Record<string, string> = {
   'policies.dry-run direction':
     'The part of a call that the samples are; the first of the policy where left out.',
   'providers.create organization_id': 'The only organization that it serves; all where left out.',
+  'retention.replace audit_records':
+    'Days for which audit records and lists of calls are kept; 0 for ever, the default where null.',
+  'retention.replace connect_sessions': 'Days for which attempts to connect an account are kept.',
+  'retention.replace responses': 'Days for which responses and their items are kept.',
+  'retention.replace runs': 'Days for which runs of agents are kept after their end.',
+  'retention.replace usage_events': 'Days for which the usage of each call is kept.',
   'users.change name': 'Full name.',
   'users.create email': 'Address, one in an organization.',
   'users.create kind': 'A person, or a service account, which cannot sign in.',

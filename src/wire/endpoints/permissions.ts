@@ -41,6 +41,8 @@ export const PERMISSIONS = {
 
   'organizations.read': { ...EVERYONE, ...OPERATORS },
   'organizations.change': { ...ADMINISTRATORS, ...OPERATORS },
+  'retention.read': { ...ADMINISTRATORS, ...OPERATORS },
+  'retention.change': { ...OWNERS, ...OPERATORS, recent: true },
   'sso.read': { ...OWNERS, ...OPERATORS },
   'sso.change': { ...OWNERS, ...OPERATORS, recent: true },
   'users.read': { ...OWN_OR_ALL, ...OPERATORS },
@@ -49,6 +51,8 @@ export const PERMISSIONS = {
   'users.disable': { ...ADMINISTRATORS, ...OPERATORS },
   'users.entitle': { ...OWNERS, ...OPERATORS, recent: true },
   'users.setup-link': { ...ADMINISTRATORS, ...OPERATORS, recent: true },
+  'users.erase': { ...OWNERS, ...OPERATORS, recent: true },
+  'users.export': { ...OWNERS, ...OPERATORS, recent: true },
   'groups.read': { ...ADMINISTRATORS, ...OPERATORS },
   'groups.change': { ...ADMINISTRATORS, ...OPERATORS },
 

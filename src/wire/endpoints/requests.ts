@@ -52,6 +52,7 @@ import {
   usageEventQuery,
   usageQuery,
 } from '../records.ts'
+import { retentionSettings } from '../retention.ts'
 import {
   identityProviderReplacement,
   localMember,
@@ -78,6 +79,10 @@ const REQUESTS = {
   'sign-in.finish': { body: signInCompletion, noStore: true },
   'sign-in.local': { body: setupToken, noStore: true },
   'sign-in.oidc-begin': { body: oidcStart, errors: ['unprocessable', 'upstream'], noStore: true },
+  'erasures.create': { status: 202, errors: ['unprocessable'] },
+  'erasures.list': { query: pageQuery },
+  'users.export': { lines: true, noStore: true },
+  'retention.replace': { body: retentionSettings },
   'identity-provider.replace': { body: identityProviderReplacement, errors: ['unprocessable'] },
   'local-members.switch': { body: localMember, noStore: true },
   'passkeys.begin': { noStore: true },

@@ -43,7 +43,7 @@ export interface PublicOperation {
   /** Whether a request without a body is accepted. */
   optionalBody?: true
   /** By status. A text is a content type whose body is not JSON. */
-  answers: Partial<Record<200 | 201 | 202 | 304, z.ZodType | string>>
+  answers: Partial<Record<200 | 201 | 202 | 304 | 503, z.ZodType | string>>
   /** The ids of what it creates, as runtime expressions of OpenAPI, by the parameter of paths that takes them. */
   creates?: Readonly<Record<string, string>>
   /** The events of its stream, where it has one. */
@@ -490,6 +490,20 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     surface: 'none',
     text: 'Says that the gateway answers.',
     answers: { 200: z.strictObject({ status: z.literal('ok') }) },
+    refusals: [],
+  },
+  'health.ready': {
+    method: 'GET',
+    path: '/health/ready',
+    surface: 'none',
+    text: 'Says whether the services that calls need answer, and which do not. The result may be five seconds old.',
+    answers: {
+      200: z.strictObject({ status: z.literal('ok') }),
+      503: z.strictObject({
+        status: z.literal('unavailable'),
+        failed: z.array(z.enum(['postgres', 'redis', 'ledger', 'content'])),
+      }),
+    },
     refusals: [],
   },
 }

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { endGroup } from '../../../scripts/local/process-group.ts'
+import { endGroup } from '../../../scripts/node/process-group.ts'
 
 const CACHE = join(import.meta.dirname, '../../../.headgate/clients')
 

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { endGroup } from '../../../scripts/local/process-group.ts'
+import { endGroup } from '../../../scripts/node/process-group.ts'
 
 /** How long a client may take for its task, which is seconds unless the machine is busy. */
 const RUN_LIMIT_MS = 90_000

@@ -24,7 +24,7 @@ export async function omitFromLog(client: pg.Client): Promise<void> {
 /** Inserts leave the indexes as they are until `rebuildIndexes`, also those of primary keys. Only the load may run meanwhile. */
 export async function suspendIndexes(client: pg.Client): Promise<void> {
   await client.query(`UPDATE pg_index SET indisready = false FROM pg_class
-    WHERE pg_class.oid = indrelid AND relnamespace = 'public'::regnamespace`)
+    WHERE pg_class.oid = indrelid AND relnamespace = 'public'::regnamespace AND relkind = 'r'`)
 }
 
 /** @throws if rows that were inserted meanwhile have a key in common. */

@@ -58,9 +58,14 @@ const GROWING: ReadonlyArray<{
     most: 240_000,
   },
   {
-    why: 'searches the names of an organization for a text that somebody has typed; no index has parts of names',
+    why: 'looks up each chain in the partition of each month',
+    starts: 'WITH RECURSIVE chains AS ( (SELECT organization_id, shard, sequence AS first',
+    blocksOfRow: 2,
+  },
+  {
+    why: 'searches the names of an organization for a typed text; no index has parts of names. Without statistics, three blocks for each member, who are 2 % of the rows',
     starts: '(SELECT DISTINCT ?::text AS kind, calls.id AS id',
-    blocksOfRow: 0.02,
+    blocksOfRow: 0.08,
   },
 ]
 

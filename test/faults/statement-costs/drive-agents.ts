@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { signDelivery } from '../../../scripts/local/qstash/signature.ts'
+import { signDelivery } from '../../../scripts/node/qstash/signature.ts'
 import { signature } from '../../../src/agents/triggers/webhook-signature.ts'
 import { bearer } from '../../harness/tenant.ts'
 import { definitionOf, endedRun, evaluated } from '../../http/support/agents.ts'

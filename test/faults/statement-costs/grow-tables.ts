@@ -245,17 +245,20 @@ function copyStatement(
 const literal = (value: string | null): string =>
   value === null ? 'NULL' : `E'${value.replace(/\\/g, '\\\\').replace(/'/g, "''")}'`
 
+/** Tables with the unique keys of each; a partitioned one has those of its partitions. */
 async function readTables(client: pg.Client): Promise<Table[]> {
   const { rows: columns } = await client.query<{ table: string; name: string; type: string }>(`
     SELECT relname AS table, attname AS name, format_type(atttypid, NULL) AS type
     FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+      AND attnum > 0 AND NOT attisdropped
     ORDER BY relname, attnum`)
   const { rows: keys } = await client.query<{ table: string; columns: string[] }>(`
-    SELECT relname AS table, array(SELECT attname::text FROM unnest(indkey) WITH ORDINALITY AS key(number, place)
+    SELECT coalesce((SELECT inhparent::regclass::text FROM pg_inherits WHERE inhrelid = indrelid), relname) AS table, array(SELECT attname::text FROM unnest(indkey) WITH ORDINALITY AS key(number, place)
       JOIN pg_attribute ON attrelid = indrelid AND attnum = key.number ORDER BY place) AS columns
     FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
-    WHERE relnamespace = 'public'::regnamespace AND indisunique ORDER BY relname, indisprimary DESC`)
+    WHERE relnamespace = 'public'::regnamespace AND indisunique
+      AND (NOT relispartition OR pg_get_expr(relpartbound, indrelid) = 'DEFAULT') ORDER BY relname, indisprimary DESC`)
   return [...new Set(columns.map(({ table }) => table))].map((name) => ({
     name,
     columns: columns.filter(({ table }) => table === name),

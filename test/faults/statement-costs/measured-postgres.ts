@@ -1,7 +1,7 @@
 import pg from 'pg'
-import { listenOnLoopback, readBody, sendJson } from '../../../scripts/local/loopback-server.ts'
-import { type PostgresBackend, toParameterText } from '../../../scripts/local/postgres/backend.ts'
-import { answerSql } from '../../../scripts/local/postgres/sql-over-http.ts'
+import { listenOnLoopback, readBody, sendJson } from '../../../scripts/node/loopback-server.ts'
+import { type PostgresBackend, toParameterText } from '../../../scripts/node/postgres/backend.ts'
+import { answerSql } from '../../../scripts/node/postgres/sql-over-http.ts'
 
 /** An execution of a statement that the gateway sent. */
 export interface Execution {

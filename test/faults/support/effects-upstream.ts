@@ -5,8 +5,8 @@
 // between has had the effect, and answers nothing.
 import { appendFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
-import { listenOnLoopback, readBody, sendJson } from '../../../scripts/local/loopback-server.ts'
 import { McpUpstream } from '../../../scripts/local/mcp-upstream/mcp-upstream.ts'
+import { listenOnLoopback, readBody, sendJson } from '../../../scripts/node/loopback-server.ts'
 
 const ANSWER_MS = 120
 const MOST_BYTES = 1024 * 1024

@@ -103,7 +103,7 @@ function sweeper({ gateway }: TapeSystem): () => Promise<void> {
   return async () => {
     ahead += SWEEP_STEP_MS
     const clock = () => Date.now() + ahead
-    await republishOverdue({ configuration, database, runQueue, clock })
+    await republishOverdue({ database, runQueue, clock })
     await republishVerdicts({ database, runQueue, clock })
   }
 }

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { listenOnLoopback, readBody, sendJson } from '../../../scripts/local/loopback-server.ts'
-import { deliver } from '../../../scripts/local/qstash/delivery.ts'
-import { createMessage, type QueuedMessage } from '../../../scripts/local/qstash/queued-message.ts'
-import { signDelivery } from '../../../scripts/local/qstash/signature.ts'
+import { listenOnLoopback, readBody, sendJson } from '../../../scripts/node/loopback-server.ts'
+import { deliver } from '../../../scripts/node/qstash/delivery.ts'
+import { createMessage, type QueuedMessage } from '../../../scripts/node/qstash/queued-message.ts'
+import { signDelivery } from '../../../scripts/node/qstash/signature.ts'
 import type { Random } from '../../faults/support/random.ts'
 import { inParallel } from '../../faults/support/response-trials.ts'
 

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runHeadgate } from '../../../scripts/admin/run-headgate.ts'
-import { listenOnLoopback } from '../../../scripts/local/loopback-server.ts'
+import { listenOnLoopback } from '../../../scripts/node/loopback-server.ts'
 
 /** The token that the installation takes. */
 export const TOKEN = 'hga_the-token-of-the-installation'

@@ -10,6 +10,7 @@ import {
   estimatedCharge,
   estimateUsage,
   inputUsage,
+  type LostCharge,
   NO_CHARGE,
   streamCharge,
   withLost,
@@ -252,6 +253,8 @@ const basisOf = (reserve: number, charged = true): ChargeBasis => ({
 /** Of the request, by its length. */
 const INPUT = 100
 const inputOf = (input: number): Usage => ({ ...NO_USAGE, input })
+/** Lost usage at the prices of its route; a micro-credit for each token of input where left out. */
+const lostOf = (usage: Usage, prices = TOKEN): LostCharge => ({ usage, cost: costOf(usage, prices) })
 
 describe('the charge', () => {
   it('of an answer is what was reported, else an estimate of it', () => {
@@ -363,7 +366,7 @@ describe('the charge', () => {
     const beyond = { ...inputOf(7), output: 15_000 }
     expect(charge(beyond, 60_000)).toMatchObject({ provenance: 'reported', cost: 15_007 })
     expect(charge(beyond, 30)).toMatchObject({ ...flagged, cost: 1_007 })
-    expect(withLost(basisOf(1e6), charge(NO_USAGE, 300), inputOf(5))).toMatchObject(flagged)
+    expect(withLost(basisOf(1e6), charge(NO_USAGE, 300), lostOf(inputOf(5)))).toMatchObject(flagged)
   })
 
   it('of what is free is none', () => {
@@ -377,13 +380,24 @@ describe('attempts that gave nothing', () => {
   const known = (input: number): Charge => answerCharge(basisOf(0), inputOf(input), 0)
 
   it('are paid for with the answer, as an estimate', () => {
-    const lost = addUsage(inputUsage(basisOf(0)), inputOf(30))
+    const lost = lostOf(addUsage(inputUsage(basisOf(0)), inputOf(30)))
     expect(withLost(basisOf(1_000), known(7), lost)).toEqual({
       usage: inputOf(137),
       provenance: 'estimated',
       cost: 137,
     })
     expect(withLost(basisOf(1_000), NO_CHARGE, lost)).toMatchObject({ provenance: 'estimated', cost: 130 })
+  })
+
+  it('cost as much as their own routes, and the answer as much as its own', () => {
+    const basis = { ...basisOf(1_000), pricesOfRoutes: PRICES }
+    const answer = { ...known(7), cost: 21 }
+    expect(withLost(basis, answer, { usage: inputOf(100), cost: 110 })).toEqual({
+      usage: inputOf(107),
+      provenance: 'estimated',
+      cost: 131,
+    })
+    expect(withLost(basis, NO_CHARGE, { usage: inputOf(100), cost: 110 })).toMatchObject({ cost: 110 })
   })
 
   it('change nothing where there were none', () => {
@@ -399,7 +413,7 @@ describe('attempts that gave nothing', () => {
     { used: 170, reserve: 150, cost: 170, provenance: 'reported' },
     { used: 10, reserve: 70, cost: 70, provenance: 'estimated' },
   ])('cost no more than what was put aside: %j', ({ used, reserve, cost, provenance }) => {
-    const charge = withLost(basisOf(reserve), known(used), inputOf(INPUT))
+    const charge = withLost(basisOf(reserve), known(used), lostOf(inputOf(INPUT)))
     expect(charge).toMatchObject({ cost, provenance })
   })
 
@@ -410,7 +424,7 @@ describe('attempts that gave nothing', () => {
       const reserve = random.below(20_000)
       const basis = { ...basisOf(reserve), prices }
       const usage = random.chance(0.1) ? null : randomUsage(random, 10_000)
-      const lost = randomUsage(random, 10_000)
+      const lost = lostOf(randomUsage(random, 10_000), prices)
       const charge = usage ? answerCharge(basis, usage, 0) : NO_CHARGE
       const both = withLost(basis, charge, lost)
       expect(both.cost, `seed ${seed}`).toBeGreaterThanOrEqual(charge.cost)

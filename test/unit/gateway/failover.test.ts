@@ -218,7 +218,7 @@ describe('what attempts without an answer used', () => {
   it('is paid for with the answer', async () => {
     const run = await failoverOf({ routes: ['chat', 'chat'], answers: [silent, answering()] })
     await advance(TIMED_OUT_MS)
-    expect((await run.sent).lost).toEqual(inputs(1))
+    expect((await run.sent).lost?.usage).toEqual(inputs(1))
     expect(attemptsOf(await run.outcome)).toEqual([
       ['chat 0', 'timeout'],
       ['chat 1', 200],
@@ -250,7 +250,7 @@ describe('what attempts without an answer used', () => {
     const run = await failoverOf({ routes: ['chat', 'chat'], answers: [silent, silent] })
     await advance(TIMED_OUT_MS)
     await advance(TIMED_OUT_MS)
-    expect((await run.sent).lost).toEqual(inputs(2))
+    expect((await run.sent).lost?.usage).toEqual(inputs(2))
     expect(await run.outcome).toMatchObject({ status: 502, provenance: 'estimated', cost: 2 * INPUT })
   })
 
@@ -258,7 +258,7 @@ describe('what attempts without an answer used', () => {
     const error = { type: 'error', error: { type: 'api_error', message: 'no' } }
     const reported = whole({ ...error, usage: { input_tokens: 30, output_tokens: 0 } })
     const alone = await failoverOf({ routes: ['messages'], answers: [reported] })
-    expect((await alone.sent).lost).toEqual({ ...NO_USAGE, input: 30 })
+    expect((await alone.sent).lost?.usage).toEqual({ ...NO_USAGE, input: 30 })
     expect(attemptsOf(await alone.outcome)).toEqual([['messages 0', 200]])
     expect(await alone.outcome).toMatchObject({ status: 500, provenance: 'estimated', cost: 30 })
   })
@@ -276,7 +276,7 @@ describe('what attempts without an answer used', () => {
     })
     const { answer, lost } = await run.sent
     expect(answer).toMatchObject({ kind: 'failed', error: { code: 'dlp_blocked' } })
-    expect(lost).toEqual({ ...NO_USAGE, input: 7, output: 1 })
+    expect(lost?.usage).toEqual({ ...NO_USAGE, input: 7, output: 1 })
     expect(await run.outcome).toMatchObject({
       errorCode: 'dlp_blocked',
       cost: 8,
@@ -291,7 +291,7 @@ describe('a caller that leaves', () => {
     await advance(TIMED_OUT_MS)
     run.leave.abort()
     const { answer, lost } = await run.sent
-    expect([answer.kind, lost]).toEqual(['client_left', inputs(2)])
+    expect([answer.kind, lost?.usage]).toEqual(['client_left', inputs(2)])
     expect(await run.outcome).toMatchObject({ status: 499, errorCode: 'client_left', cost: 2 * INPUT })
     expect(run.world.asked[1]?.signal.aborted).toBe(true)
   })
@@ -307,7 +307,7 @@ describe('a caller that leaves', () => {
     await settle()
     run.leave.abort()
     const { answer, lost } = await run.sent
-    expect([answer.kind, lost]).toEqual(['client_left', inputs(1)])
+    expect([answer.kind, lost?.usage]).toEqual(['client_left', inputs(1)])
     expect(await run.outcome).toMatchObject({ status: 499, cost: INPUT })
   })
 

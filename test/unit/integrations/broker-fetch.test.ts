@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type LoopbackServer, listenOnLoopback } from '../../../scripts/local/loopback-server.ts'
+import { type LoopbackServer, listenOnLoopback } from '../../../scripts/node/loopback-server.ts'
 import { type BrokerError, brokerFetch } from '../../../src/integrations/brokers/broker-fetch.ts'
 
 let server: LoopbackServer

@@ -10,12 +10,12 @@ import { emptyPostgres } from '../calls/stand-ins.ts'
 
 const BATCH = 50
 
-function contentOf(callId: string, organizationId: string): string {
+function contentOf(callId: string, organizationId: string, at = Date.UTC(2026, 10, 21)): string {
   const opening: CallOpening = {
     callId,
     requestId: `req_${callId}`,
     organizationId,
-    at: Date.UTC(2026, 10, 21),
+    at,
     actor: { userId: 'user-1', keyId: 'key-1', administrator: null, ip: '192.0.2.1' },
     surface: 'messages',
     action: 'POST /v1/messages',
@@ -56,7 +56,7 @@ function batchesOf(identity: ChainIdentity, batches: number): ChainLink[][] {
 async function rowsRead(database: Database): Promise<number> {
   await database.execute(sql`SELECT pg_stat_force_next_flush()`)
   const { rows } = await database.execute<{ read: string }>(
-    sql`SELECT seq_tup_read + idx_tup_fetch AS read FROM pg_stat_user_tables WHERE relname = 'audit_records'`,
+    sql`SELECT sum(seq_tup_read + idx_tup_fetch) AS read FROM pg_stat_user_tables WHERE relname LIKE 'audit_records_%'`,
   )
   return Number(rows[0]?.read)
 }
@@ -99,5 +99,27 @@ describe('writing records to Postgres', () => {
     const other = nextLink(identity, GENESIS, id, contentOf(id, identity.organizationId))
     await expect(writeLinks(database, identity, [other])).rejects.toThrow('differs from what Postgres holds')
     await expect(writeLinks(database, identity, first)).resolves.toMatchObject({ catalogue: 1 })
+  })
+
+  it('writes nothing of a batch in whose places Postgres holds records of another month', async () => {
+    const [first = []] = batchesOf(identity, 1)
+    await writeLinks(database, identity, first)
+    // A chain that was restored to its 20th record, and grows again ten days later.
+    const prefix = first.slice(15, 20)
+    let head = first[19] ?? GENESIS
+    const again = Array.from({ length: 60 }, (_, index) => {
+      const id = `call_again_${index}`
+      const link = nextLink(identity, head, id, contentOf(id, identity.organizationId, Date.UTC(2026, 11, 1)))
+      head = link
+      return link
+    })
+    for (const batch of [again, [...prefix, ...again]]) {
+      await expect(writeLinks(database, identity, batch)).rejects.toThrow('differs from what Postgres holds')
+    }
+    const { rows } = await database.execute(sql`SELECT
+      (SELECT count(*)::int FROM audit_records WHERE organization_id = ${identity.organizationId}) AS records,
+      (SELECT count(*)::int FROM calls WHERE organization_id = ${identity.organizationId}) AS calls,
+      (SELECT count(*)::int FROM credit_entries WHERE organization_id = ${identity.organizationId}) AS entries`)
+    expect(rows).toEqual([{ records: BATCH, calls: BATCH, entries: BATCH }])
   })
 })

@@ -65,7 +65,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
     clock: Date.now,
     database: databaseAt(postgresForwarder),
     ledgerOf: ledgers.of,
-    contentStore: { put: unused, get: unused, remove: unused },
+    contentStore: { put: unused, get: unused, remove: unused, ping: unused },
     responseObject: unused,
     workspaceOf: unused,
     openSocket: unused,

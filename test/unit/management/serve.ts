@@ -1,5 +1,5 @@
 import type { Hono } from 'hono'
-import { listenOnLoopback, readBody } from '../../../scripts/local/loopback-server.ts'
+import { listenOnLoopback, readBody } from '../../../scripts/node/loopback-server.ts'
 import type { AppEnv } from '../../../src/http/context.ts'
 
 /** Serves an app over HTTP on loopback, for clients that are no part of this process. */

@@ -65,8 +65,13 @@ export function sendVendorJson(
   body: unknown,
   headers: Record<string, string> = {},
 ): void {
-  response.writeHead(status, { 'content-type': 'application/json', ...headers })
-  response.end(JSON.stringify(body))
+  const bytes = Buffer.from(JSON.stringify(body))
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': bytes.length,
+    ...headers,
+  })
+  response.end(bytes)
 }
 
 /** The JSON object of a body. */

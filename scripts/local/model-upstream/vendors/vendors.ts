@@ -14,6 +14,10 @@ const VENDORS: Record<string, (request: VendorRequest) => Promise<void>> = {
   vertex: answerVertex,
 }
 
+/** @returns the script of a path `/vendors/raw/<script>/…`; null for other paths. */
+export const rawScriptOf = (path: string): string | null =>
+  /^\/vendors\/raw\/([\w.-]+)\//.exec(path)?.[1] ?? null
+
 /** @returns the vendor of a path, and the path below its base URL; null for other paths. */
 export function vendorOf(
   path: string,

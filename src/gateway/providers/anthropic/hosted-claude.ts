@@ -1,4 +1,5 @@
 import type { BodyMembers } from '../../protocols/body-members.ts'
+import { BETA_HEADERS } from '../forwarded-headers.ts'
 
 // What Claude takes on platforms of other vendors, which refuse every member and beta that they do not know.
 
@@ -23,8 +24,11 @@ const TAKEN_WITH_STREAM: ReadonlySet<string> = new Set([...TAKEN, 'stream'])
 const MODEL: ReadonlySet<string> = new Set(['model'])
 const MODEL_AND_STREAM: ReadonlySet<string> = new Set(['model', 'stream'])
 
-/** State, tools and a place of processing that these platforms do not have: the answer would be another one. */
-const REFUSED = new Set(['container', 'mcp_servers', 'inference_geo'])
+/**
+ * State, tools, a place of processing, and the older name of `output_config.format`, which these platforms do not have: the
+ * answer would be another one.
+ */
+const REFUSED = new Set(['container', 'mcp_servers', 'inference_geo', 'output_format'])
 
 interface Platform {
   /** The version of the protocol, which these platforms want in the body. */
@@ -56,9 +60,6 @@ export function hostedMembers({
     alsoDropped,
   }
 }
-
-/** Names of the headers in which callers send betas. */
-const BETA_HEADERS = ['anthropic-beta', 'provider-beta']
 
 /** The betas of a request that a platform knows, and the names of headers that had others. */
 export function knownBetas(

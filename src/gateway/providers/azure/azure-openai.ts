@@ -27,7 +27,7 @@ const PATHS: Readonly<Partial<Record<UpstreamOperation, string>>> = {
  */
 export const azureOpenAi: ProviderKindDefinition = {
   credential: AZURE_CREDENTIAL,
-  // "On your data" searches where the request says, with the credential that it has.
+  // "On your data" searches at an address of the request, with a credential of the request.
   routingMembers: new Set([...ROUTING_OF_PROXIES, 'data_sources', 'datasources']),
   check: checkTenant,
   hosts: /\.(openai\.azure\.com|services\.ai\.azure\.com|cognitiveservices\.azure\.com)$/,

@@ -1,4 +1,5 @@
 import { unprocessable } from '../../../lib/api-error.ts'
+import { type AwsKeys, awsSigner, signedHeaders } from '../../../lib/aws-signature.ts'
 import { ANTHROPIC_VERSION, anthropic } from '../anthropic/anthropic.ts'
 import { hostedMembers, isClaude, knownBetas } from '../anthropic/hosted-claude.ts'
 import type { CredentialParts } from '../credential.ts'
@@ -14,7 +15,6 @@ import type {
   UpstreamOperation,
 } from '../transport.ts'
 import { EventStreamReader } from './event-stream.ts'
-import { type AwsKeys, awsSigner, signedHeaders } from './sign-request.ts'
 
 /** The version that InvokeModel documents for Claude; later ones refuse sampling members. */
 const VERSION = 'bedrock-2023-05-31'

@@ -5,6 +5,7 @@ import {
   type FrameReader,
   FrameTooLongError,
   FramingError,
+  frameOf,
   MAXIMUM_FRAME_BYTES,
   parseFrame,
   type SseFrame,
@@ -31,6 +32,7 @@ interface EventStreamMessage {
 /** Reads the binary event streams of AWS as Server-Sent Events, which the readers of protocols take. */
 export class EventStreamReader implements FrameReader {
   readonly #pending = new GrowingBytes()
+  readonly #headers = new HeaderReader()
   /** An error that came after whole messages of the same chunk. */
   #error: unknown = null
 
@@ -49,7 +51,7 @@ export class EventStreamReader implements FrameReader {
     let start = 0
     try {
       for (let length = lengthAt(bytes, start); length !== null; length = lengthAt(bytes, start)) {
-        frames.push(parseFrame(eventOf(messageIn(bytes.subarray(start, start + length)))))
+        frames.push(eventOf(messageIn(bytes.subarray(start, start + length), this.#headers)))
         start += length
       }
     } catch (error) {
@@ -74,15 +76,36 @@ function lengthAt(bytes: Uint8Array, start: number): number | null {
 }
 
 /** @param bytes of one message, whose prelude was checked. @throws FramingError for a wrong checksum. */
-function messageIn(bytes: Uint8Array): EventStreamMessage {
+function messageIn(bytes: Uint8Array, headers: HeaderReader): EventStreamMessage {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
   const end = bytes.length - CHECKSUM_BYTES
   if (crc32(bytes.subarray(0, end)) !== view.getUint32(end)) throw damaged()
   const payloadStart = PRELUDE_BYTES + view.getUint32(4)
   return {
-    headers: headersIn(bytes.subarray(PRELUDE_BYTES, payloadStart)),
+    headers: headers.read(bytes.subarray(PRELUDE_BYTES, payloadStart)),
     payload: bytes.subarray(payloadStart, end),
   }
+}
+
+/** Reads the headers of messages. Nearly all of a stream have the same ones, which are decoded once. */
+class HeaderReader {
+  #bytes = new Uint8Array()
+  #headers: Record<string, string> = {}
+
+  read(bytes: Uint8Array): Readonly<Record<string, string>> {
+    if (!equalBytes(bytes, this.#bytes)) {
+      this.#headers = headersIn(bytes)
+      this.#bytes = bytes.slice()
+    }
+    return this.#headers
+  }
+}
+
+/** A loop, because these are short. */
+function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
+  if (left.length !== right.length) return false
+  for (let at = 0; at < left.length; at++) if (left[at] !== right[at]) return false
+  return true
 }
 
 /** A header: length of its name, name, type, and value. */
@@ -110,16 +133,17 @@ const damaged = () => new FramingError('The upstream sent a damaged event.')
 /** A frame that holds no event. */
 const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n')
 
-/** A message as the bytes of a Server-Sent Event. */
-function eventOf({ headers, payload }: EventStreamMessage): Uint8Array {
+/** A message as a Server-Sent Event. */
+function eventOf({ headers, payload }: EventStreamMessage): SseFrame {
   const text = decoder.decode(payload)
+  const event = headers[':event-type']
+  if (event === 'chunk') return chunkEvent(text)
   if (headers[':message-type'] === 'error') {
-    return exceptionEvent(headers[':error-code'] ?? '', headers[':error-message'] ?? '')
+    return parseFrame(exceptionEvent(headers[':error-code'] ?? '', headers[':error-message'] ?? ''))
   }
   const exception = headers[':exception-type']
-  if (exception !== undefined) return exceptionEvent(exception, messageOf(text))
-  const event = headers[':event-type'] ?? null
-  return event === 'chunk' ? chunkEvent(text) : encodeFrame(event, oneLine(text))
+  if (exception !== undefined) return parseFrame(exceptionEvent(exception, messageOf(text)))
+  return parseFrame(encodeFrame(event ?? null, oneLine(text)))
 }
 
 function messageOf(text: string): string {
@@ -127,15 +151,19 @@ function messageOf(text: string): string {
   return textOf(message) || textOf(Message)
 }
 
+/** The beginning of an event as Claude's platforms write it, whose type is read without parsing all of it. */
+const PLAIN_EVENT = /^\{"type":"([a-z_]+)"[^\r\n]*$/
+
 /** An event of InvokeModelWithResponseStream: base64 of an event of the model's own protocol, which is named by its type. */
-function chunkEvent(payload: string): Uint8Array {
+function chunkEvent(payload: string): SseFrame {
   const text = Buffer.from(textOf(objectIn(payload)?.bytes), 'base64').toString('utf8')
+  const plain = text.includes(METRICS) ? null : PLAIN_EVENT.exec(text)
+  if (plain?.[1] !== undefined) return frameOf(plain[1], text)
   const event = objectIn(text)
   const type = textOf(event?.type)
-  if (event === null || type === '') return KEEP_ALIVE
-  if (!Object.hasOwn(event, METRICS)) return encodeFrame(type, oneLine(text))
+  if (event === null || type === '') return parseFrame(KEEP_ALIVE)
   const { [METRICS]: _, ...rest } = event
-  return encodeFrame(type, rest)
+  return parseFrame(encodeFrame(oneLine(type), Object.hasOwn(event, METRICS) ? rest : oneLine(text)))
 }
 
 /** Of Bedrock alone, in the last event. */

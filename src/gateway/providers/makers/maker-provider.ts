@@ -35,7 +35,7 @@ function makerProvider(maker: Maker): ProviderKindDefinition {
   }
 }
 
-/** @param allowed members that the operator says the maker takes. */
+/** @param allowed members that the maker takes by the operator's setting. */
 function rulesOf(maker: Maker, allowed: readonly string[]): BodyMembers {
   const { taken, dropped = [], moved = [], renamed = {}, replaced = {}, messages } = maker
   const isLeft = (name: string) => !allowed.includes(name)

@@ -114,7 +114,7 @@ export const MAKERS = {
     baseUrl: 'https://openrouter.ai/api/v1',
     paths: COMPLETIONS,
   },
-  /** `tool_choice` is ignored: the caller is told. https://docs.ollama.com/openai */
+  /** `tool_choice` would be ignored: it is dropped, and named in `x-headgate-dropped`. https://docs.ollama.com/openai */
   ollama: {
     baseUrl: 'http://127.0.0.1:11434/v1',
     isKeyless: true,

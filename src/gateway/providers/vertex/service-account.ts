@@ -22,7 +22,13 @@ export const SERVICE_ACCOUNT: CredentialForm = {
 }
 
 const TOKEN_URI = 'https://oauth2.googleapis.com/token'
-const TOKEN_HOSTS = new Set(['oauth2.googleapis.com', 'www.googleapis.com', 'accounts.google.com'])
+/** Google's token services, also of older key files. Other paths of these hosts belong to other APIs. */
+const TOKEN_ADDRESSES = new Set([
+  TOKEN_URI,
+  'https://www.googleapis.com/oauth2/v3/token',
+  'https://www.googleapis.com/oauth2/v4/token',
+  'https://accounts.google.com/o/oauth2/token',
+])
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
 const LIFETIME_SECONDS = 3_600
 const PEM = /^\s*-----BEGIN PRIVATE KEY-----([A-Za-z0-9+/=\s]+)-----END PRIVATE KEY-----\s*$/
@@ -40,12 +46,12 @@ export function checkServiceAccount(parts: CredentialParts): void {
 const pemOf = ({ private_key: key = '' }: CredentialParts): string => key.replaceAll('\\n', '\n')
 
 /**
- * The address comes with the key, from whoever made the entry: only Google's own receive the assertion. An address without
- * TLS is left to the guarded fetch, which takes those alone that the operator lists.
+ * The address is a part of the key file, which a customer may have edited: only Google's own receive the assertion. An
+ * address without TLS is left to the guarded fetch, which takes only those of EGRESS_ALLOW.
  */
 function tokenAddress({ token_uri: address = TOKEN_URI }: CredentialParts): string {
-  const url = URL.canParse(address) ? new URL(address) : null
-  if (url?.protocol === 'http:' || (url && TOKEN_HOSTS.has(url.hostname))) return address
+  const isPlain = URL.canParse(address) && new URL(address).protocol === 'http:'
+  if (isPlain || TOKEN_ADDRESSES.has(address)) return address
   throw unprocessable('credential: `token_uri` is no address of Google.')
 }
 

@@ -53,15 +53,17 @@ async function verifyPage(
 ) {
   const { organizationId, shard, after_sequence, limit } = range
   const chain = { organizationId, shard }
-  const { toSequence, faults, hasMore } = await verifyChainRange(scope, chain, after_sequence, limit)
+  const verified = await verifyChainRange(scope, chain, after_sequence, limit)
+  const { afterSequence, toSequence, prunedTo, faults, hasMore } = verified
   const [first] = faults
-  const intactTo = first ? Math.max(after_sequence, first.sequence - 1) : toSequence
+  const intactTo = first ? Math.max(afterSequence, first.sequence - 1) : toSequence
   return {
     organization_id: organizationId,
     shard,
-    after_sequence,
+    after_sequence: afterSequence,
     to_sequence: toSequence,
-    verified: intactTo - after_sequence,
+    pruned_to: prunedTo,
+    verified: intactTo - afterSequence,
     ok: first === undefined,
     first_broken: first ?? null,
     faults,

@@ -15,6 +15,7 @@ import { callHandlers } from './calls.ts'
 import { organizationScope } from './change-scope.ts'
 import { connectionHandlers } from './connections.ts'
 import { creditHandlers } from './credits.ts'
+import { erasureHandlers } from './erasures.ts'
 import { findHandlers } from './find.ts'
 import { grantHandlers } from './grants.ts'
 import { groupHandlers } from './groups.ts'
@@ -30,6 +31,7 @@ import { organizationHandlers } from './organizations.ts'
 import { overviewHandlers } from './overview.ts'
 import { policyHandlers } from './policies.ts'
 import { providerHandlers } from './providers.ts'
+import { retentionHandlers } from './retention.ts'
 import { runHandlers } from './runs.ts'
 import { signInHandlers } from './sign-in.ts'
 import { returnFromProvider } from './sign-in-return.ts'
@@ -46,7 +48,9 @@ const handlers: Handlers = {
   ...localMemberHandlers,
   ...organizationHandlers,
   ...identityProviderHandlers,
+  ...retentionHandlers,
   ...userHandlers,
+  ...erasureHandlers,
   ...groupHandlers,
   ...keyHandlers,
   ...grantHandlers,

@@ -32,6 +32,7 @@ const PARAMETERS = {
   callId: { entity: 'Call', parse: matching((text) => /^[0-9A-Za-z_-]{1,100}$/.test(text)) },
   keyId: { entity: 'Key', parse: matching((text) => /^[0-9A-Za-z]{1,40}$/.test(text)) },
   passkeyId: uuidOf('Passkey'),
+  erasureId: { entity: 'Erasure', parse: matching((text) => /^erasure_[0-9A-Za-z]{22}$/.test(text)) },
   sessionId: { entity: 'Session', parse: matching((text) => /^[0-9A-Za-z]{12}$/.test(text)) },
   connectionId: { entity: 'Connection', parse: matching(isConnectionId) },
   modelId: { entity: 'Model', parse: matching(isModelId) },

@@ -1,3 +1,4 @@
+import { exportPerson } from '../../../admin/erasure/export-person.ts'
 import { checkEntitlement, checkMemberChange, checkNewMember } from '../../../admin/member-rules.ts'
 import { type MemberValues, selectMembers } from '../../../admin/members.store.ts'
 import { addMember, changeMember, readMember, setEntitlement } from '../../../admin/members.ts'
@@ -9,6 +10,7 @@ import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext } from '../../context.ts'
 import { pageRequest } from './change-scope.ts'
 import type { HandlersOf } from './mount-endpoints.ts'
+import { lineAnswer } from './line-answer.ts'
 import { presentMember } from './present-member.ts'
 import { authorOf, requireRecentSignIn } from './require-permission.ts'
 
@@ -61,6 +63,10 @@ export const userHandlers: HandlersOf<'users'> = {
       authorOf(context, 'users.setup-link'),
     )
     return { token, expires_at: expiresAt }
+  },
+  'users.export': async ({ context, scope, path }) => {
+    const parts = await exportPerson(context.var.deps, scope, path.userId)
+    return lineAnswer(parts)
   },
   'users.entitle': (call) => entitled(call, true),
   'users.withdraw': (call) => entitled(call, false),

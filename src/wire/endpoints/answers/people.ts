@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { compatibility } from '../../compatibility.ts'
 import { ENTITLEMENTS, rateLimit, role, scope, userKind } from '../../management.ts'
 import { uuid } from '../../management-fields.ts'
+import { RETAINED, type Retained, retentionSettings } from '../../retention.ts'
 import { count, deleted, list, time } from './parts.ts'
 
 /** Schemas of the endpoints for organizations, users, groups, keys and rights to use models. */
@@ -78,11 +79,47 @@ const grant = z.strictObject({ ...grantMembers, created_at: time }).meta({ id: '
 /** A right to a model with the name of its group or user; of one model, the first 20. */
 export const namedGrant = z.strictObject({ ...grantMembers, name: z.string().nullable() })
 
+const keptDays = z.strictObject(
+  Object.fromEntries(RETAINED.map((kind) => [kind, count])) as Record<Retained, typeof count>,
+)
+
+const retention = retentionSettings
+  .extend({
+    /** Days that hold where a member is null; 0 keeps for ever. */
+    defaults: keptDays,
+  })
+  .meta({ id: 'Retention' })
+
+const erasure = z
+  .strictObject({
+    id: z.string(),
+    user_id: uuid,
+    /** `admin_token`, or a user's id. */
+    requested_by: z.string(),
+    status: z.enum(['in_progress', 'done']),
+    /** What it does now; `done` at its end. */
+    step: z.string(),
+    /** Rows that were erased, by what they were. */
+    counts: z.record(z.string(), count),
+    /** The kind of the error for which a step is repeated; null without one. */
+    failure: z.string().nullable(),
+    created_at: time,
+    finished_at: time.nullable(),
+  })
+  .meta({ id: 'Erasure' })
+
+/** A line of an export: a row, with what it is of. */
+const exportedPart = z
+  .strictObject({ type: z.string(), data: z.record(z.string(), z.unknown()) })
+  .meta({ id: 'ExportedPart' })
+
 export const peopleAnswers = {
   'organizations.list': list(organization),
   'organizations.create': organization,
   'organizations.show': organization,
   'organizations.change': organization,
+  'retention.show': retention,
+  'retention.replace': retention,
   'identity-provider.show': identityProvider,
   'identity-provider.replace': identityProvider,
   'identity-provider.remove': deleted,
@@ -93,6 +130,10 @@ export const peopleAnswers = {
   'users.disable': user,
   'users.entitle': user,
   'users.withdraw': user,
+  'users.export': exportedPart,
+  'erasures.create': erasure,
+  'erasures.list': list(erasure),
+  'erasures.show': erasure,
   'groups.list': list(group),
   'groups.create': group,
   'groups.show': group,

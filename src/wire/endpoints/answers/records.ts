@@ -93,6 +93,8 @@ const verifiedPage = z
     shard: z.int(),
     after_sequence: count,
     to_sequence: count,
+    /** The last record that retention may have removed, by its signed statement; 0 without one. */
+    pruned_to: count,
     /** Records before the first fault. */
     verified: count,
     ok: z.boolean(),

@@ -5,7 +5,7 @@ import {
   TokenRefused,
   tokenOf,
 } from '../../../../src/gateway/providers/access-tokens.ts'
-import { sendToProvider } from '../../../../src/gateway/providers/send-to-provider.ts'
+import { isTokenRefusal, sendToProvider } from '../../../../src/gateway/providers/send-to-provider.ts'
 import type { RequestToAuthorize, Transport } from '../../../../src/gateway/providers/transport.ts'
 import { SseReader } from '../../../../src/lib/sse.ts'
 import { recordFetch, requestOf } from './upstream-recorder.ts'
@@ -104,6 +104,22 @@ describe('an access token', () => {
     expect(await Promise.all(waiting)).toEqual(waiting.map(() => ({ authorization: 'Bearer second' })))
   })
 
+  it('wakes a bounded number of waiting calls; the others continue by their own time', async () => {
+    vi.useFakeTimers()
+    const { open, exchange } = scriptedExchange()
+    const tokens = accessTokens(credential(), exchange)
+    tokens.authorize?.(at(0))
+    const ended: number[] = []
+    for (let call = 0; call < 1_200; call++) {
+      Promise.resolve(tokens.authorize?.(at(1))).then(() => ended.push(call))
+    }
+    open[0]?.resolve('first')
+    await vi.advanceTimersByTimeAsync(0)
+    expect([ended.length, ended[0]]).toEqual([1_000, 200])
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect([ended.length, open.length]).toEqual([1_200, 1])
+  })
+
   it('is exchanged by the next call when the first one failed by itself, and by none when it was refused', async () => {
     const { open, exchange } = scriptedExchange()
     const tokens = accessTokens(credential(), exchange)
@@ -192,7 +208,8 @@ describe('a request that is sent with an access token', () => {
   it('is sent once when the provider refuses a new token, and twice at most', async () => {
     const sent = network('none')
     const model = transport()
-    expect((await sendToProvider(model, requestOf({ now: 0 }))).status).toBe(401)
+    const refused = await sendToProvider(model, requestOf({ now: 0 }))
+    expect([refused.status, isTokenRefusal(refused)]).toEqual([401, false])
     expect(sent).toHaveLength(2)
     expect((await sendToProvider(model, requestOf({ now: 60_000 }))).status).toBe(401)
     expect(sent).toHaveLength(5)
@@ -209,6 +226,7 @@ describe('a request that is sent with an access token', () => {
         code: 'token_refused',
       },
     })
+    expect(isTokenRefusal(answer)).toBe(true)
     expect(sent.map(({ address }) => address)).toEqual([TOKENS])
   })
 })

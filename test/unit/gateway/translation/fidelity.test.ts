@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { PROVIDER_KINDS } from '../../../../src/gateway/providers/provider.ts'
 import { CHAT_MEMBERS } from '../../../../src/gateway/translation/requests/chat-members.ts'
 import { COMPLETION_MEMBERS } from '../../../../src/gateway/translation/requests/completion-members.ts'
 import type { MemberRules } from '../../../../src/gateway/translation/requests/member-rules.ts'
@@ -8,9 +9,12 @@ import { provideIdentityStream } from '../identity-stream.ts'
 import { assembled } from './fidelity/assemble.ts'
 import { ANSWER_GROUPS, REQUEST_GROUPS } from './fidelity/cases.ts'
 import { FIDELITY_FILE, fidelityDocument } from './fidelity/document.ts'
+import { RESPONSES_MEMBERS } from './fidelity/documented-members.ts'
 import { type Pair, type PairName, pairs } from './fidelity/features.ts'
 import { PLAIN_REQUESTS, runRequest } from './fidelity/run-request.ts'
 import { streamOf, streamText } from './fidelity/stream-of.ts'
+import { MEMBER_SAMPLES, sampleOf } from './fidelity/vendor-samples.ts'
+import { memberVerdict, VENDORS, type VendorCaller } from './fidelity/vendors.ts'
 import { asExpected, asObserved, observeAnswer, observeRequest, PLAIN_ANSWERS } from './fidelity/verdicts.ts'
 
 beforeAll(provideIdentityStream)
@@ -112,6 +116,63 @@ describe('the tables of members', () => {
 
   const withMember = (pair: Pair, member: string, sample: unknown) =>
     runRequest(pair, { ...PLAIN_REQUESTS[pair.caller], [member]: sample })
+})
+
+describe('what becomes of a request at each vendor', () => {
+  const TABLES: Array<[VendorCaller, MemberRules]> = [
+    ['chat_completions', CHAT_MEMBERS],
+    ['messages', MESSAGES_MEMBERS],
+    ['responses', RESPONSES_MEMBERS],
+  ]
+
+  it.each(TABLES)('is shown for every member of %s that translation knows', (caller, rules) => {
+    expect(Object.keys(MEMBER_SAMPLES[caller]).sort()).toEqual(Object.keys(rules).sort())
+  })
+
+  it('is shown for every kind of provider', () => {
+    expect(new Set(VENDORS.map(({ kind }) => kind))).toEqual(new Set(Object.keys(PROVIDER_KINDS)))
+  })
+
+  const verdictAt = (title: string, caller: VendorCaller, member: string) => {
+    const vendor = VENDORS.find((each) => each.title === title)
+    return vendor && memberVerdict(vendor, caller, sampleOf(caller, member))
+  }
+
+  it.each<[string, VendorCaller, string, string]>([
+    ['OpenAI', 'chat_completions', 'logit_bias', 'kept'],
+    ['Groq', 'chat_completions', 'logit_bias', 'dropped'],
+    ['Mistral', 'chat_completions', 'seed', 'translated'],
+    ['Ollama', 'messages', 'tool_choice', 'dropped'],
+    ['DeepSeek', 'chat_completions', 'reasoning_effort', 'translated'],
+    ['Anthropic', 'messages', 'inference_geo', 'kept'],
+    ['Claude on Bedrock', 'messages', 'inference_geo', 'refused'],
+    ['Claude on Bedrock', 'messages', 'stream', 'translated'],
+    ['Claude on Vertex', 'messages', 'stream', 'kept'],
+    ['Claude on Vertex', 'messages', 'service_tier', 'dropped'],
+    // A lost schema gives prose where JSON was asked for.
+    ['Claude on Bedrock', 'messages', 'output_config', 'refused'],
+    ['Claude on Vertex', 'messages', 'output_format', 'refused'],
+    ['Claude in Foundry', 'messages', 'output_format', 'kept'],
+    ['Gemini', 'chat_completions', 'seed', 'translated'],
+    ['Nova on Bedrock', 'chat_completions', 'seed', 'dropped'],
+    ['Nova on Bedrock', 'messages', 'top_k', 'translated'],
+    ['others on Bedrock', 'messages', 'top_k', 'dropped'],
+    ['Nova on Bedrock', 'responses', 'text', 'translated'],
+  ])('%s, %s: %s is %s', (title, caller, member, verdict) => {
+    expect(verdictAt(title, caller, member)).toBe(verdict)
+  })
+
+  it.each<[VendorCaller, MemberRules, string]>([
+    ['chat_completions', CHAT_MEMBERS, 'Anthropic'],
+    ['messages', MESSAGES_MEMBERS, 'OpenAI'],
+  ])('agrees with the table of %s on what is refused and dropped', (caller, rules, title) => {
+    for (const [member, { treatment, refuses }] of Object.entries(rules)) {
+      const { value } = MEMBER_SAMPLES[caller][member] ?? {}
+      const isExpected = treatment === 'refused' && refuses?.(value) === true
+      expect(verdictAt(title, caller, member) === 'refused', member).toBe(isExpected)
+      if (treatment === 'dropped') expect(verdictAt(title, caller, member), member).toBe('dropped')
+    }
+  })
 })
 
 describe('docs/fidelity.md', () => {

@@ -1,16 +1,18 @@
 import { type JsonRecord, toRecord, toText } from '../../json-value.ts'
-import { askSelf, recordIn, sendVendorJson, type VendorRequest } from '../vendor-request.ts'
+import { askSelf, forwardToSelf, recordIn, sendVendorJson, type VendorRequest } from '../vendor-request.ts'
 import { authorizationFault } from './authorization.ts'
 import { encoded, exceptionOf, sendEvents } from './binary-events.ts'
 import { answerConverse, countConverse } from './converse.ts'
 import { type AwsFault, faultOf, invalid, scriptedModel, sendFault } from './faults.ts'
 
-// Amazon Bedrock: InvokeModel for Claude, Converse for all models, their streams and CountTokens, on top of the scripted
-// messages protocol.
+// Amazon Bedrock: InvokeModel for Claude, Converse for all models, their streams and CountTokens, and its messages API, on
+// top of the scripted messages protocol.
 
 const MODEL_PATH =
   /^\/model\/([^/]+)\/(invoke|invoke-with-response-stream|converse|converse-stream|count-tokens)$/
 const VERSION = 'bedrock-2023-05-31'
+/** Bodies and answers below it are those of Claude direct. */
+const MESSAGES_API = '/anthropic/v1/messages'
 
 /** Members of a body for Claude. https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages-request-response.html */
 const MEMBERS = new Set([
@@ -36,6 +38,7 @@ export async function answerBedrock(request: VendorRequest): Promise<void> {
   const [, model, method] = MODEL_PATH.exec(request.path) ?? []
   const fault = await authorizationFault(incoming, raw)
   if (fault) return sendFault(response, fault)
+  if (request.path.startsWith(MESSAGES_API)) return passOn(request)
   if (model === undefined || incoming.method !== 'POST') {
     return sendFault(response, { status: 404, type: 'UnknownOperationException', message: 'Not Found' })
   }
@@ -49,11 +52,27 @@ export async function answerBedrock(request: VendorRequest): Promise<void> {
   const answer = await askMessages(request, decodeURIComponent(model), toRecord(request.body), stream)
   if (answer.status !== 200) return sendFault(response, await faultOf(answer))
   if (!stream || !answer.headers.get('content-type')?.includes('event-stream')) {
-    response.writeHead(200, { 'content-type': 'application/json', 'x-amzn-requestid': 'scripted' })
-    response.end(Buffer.from(await answer.arrayBuffer()))
+    const bytes = Buffer.from(await answer.arrayBuffer())
+    response.writeHead(200, {
+      'content-type': 'application/json',
+      'content-length': bytes.length,
+      'x-amzn-requestid': 'scripted',
+    })
+    response.end(bytes)
     return
   }
   await sendEvents(response, answer, messageOf)
+}
+
+function passOn(request: VendorRequest): Promise<void> {
+  const { incoming, path, body } = request
+  const names = ['anthropic-version', 'anthropic-beta']
+  const given = names.flatMap((name) => {
+    const value = toText(incoming.headers[name])
+    return value === '' ? [] : [[name, value]]
+  })
+  const inner = { ...body, model: scriptedModel(toText(body?.model)) }
+  return forwardToSelf(request, path.slice('/anthropic'.length), inner, Object.fromEntries(given))
 }
 
 function bodyFault(body: JsonRecord | undefined): AwsFault | null {

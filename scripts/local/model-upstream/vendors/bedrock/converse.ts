@@ -54,7 +54,13 @@ function usageOf(usage: JsonRecord): JsonRecord {
   const cacheReadInputTokens = Number(usage.cache_read_input_tokens ?? 0)
   const cacheWriteInputTokens = Number(usage.cache_creation_input_tokens ?? 0)
   const totalTokens = inputTokens + outputTokens + cacheReadInputTokens + cacheWriteInputTokens
-  return { inputTokens, outputTokens, totalTokens, cacheReadInputTokens, cacheWriteInputTokens }
+  const { ephemeral_5m_input_tokens: short, ephemeral_1h_input_tokens: long } = toRecord(usage.cache_creation)
+  const cacheDetails = [
+    { ttl: '5m', inputTokens: Number(short ?? 0) },
+    { ttl: '1h', inputTokens: Number(long ?? 0) },
+  ].filter((detail) => detail.inputTokens > 0)
+  const counts = { inputTokens, outputTokens, totalTokens, cacheReadInputTokens, cacheWriteInputTokens }
+  return cacheDetails.length > 0 ? { ...counts, cacheDetails } : counts
 }
 
 /** Other blocks of messages have no equivalent. */

@@ -12,12 +12,18 @@ const MEMBERS = new Set([
   'tools',
 ])
 
-/** @returns the message of the vendor for a body that breaks its rules; null for others. */
-export function requestFault(body: JsonRecord): string | null {
+/**
+ * @param hasIds whether the API has ids of calls.
+ * @returns the message of the vendor for a body that breaks its rules; null for others.
+ */
+export function requestFault(body: JsonRecord, hasIds: boolean): string | null {
   const unknown = Object.keys(body).find((name) => !MEMBERS.has(name))
   if (unknown) return `Invalid JSON payload received. Unknown name "${unknown}": Cannot find field.`
   const contents = toList(body.contents).map(toRecord)
   if (contents.length === 0) return '* GenerateContentRequest.contents: contents is not specified'
+  if (!hasIds && contents.some(hasCallId)) {
+    return 'Invalid JSON payload received. Unknown name "id" at \'contents[0].parts[0].function_call\': Cannot find field.'
+  }
   return contentsFault(contents) ?? configFault(toRecord(body.generationConfig)) ?? signatureFault(contents)
 }
 
@@ -35,6 +41,11 @@ function contentsFault(contents: readonly JsonRecord[]): string | null {
   }
   return null
 }
+
+const hasCallId = ({ parts }: JsonRecord): boolean =>
+  toList(parts)
+    .map(toRecord)
+    .some(({ functionCall, functionResponse }) => toRecord(functionCall ?? functionResponse).id !== undefined)
 
 const isEmpty = (part: JsonRecord): boolean => part.text === '' && part.thoughtSignature === undefined
 
@@ -97,15 +108,17 @@ function choiceOf({ functionCallingConfig }: JsonRecord): unknown {
   return name !== undefined && others.length === 0 ? { type: 'function', function: { name } } : 'required'
 }
 
-function messagesOf(content: JsonRecord): JsonRecord[] {
+/** Calls without an id, and their results in the next content, are matched by their order. */
+function messagesOf(content: JsonRecord, index: number): JsonRecord[] {
   const parts = partsOf(content)
-  if (content.role === 'model') return [assistantMessage(parts)]
+  if (content.role === 'model') return [assistantMessage(parts, index)]
   const results = parts.flatMap(({ functionResponse }) =>
     functionResponse ? [toRecord(functionResponse)] : [],
   )
   const shown = parts.filter(({ functionResponse }) => !functionResponse).map(userPart)
+  let order = 0
   return [
-    ...results.map(({ id, response }) => {
+    ...results.map(({ id = `call-${index - 1}-${order++}`, response }) => {
       const { output, error } = toRecord(response)
       return { role: 'tool', tool_call_id: id, content: toText(output ?? error) }
     }),
@@ -119,11 +132,11 @@ function userPart({ text, inlineData }: JsonRecord): JsonRecord {
   return { type: 'image_url', image_url: { url: `data:${toText(mimeType)};base64,${toText(data)}` } }
 }
 
-function assistantMessage(parts: readonly JsonRecord[]): JsonRecord {
+function assistantMessage(parts: readonly JsonRecord[], index: number): JsonRecord {
   const text = parts.map((part) => toText(part.text)).join('')
   const calls = parts.flatMap(({ functionCall }) => (functionCall ? [toRecord(functionCall)] : []))
-  const tool_calls = calls.map(({ id, name, args }) => ({
-    id,
+  const tool_calls = calls.map(({ id, name, args }, order) => ({
+    id: id ?? `call-${index}-${order}`,
     type: 'function',
     function: { name, arguments: JSON.stringify(args ?? {}) },
   }))

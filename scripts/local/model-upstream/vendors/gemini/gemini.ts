@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { type JsonRecord, toList, toRecord, toText } from '../../json-value.ts'
 import { askSelf, eventsIn, sendVendorJson, type VendorRequest } from '../vendor-request.ts'
-import { endingParts, GeminiAnswers } from './gemini-answer.ts'
+import { GeminiAnswers, thoughtsOf } from './gemini-answer.ts'
 import { chatRequestOf, requestFault } from './gemini-request.ts'
 
 // The Gemini API: generateContent, its stream and token counts, on top of the scripted chat completions.
@@ -24,20 +24,35 @@ const STATUSES: Readonly<Record<number, string>> = {
 /** Answers a request to the scripted Gemini. */
 export async function answerGemini(request: VendorRequest): Promise<void> {
   const { incoming, response, path } = request
-  const body = toRecord(request.body)
-  const [, model, method] = METHOD.exec(path) ?? []
+  const [, model, method = ''] = METHOD.exec(path) ?? []
   if (model === undefined || incoming.method !== 'POST') return sendError(response, 404, 'Not Found')
   if (incoming.headers['x-goog-api-key'] !== SCRIPTED_GEMINI.key) return sendInvalidKey(response)
+  return answerModel(request, model, method, true)
+}
+
+/**
+ * Answers a method of a model. @param model percent-encoded.
+ * @param hasIds whether the API has ids of calls: Vertex refuses them.
+ */
+export async function answerModel(
+  request: VendorRequest,
+  model: string,
+  method: string,
+  hasIds: boolean,
+): Promise<void> {
+  const { response } = request
+  const body = toRecord(request.body)
   if (decodeURIComponent(model) !== SCRIPTED_GEMINI.model) {
     return sendError(response, 404, `models/${model} is not found for API version v1beta.`)
   }
   if (method === 'countTokens') return sendVendorJson(response, 200, { totalTokens: countOf(body) })
-  const fault = requestFault(body)
+  const fault = requestFault(body, hasIds)
   if (fault !== null) return sendError(response, 400, fault)
   const prompt = JSON.stringify(body.contents)
   if (prompt.includes('gemini-blocked')) return sendBlocked(response, method === 'streamGenerateContent')
   const { thinkingConfig } = toRecord(body.generationConfig)
-  const answers = new GeminiAnswers(SCRIPTED_GEMINI.model, toRecord(thinkingConfig).includeThoughts === true)
+  const showsThoughts = toRecord(thinkingConfig).includeThoughts === true
+  const answers = new GeminiAnswers(SCRIPTED_GEMINI.model, showsThoughts, hasIds)
   const stream = method === 'streamGenerateContent'
   const answer = await askSelf(request, '/v1/chat/completions', chatRequestOf(body, stream), {})
   if (!answer.ok) return sendChatError(response, answer)
@@ -69,7 +84,9 @@ async function playStream(response: ServerResponse, answer: Response, answers: G
         return void response.end()
       }
       const { delta, finish_reason } = toRecord(toList(chunk.choices)[0])
-      const { content, refusal, tool_calls } = toRecord(delta)
+      const { content, refusal, tool_calls, reasoning_content } = toRecord(delta)
+      const thoughts = thoughtsOf(reasoning_content)
+      if (thoughts.length > 0) send(answers.chunk(thoughts))
       const text = toText(content) + toText(refusal)
       if (text !== '') send(answers.chunk([{ text }]))
       for (const call of toList(tool_calls).map(toRecord)) addFragment(calls, call)
@@ -77,7 +94,7 @@ async function playStream(response: ServerResponse, answer: Response, answers: G
       usage = chunk.usage ?? usage
     }
     if (finishReason === '') throw new Error('the scripted answer has no end')
-    send(answers.ending(endingParts(calls), finishReason, usage))
+    send(answers.ending(answers.endingParts(calls), finishReason, usage))
     response.end()
   } catch {
     // The scripted answer was cut off.

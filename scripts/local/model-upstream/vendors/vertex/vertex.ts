@@ -1,14 +1,17 @@
 import { createHash, createPublicKey, verify } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { toRecord, toText } from '../../json-value.ts'
+import { answerModel } from '../gemini/gemini.ts'
 import { forwardToSelf, recordIn, sendVendorJson, type VendorRequest } from '../vendor-request.ts'
 import { scriptedAccount } from './scripted-account.ts'
 
-// Google Vertex AI for Claude: rawPredict, its stream and token counts, on top of the scripted messages protocol, and the
-// token service of service accounts.
+// Google Vertex AI: rawPredict for Claude, its stream and token counts, on top of the scripted messages protocol; Gemini as
+// at its own API; and the token service of service accounts.
 
 const MODEL_PATH =
   /^\/v1\/projects\/([^/]+)\/locations\/([^/]+)\/publishers\/anthropic\/models\/([^/:]+):(rawPredict|streamRawPredict)$/
+const GEMINI_PATH =
+  /^\/v1\/projects\/([^/]+)\/locations\/([^/]+)\/publishers\/google\/models\/([^/:]+):(generateContent|streamGenerateContent|countTokens)$/
 const CHAT_PATH = /^\/v1\/projects\/([^/]+)\/locations\/([^/]+)\/endpoints\/openapi\/chat\/completions$/
 const VERSION = 'vertex-2023-10-16'
 const LIFETIME_SECONDS = 3_599
@@ -20,7 +23,8 @@ const REFUSED = ['service_tier', 'container', 'mcp_servers', 'inference_geo', 's
 export async function answerVertex(request: VendorRequest): Promise<void> {
   const { incoming, response, path, self } = request
   if (path === '/token') return answerToken(request)
-  const [, project, , model, method] = MODEL_PATH.exec(path) ?? CHAT_PATH.exec(path) ?? []
+  const gemini = GEMINI_PATH.exec(path)
+  const [, project, , model, method] = MODEL_PATH.exec(path) ?? gemini ?? CHAT_PATH.exec(path) ?? []
   if (project === undefined || incoming.method !== 'POST') {
     return sendGoogleError(response, 404, 'NOT_FOUND', 'Requested entity was not found.')
   }
@@ -36,6 +40,7 @@ export async function answerVertex(request: VendorRequest): Promise<void> {
     return sendGoogleError(response, 403, 'PERMISSION_DENIED', 'Permission denied on resource project.')
   }
   if (model === undefined) return passOn(request, '/v1/chat/completions', chatBody(request))
+  if (gemini) return answerModel(request, model, method ?? '', false)
   const { anthropic_version: version, ...body } = toRecord(request.body)
   const fault = faultOf(version, body, model === 'count-tokens')
   if (fault) return sendAnthropicError(response, fault)

@@ -19,6 +19,7 @@ import { RESPONSES_ITEMS } from '../../../../../src/gateway/translation/requests
 import { ANSWER_GROUPS, REQUEST_GROUPS } from './cases.ts'
 import { MESSAGES_TOOL_MEMBERS, RESPONSES_MEMBERS, RESPONSES_PARTS } from './documented-members.ts'
 import { type AnswerFeature, type Feature, type Group, pairs } from './features.ts'
+import { contentRows, memberRows, type VendorRow, vendorColumns } from './vendor-tables.ts'
 import { type Observation, observeAnswer, observeRequest } from './verdicts.ts'
 
 export const FIDELITY_FILE = join(import.meta.dirname, '../../../../../docs/fidelity.md')
@@ -30,7 +31,10 @@ export async function fidelityDocument(): Promise<string> {
     observeAnswer(feature, (feature.forms ?? ['whole'])[0] ?? 'whole'),
   )
   const members = MEMBER_TABLES.map(memberTable)
-  return [INTRODUCTION, REQUESTS, requests, ANSWERS, answers, MEMBERS, ...members].join('\n\n').concat('\n')
+  const vendors = vendorTables()
+  return [INTRODUCTION, REQUESTS, requests, ANSWERS, answers, VENDORS, ...vendors, MEMBERS, ...members]
+    .join('\n\n')
+    .concat('\n')
 }
 
 const INTRODUCTION = `# What survives between protocols
@@ -67,6 +71,33 @@ modes. Lines about models that reason are marked, because members that such mode
 const ANSWERS = `## Answers
 
 Whole answers and streams have the same contents: every line is tested in both forms where both exist.`
+
+const VENDORS = `## Every vendor
+
+What each vendor is sent of a request, from the code that makes the request of a route: kept under its name, *dropped* (and named in
+\`x-headgate-dropped\`, but for what the gateway removes on every call), **refused** with 400 where no other route takes it, or
+translated: under another name, in the path, in another form. Vendors that treat all lines of a table alike share its column. The
+lines are about models that do not reason, but for those about reasoning. With \`--allow-member\` a vendor is sent a member as it is
+([providers.md](providers.md)).`
+
+const VENDOR_TABLES: ReadonlyArray<[title: string, rows: () => VendorRow[]]> = [
+  ['Chat completions at every vendor: the request', () => memberRows('chat_completions')],
+  ['Chat completions at every vendor: contents of messages', () => contentRows('chat_completions')],
+  ['Messages at every vendor: the request', () => memberRows('messages')],
+  ['Messages at every vendor: contents of messages', () => contentRows('messages')],
+  ['Responses at every vendor: the request', () => memberRows('responses')],
+]
+
+const vendorTables = (): string[] => VENDOR_TABLES.map(([title, rows]) => vendorTable(title, rows()))
+
+function vendorTable(title: string, rows: readonly VendorRow[]): string {
+  const columns = vendorColumns(rows)
+  const lines = rows.map(({ name, verdicts }) =>
+    row([name, ...columns.map(({ index }) => WORDS[verdicts[index] ?? 'changed'])]),
+  )
+  const head = ['', ...columns.map((column) => column.title)]
+  return [`### ${title}`, '', row(head), row(head.map(() => '---')), ...lines].join('\n')
+}
 
 const MEMBERS = `## Every member
 

@@ -1,0 +1,116 @@
+// npm run backup -- --to <folder>: a copy of a node in which objects, Postgres and content agree.
+import { readFileSync, renameSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import pg from 'pg'
+import { migrationNames, missingMigrations } from './migrate.ts'
+import { ObjectFiles } from './node/content-store/object-files.ts'
+import { writePrivateFile } from './node/private-file.ts'
+import { StartError } from './node/start-error.ts'
+import { copyContent, objectsIn } from './serve/backup/content.ts'
+import { copyFiles, makeEmptyFolder } from './serve/backup/files.ts'
+import { BACKUP, digestsOf, type Manifest } from './serve/backup/manifest.ts'
+import { beginSnapshot, copyTables } from './serve/backup/tables.ts'
+import { DATA, quietDataFolder } from './serve/data-folder.ts'
+import { readInstallation } from './serve/installation.ts'
+import { fingerprints, type NodeSettings, readNodeSettings } from './serve/settings.ts'
+
+const VERSION = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'))
+  .version as string
+
+/**
+ * Makes a backup. A node that runs refuses calls while its objects are copied and the snapshot of the database begins; the
+ * rest is copied from that snapshot while it serves again.
+ *
+ * @param target an empty or missing folder
+ * @throws StartError, and nothing that is there counts as a backup then
+ */
+async function backUp(settings: NodeSettings, target: string): Promise<string> {
+  makeEmptyFolder(target)
+  const installation = readInstallation(settings.dataFolder)
+  if (installation === null) throw new StartError(`${settings.dataFolder} has no data of a node`)
+  const content = {
+    from: objectsIn(settings.content, true),
+    to: new ObjectFiles(join(target, BACKUP.content)),
+  }
+  // Most of it, before calls have to wait.
+  await copyContent(content.from, content.to)
+  const client = new pg.Client(settings.database)
+  await client.connect()
+  try {
+    const stored = await copyStill(settings, target, content, client)
+    const tables = await copyTables(client, join(target, BACKUP.postgres))
+    const manifest: Manifest = {
+      format: 1,
+      created_at: new Date().toISOString(),
+      version: VERSION,
+      migration: await newestMigration(settings),
+      installation,
+      keys: keysOf(settings),
+      ...tables,
+      content: stored.content,
+      files: await digestsOf(target),
+    }
+    // Its name comes last, so that a folder with a manifest is a whole backup.
+    writePrivateFile(join(target, `${BACKUP.manifest}.part`), `${JSON.stringify(manifest, null, 2)}\n`)
+    renameSync(join(target, `${BACKUP.manifest}.part`), join(target, BACKUP.manifest))
+    const rows = tables.tables.reduce((sum, table) => sum + table.rows, 0)
+    return `${rows} rows, ${stored.content.objects} objects of content; calls were refused for ${stored.seconds} s`
+  } finally {
+    await client.end()
+  }
+}
+
+/** Copies what has to be still, and begins the snapshot of the database. */
+async function copyStill(
+  settings: NodeSettings,
+  target: string,
+  content: { from: ReturnType<typeof objectsIn>; to: ObjectFiles },
+  client: pg.Client,
+) {
+  const { dataFolder } = settings
+  const toolsFolder = process.env.TOOLS_DATA_DIR || dataFolder
+  if (settings.toolsAddress !== null && toolsFolder === dataFolder)
+    throw new StartError('TOOLS_DATA_DIR is not set: it is the DATA_DIR of the tools behind TOOLS_URL')
+  const begun = performance.now()
+  const still = [await quietDataFolder(dataFolder)]
+  try {
+    if (toolsFolder !== dataFolder) still.push(await quietDataFolder(toolsFolder))
+    await beginSnapshot(client)
+    copyFiles(join(dataFolder, DATA.objects), join(target, BACKUP.objects))
+    copyFiles(join(toolsFolder, DATA.tools), join(target, BACKUP.tools))
+    copyFiles(join(dataFolder, DATA.queue), join(target, BACKUP.queue))
+    const copied = await copyContent(objectsIn(settings.content, true), content.to)
+    const hadOwner = still.some((folder) => folder.hadOwner)
+    return { content: copied, seconds: hadOwner ? ((performance.now() - begun) / 1_000).toFixed(1) : '0' }
+  } finally {
+    for (const folder of still.reverse()) await folder.end()
+  }
+}
+
+export const keysOf = ({ variables }: NodeSettings): Manifest['keys'] => ({
+  KEY_PEPPERS: fingerprints(variables.KEY_PEPPERS ?? ''),
+  VAULT_KEYS: fingerprints(variables.VAULT_KEYS ?? ''),
+})
+
+/** The newest migration of the database, which may be older than this release. */
+async function newestMigration({ database }: NodeSettings): Promise<string> {
+  const missing = new Set(await missingMigrations({ DATABASE_URL: '', connection: database }))
+  const newest = migrationNames().findLast((name) => !missing.has(name))
+  if (newest === undefined) throw new StartError('the database has no migration of this release')
+  return newest
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { to: { type: 'string' } } })
+  if (values.to === undefined) throw new StartError('usage: npm run backup -- --to <folder>')
+  const target = resolve(values.to)
+  console.log(`${target}: ${await backUp(readNodeSettings(process.env), target)}`)
+}
+
+if (import.meta.main) {
+  main().catch((error: unknown) => {
+    console.error(`backup: ${error instanceof Error ? error.message.split('\n', 1)[0] : String(error)}`)
+    process.exitCode = 1
+  })
+}

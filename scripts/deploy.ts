@@ -1,0 +1,26 @@
+// npm run deploy -- [--plan] [--yes] [--json] [--config <file>]: deploys Headgate to Cloudflare (docs/deployment.md).
+import { createInterface } from 'node:readline/promises'
+import { realClock } from './deploy/deploy-clock.ts'
+import { runDeploy } from './deploy/run-deploy.ts'
+
+const interruption = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
+
+async function askPerson(question: string): Promise<string> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return await terminal.question(question, { signal: interruption.signal })
+  } finally {
+    terminal.close()
+  }
+}
+
+process.exitCode = await runDeploy(process.argv.slice(2), {
+  environment: process.env,
+  fetch,
+  clock: realClock(interruption.signal),
+  print: (line) => process.stdout.write(`${line}\n`),
+  complain: (line) => process.stderr.write(`${line}\n`),
+  ...(process.stdin.isTTY && process.stderr.isTTY && { ask: askPerson }),
+  signal: interruption.signal,
+})

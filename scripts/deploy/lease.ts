@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto'
+import { hostname, userInfo } from 'node:os'
+import { sql } from 'drizzle-orm'
+import type { DatabaseAddress } from '../database.ts'
+import { type OpenDatabase, openDatabase, type ScriptDatabase } from '../database.ts'
+import { DeployError } from './deploy-error.ts'
+
+/**
+ * Longer than a call of wrangler that lost its parent still runs. A deployment that dies blocks the next one for so long at most.
+ */
+export const LEASE_SECONDS = 120
+const RENEW_EVERY_MS = 30_000
+
+/** A schema of its own: the lease is needed before the first migration has run. */
+const LEASES = sql.raw('headgate_deployment.leases')
+
+const SCHEMA = [
+  'select pg_advisory_xact_lock(7264190332)',
+  'create schema if not exists headgate_deployment',
+  `create table if not exists headgate_deployment.leases (
+     script text primary key, holder text not null, label text not null,
+     expires_at timestamptz not null, tested_version text)`,
+]
+
+/** The right to deploy a script, held in its database: one deployment at a time. */
+export class DeployLease {
+  readonly #opened: OpenDatabase
+  readonly #script: string
+  readonly #holder: string
+  #isLost = false
+  readonly #timer: NodeJS.Timeout
+
+  private constructor(opened: OpenDatabase, script: string, holder: string) {
+    this.#opened = opened
+    this.#script = script
+    this.#holder = holder
+    this.#timer = setInterval(() => void this.#renew(), RENEW_EVERY_MS)
+    this.#timer.unref()
+  }
+
+  /**
+   * Takes the lease, also one whose holder has not renewed it for LEASE_SECONDS.
+   *
+   * @throws DeployError naming the holder, DatabaseError if the database cannot be reached
+   */
+  static async acquire(address: DatabaseAddress, script: string): Promise<DeployLease> {
+    const opened = await openDatabase(address)
+    try {
+      await opened.transaction(SCHEMA)
+      const holder = randomUUID()
+      const label = `${userInfo().username}@${hostname()}, process ${process.pid}`
+      const taken = await rows(
+        opened.database,
+        sql`insert into ${LEASES} as held (script, holder, label, expires_at)
+            values (${script}, ${holder}, ${label}, now() + make_interval(secs => ${LEASE_SECONDS}))
+            on conflict (script) do update
+              set holder = excluded.holder, label = excluded.label, expires_at = excluded.expires_at
+              where held.expires_at <= now()
+            returning holder`,
+      )
+      if (taken.length === 1) return new DeployLease(opened, script, holder)
+      const [other] = await rows(
+        opened.database,
+        sql`select label, ceil(extract(epoch from expires_at - now())) as seconds from ${LEASES}
+            where script = ${script}`,
+      )
+      throw new DeployError(
+        `another deployment of ${script} runs (${other?.label}); if it has died, its lease ends in ${Number(other?.seconds ?? 0)} s`,
+      )
+    } catch (error) {
+      await opened.close()
+      throw error
+    }
+  }
+
+  /** Checks that no other deployment can have taken over. @throws DeployError if the lease was lost */
+  async confirm(): Promise<void> {
+    await this.#renew()
+    if (this.#isLost)
+      throw new DeployError(
+        'the lease of this deployment was lost, and another one may run; nothing more is changed',
+      )
+  }
+
+  /** Stores that a version of the gateway passed its test while it had all traffic. */
+  async recordTested(versionId: string): Promise<void> {
+    const { database } = this.#opened
+    await database.execute(
+      sql`update ${LEASES} set tested_version = ${versionId} where script = ${this.#script} and holder = ${this.#holder}`,
+    )
+  }
+
+  /** Ends the lease. The row stays: it has the version that was tested. */
+  async release(): Promise<void> {
+    clearInterval(this.#timer)
+    const { database } = this.#opened
+    try {
+      await database.execute(
+        sql`update ${LEASES} set expires_at = now() where script = ${this.#script} and holder = ${this.#holder}`,
+      )
+    } catch {
+      // It ends by itself.
+    } finally {
+      await this.#opened.close()
+    }
+  }
+
+  async #renew(): Promise<void> {
+    try {
+      const renewed = await rows(
+        this.#opened.database,
+        sql`update ${LEASES} set expires_at = now() + make_interval(secs => ${LEASE_SECONDS})
+            where script = ${this.#script} and holder = ${this.#holder} and expires_at > now() returning holder`,
+      )
+      if (renewed.length === 0) this.#isLost = true
+    } catch {
+      // The database is away for a moment: `confirm` tries again, and the lease outlasts three failed renewals.
+    }
+  }
+}
+
+/** The version of a script that passed its test last; null if there is none. */
+export async function testedVersion({ database }: OpenDatabase, script: string): Promise<string | null> {
+  const [table] = await rows(
+    database,
+    sql`select to_regclass('headgate_deployment.leases') is not null as there`,
+  )
+  if (table?.there !== true) return null
+  const [row] = await rows(database, sql`select tested_version from ${LEASES} where script = ${script}`)
+  return typeof row?.tested_version === 'string' ? row.tested_version : null
+}
+
+async function rows(
+  database: ScriptDatabase,
+  statement: ReturnType<typeof sql>,
+): Promise<Array<Record<string, unknown>>> {
+  return ((await database.execute(statement)) as unknown as { rows: Array<Record<string, unknown>> }).rows
+}

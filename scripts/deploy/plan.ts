@@ -1,0 +1,171 @@
+import type { ScriptState, Triggers } from './cloudflare-api.ts'
+import { planScript } from './plan-script.ts'
+import {
+  type AccountState,
+  type DatabaseState,
+  type DeploymentPlan,
+  type KnownSecrets,
+  type PlannedStep,
+  plannedStep,
+  type ScriptChange,
+  STEP_NAMES,
+} from './plan-types.ts'
+import type { Release, ScriptRelease } from './release.ts'
+import { isGenerated, isRequired, type SecretSource, UPLOADED_SECRETS } from './secrets.ts'
+import type { DeploySettings } from './settings.ts'
+
+/** Whether applying the plan would change anything. */
+export const hasChanges = ({ steps }: DeploymentPlan): boolean =>
+  steps.some(({ action }) => action !== 'same')
+
+/** Compares what is wanted with what was read. Pure: the same arguments give the same plan. */
+export function planDeployment(
+  settings: DeploySettings,
+  release: Release,
+  state: AccountState,
+  known: KnownSecrets,
+): DeploymentPlan {
+  const secrets = planSecrets(state, known)
+  const tools = planScript('tools', release.tools, state.tools, [])
+  const gateway = planScript('gateway', release.gateway, state.gateway, secrets.uploaded)
+  const restorePoint = restorePointOf(settings, state.database)
+  const changesScript = gateway.change.kind !== 'none'
+  return {
+    steps: [
+      ...servicesSteps(settings, state),
+      ...migrationSteps(state.database, restorePoint),
+      plannedStep('bucket', settings.bucket, state.bucket.exists ? 'same' : 'create'),
+      tools.step,
+      ...secrets.steps,
+      gateway.step,
+      triggersStep(release.gateway, state.gateway, gateway.change),
+      smokeTestStep(settings, state, known, changesScript),
+    ].sort((left, right) => STEP_NAMES.indexOf(left.step) - STEP_NAMES.indexOf(right.step)),
+    problems: [
+      ...secrets.problems,
+      ...tools.problems,
+      ...gateway.problems,
+      ...hostProblems(release.gateway, state.hosts),
+    ],
+    secrets: secrets.uploaded,
+    tools: tools.change,
+    gateway: gateway.change,
+    restorePoint,
+  }
+}
+
+function servicesSteps(settings: DeploySettings, { database, redis }: AccountState): PlannedStep[] {
+  const kept = 'it is never deleted'
+  const created = (exists: boolean) => (exists ? 'same' : 'create')
+  return [
+    settings.database === 'environment'
+      ? plannedStep('database', 'of DATABASE_URL', 'same')
+      : plannedStep('database', `Neon ${settings.database.neon.project}`, created(database.exists), [], kept),
+    settings.redis === 'environment'
+      ? plannedStep('redis', 'of UPSTASH_REDIS_REST_URL', 'same')
+      : plannedStep('redis', `Upstash ${settings.redis.upstash.database}`, created(redis.exists), [], kept),
+  ].map((planned) => (planned.action === 'same' ? { ...planned, irreversible: null } : planned))
+}
+
+/** Only a database that has something to lose, and whose service can branch it. */
+function restorePointOf(
+  settings: DeploySettings,
+  { exists, pending, hasKeys }: DatabaseState,
+): string | null {
+  if (settings.database === 'environment' || !exists || !hasKeys) return null
+  const newest = pending.at(-1)
+  return newest === undefined ? null : `before-${newest.name}`
+}
+
+function migrationSteps({ pending }: DatabaseState, restorePoint: string | null): PlannedStep[] {
+  if (pending.length === 0) return [plannedStep('migrations', 'schema', 'same')]
+  const names = pending.map(({ name, removes }) => (removes ? `${name} (removes)` : name))
+  const shown = names.length > 4 ? [`${names[0]} … ${names.at(-1)}`] : [names.join(', ')]
+  const isHarmful = pending.some(({ removes }) => removes)
+  const reason = isHarmful
+    ? 'it removes what the running version may use'
+    : 'it adds; the running version works with it'
+  const migrations = plannedStep('migrations', `${pending.length} of the schema`, 'change', shown, reason)
+  return restorePoint === null
+    ? [migrations]
+    : [
+        plannedStep('restore point', `Neon branch ${restorePoint}`, 'create', [], 'it is never deleted'),
+        migrations,
+      ]
+}
+
+function planSecrets(state: AccountState, known: KnownSecrets) {
+  const present = new Set(state.gateway?.secrets)
+  const steps: PlannedStep[] = []
+  const problems: string[] = []
+  const uploaded: string[] = []
+  for (const name of UPLOADED_SECRETS) {
+    const source = known[name]
+    if (present.has(name)) {
+      steps.push(plannedStep('secrets', name, 'same', ['present, never overwritten']))
+    } else if (source !== undefined) {
+      uploaded.push(name)
+      steps.push(plannedStep('secrets', name, 'create', [`from ${sourceText(source)}`]))
+    } else if (isGenerated(name) && !(name !== 'ADMIN_TOKEN' && state.database.hasKeys)) {
+      uploaded.push(name)
+      steps.push(plannedStep('secrets', name, 'create', ['generated, kept in the file of secrets']))
+    } else if (isRequired(name)) {
+      problems.push(missingSecret(name))
+    }
+  }
+  return { steps, problems, uploaded }
+}
+
+const sourceText = (source: SecretSource): string =>
+  ({ environment: 'the environment', file: 'the file of secrets', generated: 'the file of secrets' })[
+    source as 'environment'
+  ] ?? source
+
+function missingSecret(name: string): string {
+  return isGenerated(name)
+    ? `${name} is not given, and the database has data that were made with it: a new value would lose them`
+    : `${name} is not given`
+}
+
+/** A plain deployment sets them itself; a version does not. */
+function triggersStep(release: ScriptRelease, state: ScriptState | null, change: ScriptChange): PlannedStep {
+  const { crons, hosts, workersDev } = release.triggers
+  const shown = [...hosts, ...(workersDev ? ['workers.dev'] : []), `${crons.length} schedules`]
+  if (state === null) return plannedStep('triggers', shown.join(', '), 'create')
+  const isSame = canonical(release.triggers) === canonical(state.triggers)
+  const reason = change.kind === 'deploy' ? null : 'set back by deploying the earlier settings'
+  return isSame
+    ? plannedStep('triggers', shown.join(', '), 'same')
+    : plannedStep('triggers', shown.join(', '), 'change', [], reason)
+}
+
+const canonical = ({ crons, hosts, workersDev }: Triggers): string =>
+  JSON.stringify([[...crons].sort(), [...hosts].sort(), workersDev])
+
+/** A deployment that was cut after the upload has a version that serves and was not tested. */
+function smokeTestStep(
+  settings: DeploySettings,
+  { gateway, database }: AccountState,
+  known: KnownSecrets,
+  changesScript: boolean,
+): PlannedStep {
+  const calls = ['/health', 'a wrong key']
+  const knowsToken = known.ADMIN_TOKEN !== undefined || !gateway?.secrets.includes('ADMIN_TOKEN')
+  if (knowsToken) calls.push('management API')
+  if (known.SMOKE_TEST_KEY !== undefined) calls.push(...modelCalls(settings))
+  const isWeak = !knowsToken && known.SMOKE_TEST_KEY === undefined
+  const details = isWeak ? ['no call with rights: neither ADMIN_TOKEN nor SMOKE_TEST_KEY is given'] : []
+  const isTested = gateway !== null && gateway.traffic[0]?.versionId === database.testedVersion
+  return plannedStep('smoke test', calls.join(', '), changesScript || !isTested ? 'change' : 'same', details)
+}
+
+const modelCalls = ({ smokeTest }: DeploySettings): string[] =>
+  smokeTest.model === undefined ? ['list of models'] : [`call of ${smokeTest.model}`, 'its audit record']
+
+function hostProblems(release: ScriptRelease, hosts: AccountState['hosts']): string[] {
+  return hosts
+    .filter(({ hostname, service }) => release.triggers.hosts.includes(hostname) && service !== release.name)
+    .map(
+      ({ hostname, service }) => `${hostname} belongs to the Worker ${service}; wrangler would take it away`,
+    )
+}

@@ -1,0 +1,122 @@
+import type { DeployClock } from './deploy-clock.ts'
+
+export interface SmokeTestOptions {
+  /** Of the gateway, without a path. */
+  origin: string
+  /** Name of its script and the version that must answer; null: whatever answers. */
+  version: { script: string; id: string } | null
+  adminToken: string | undefined
+  /** Key of a caller. */
+  key: string | undefined
+  model: string | undefined
+  /** Whether Postgres has the audit record of a request. */
+  hasRecord: (requestId: string) => Promise<boolean>
+  /** How long the version may take to answer: a new host gets its certificate first. */
+  patienceMs: number
+  fetch: typeof fetch
+  clock: DeployClock
+}
+
+/** A check that failed, as a sentence without a secret. */
+type Problem = string
+
+export const VERSION_HEADER = 'x-headgate-version'
+
+/** Cloudflare: "a couple of seconds". https://developers.cloudflare.com/workers/versions-and-deployments/version-overrides/ */
+const POLL_MS = 2_000
+const RECORD_PATIENCE_MS = 30_000
+const REQUEST_LIMIT_MS = 60_000
+
+/**
+ * Calls a version of the gateway, also one without traffic: an override of Cloudflare selects it. An override that is not
+ * applied would test the version before, so the answer has to name its version.
+ *
+ * @returns what failed; nothing if the version works
+ */
+export async function runSmokeTest(options: SmokeTestOptions): Promise<Problem[]> {
+  const unreachable = await awaitVersion(options)
+  if (unreachable !== null) return [unreachable]
+  const problems = [await checkRefusal(options), await checkManagement(options)]
+  if (options.key !== undefined) problems.push(await checkModels(options), await checkModelCall(options))
+  return problems.filter((problem) => problem !== null)
+}
+
+async function awaitVersion(options: SmokeTestOptions): Promise<Problem | null> {
+  const { clock, patienceMs, version } = options
+  const end = clock.now() + patienceMs
+  for (;;) {
+    const answer = await call(options, '/health')
+    const answering = answer?.headers.get(VERSION_HEADER) ?? null
+    const isWanted = version === null || answering === version.id
+    if (answer?.status === 200 && isWanted) return null
+    if (clock.now() >= end)
+      return `/health ${describe(answer)}${isWanted || answer?.status !== 200 ? '' : otherVersion(answering)}`
+    await clock.sleep(POLL_MS)
+  }
+}
+
+const otherVersion = (id: string | null): string =>
+  id === null ? ', and the answer names no version' : `, but by version ${id}`
+
+/** A key that does not exist is looked up in the ledger's and Postgres' data, with the peppers. */
+async function checkRefusal(options: SmokeTestOptions): Promise<Problem | null> {
+  const answer = await call(options, '/v1/models', { authorization: 'Bearer hg_smoke_test_without_rights' })
+  return answer?.status === 401 ? null : `/v1/models with a wrong key ${describe(answer)} instead of 401`
+}
+
+async function checkManagement(options: SmokeTestOptions): Promise<Problem | null> {
+  if (options.adminToken === undefined) return null
+  const answer = await call(options, '/api/organizations', { authorization: `Bearer ${options.adminToken}` })
+  return answer?.status === 200 ? null : `/api/organizations ${describe(answer)}`
+}
+
+async function checkModels(options: SmokeTestOptions): Promise<Problem | null> {
+  const answer = await call(options, '/v1/models', { authorization: `Bearer ${options.key}` })
+  return answer?.status === 200 ? null : `/v1/models ${describe(answer)}`
+}
+
+/** One call as a caller makes it, and its record, which the ledger writes to Postgres. */
+async function checkModelCall(options: SmokeTestOptions): Promise<Problem | null> {
+  const { model, key, clock, hasRecord } = options
+  if (model === undefined) return null
+  const body = { model, max_tokens: 16, messages: [{ role: 'user', content: 'Say OK.' }] }
+  const answer = await call(options, '/v1/chat/completions', { authorization: `Bearer ${key}` }, body)
+  if (answer?.status !== 200) return `a call of ${model} ${describe(answer)}`
+  const requestId = answer.headers.get('x-request-id') ?? ''
+  const end = clock.now() + RECORD_PATIENCE_MS
+  while (!(await hasRecord(requestId))) {
+    if (clock.now() >= end) return `the audit record of request ${requestId} is not in Postgres`
+    await clock.sleep(POLL_MS)
+  }
+  return null
+}
+
+/** @returns the answer, its body read; null without one */
+async function call(
+  options: SmokeTestOptions,
+  path: string,
+  headers: Record<string, string> = {},
+  body?: unknown,
+): Promise<Response | null> {
+  const { origin, version } = options
+  try {
+    const response = await options.fetch(origin + path, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: {
+        ...headers,
+        ...(version && { 'cloudflare-workers-version-overrides': `${version.script}="${version.id}"` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      redirect: 'manual',
+      signal: AbortSignal.timeout(REQUEST_LIMIT_MS),
+    })
+    await response.arrayBuffer()
+    return response
+  } catch {
+    return null
+  }
+}
+
+const describe = (answer: Response | null): string =>
+  answer === null ? 'has no answer' : `was answered ${answer.status}`

@@ -1,0 +1,153 @@
+// npm run serve: one node in production, with a PostgreSQL and a Redis of its own. docs/self-hosting.md has its settings.
+// `-- --tools` runs the script of tools alone, for a container or unit with limits of its own.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { migrateDatabase, missingMigrations } from './migrate.ts'
+import { StartError } from './node/start-error.ts'
+import { claimDataFolder } from './serve/data-folder.ts'
+import { type DatabaseLock, lockDatabase } from './serve/database-lock.ts'
+import { checkInstallation } from './serve/installation.ts'
+import { log } from './serve/log.ts'
+import { BUNDLE_FOLDER, GatewayNode, startToolsOf } from './serve/node.ts'
+import {
+  type NodeSettings,
+  readNodeSettings,
+  readToolsSettings,
+  SettingsError,
+  type ToolsSettings,
+} from './serve/settings.ts'
+
+/** Functions that end parts of the process, called in reverse order. */
+const cleanUps: Array<() => unknown> = []
+
+/** What a first signal does: it ends the process in order. */
+let stop = async (): Promise<void> => {}
+let abort = async (): Promise<void> => {}
+let isStopping = false
+
+async function serve(settings: NodeSettings): Promise<void> {
+  const { dataFolder, stopLimitMs, database } = settings
+  let lock: DatabaseLock | undefined
+  const node = new GatewayNode(settings, log, async () => (lock === undefined ? 0 : countLive(lock)))
+  cleanUps.push(
+    await claimDataFolder(dataFolder, {
+      pause: () => node.pause(stopLimitMs),
+      resume: () => node.resume().catch(fail),
+    }),
+  )
+  abort = () => node.abort()
+  const port = await node.listen()
+  lock = await lockDatabase(database, () => fail(new StartError('another node has taken the database')))
+  cleanUps.push(lock.release)
+  await prepareDatabase(settings, lock)
+  stop = () => node.stop(stopLimitMs)
+  await node.open()
+  if (!isStopping)
+    log('info', 'ready', { host: settings.host, port, base_url: settings.baseUrl, ...node.pids() })
+}
+
+async function countLive({ client }: DatabaseLock): Promise<number> {
+  const { rows } = await client.query(
+    `select count(*)::int as live from responses where status = 'in_progress'`,
+  )
+  return rows[0].live as number
+}
+
+async function prepareDatabase(settings: NodeSettings, { client }: DatabaseLock): Promise<void> {
+  const address = { DATABASE_URL: settings.database.connectionString ?? '', connection: settings.database }
+  if (settings.migrates) {
+    const { applied } = await migrateDatabase(address)
+    if (applied.length > 0) log('info', 'migrated', { applied })
+  } else {
+    const missing = await missingMigrations(address)
+    if (missing.length > 0)
+      throw new StartError(
+        `the database lacks ${missing.length} migrations, and MIGRATE is off; run npm run migrate`,
+      )
+  }
+  await checkInstallation(client, settings.dataFolder)
+}
+
+async function serveTools(settings: ToolsSettings): Promise<void> {
+  const { dataFolder, host, port } = settings
+  const start = () =>
+    startToolsOf({
+      ...settings,
+      address: `${host}:${port}`,
+      memoryLimitBytes: settings.toolsMemoryBytes,
+      log,
+    })
+  let tools = await start()
+  const pause = () => tools.stop()
+  const resume = async (): Promise<void> => {
+    tools = await start()
+  }
+  cleanUps.push(
+    await claimDataFolder(dataFolder, { pause, resume }).catch(async (error) => {
+      await tools.stop()
+      throw error
+    }),
+  )
+  stop = () => tools.stop()
+  abort = stop
+  log('info', 'ready', { host, port, tools: tools.pid })
+}
+
+async function endAll(): Promise<void> {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+}
+
+/** The first signal stops in order, the second one at once. */
+function onSignal(signal: string): void {
+  if (isStopping) {
+    log('warn', 'aborting', { signal })
+    void abort().finally(() => process.exit(1))
+    return
+  }
+  isStopping = true
+  log('info', 'stopping', { signal })
+  stop()
+    .then(endAll)
+    .then(
+      () => {
+        log('info', 'stopped')
+        process.exit(0)
+      },
+      (error: Error) => fail(error),
+    )
+}
+
+let hasFailed = false
+
+function fail(error: unknown): void {
+  if (hasFailed) return
+  hasFailed = true
+  const reason = (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] ?? ''
+  if (error instanceof SettingsError)
+    for (const problem of error.problems) log('error', 'setting', { reason: problem })
+  else log('error', 'failed', { reason })
+  abort()
+    .then(endAll)
+    .finally(() => process.exit(1))
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { tools: { type: 'boolean', default: false } } })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => onSignal(signal))
+  const run = values.tools ? prepared(readToolsSettings, serveTools) : prepared(readNodeSettings, serve)
+  await run()
+}
+
+/** Reads and checks everything before anything is started. */
+function prepared<Settings>(
+  readSettings: (environment: NodeJS.ProcessEnv) => Settings,
+  start: (settings: Settings) => Promise<void>,
+): () => Promise<void> {
+  const settings = readSettings(process.env)
+  if (!existsSync(join(BUNDLE_FOLDER, 'gateway.js')))
+    throw new StartError('there is nothing to serve in dist; run npm run build')
+  return () => start(settings)
+}
+
+main().catch(fail)

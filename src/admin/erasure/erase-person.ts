@@ -1,0 +1,146 @@
+import type { AgentDeps } from '../../agents/agent-deps.ts'
+import { NO_ACTOR } from '../../ledger/audit-record.ts'
+import { audited, type ChangeScope, describeChange } from '../../ledger/changes/audited-change.ts'
+import type { LedgerOf } from '../../ledger/contract.ts'
+import { HOME_SHARD } from '../../ledger/shards/shards.ts'
+import { notFound } from '../../lib/api-error.ts'
+import { newId } from '../../lib/ids.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
+import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+import { type Author, checkErasure } from '../member-rules.ts'
+import { changeMember } from '../members.ts'
+import { STEP_NAMES, STEPS, type StepName } from './erasure-steps.ts'
+import {
+  type ErasureRow,
+  insertErasure,
+  leaseErasure,
+  selectDueErasures,
+  selectErasure,
+  selectErasures,
+  selectOpenErasure,
+  updateErasure,
+} from './erasures.store.ts'
+
+type ErasureDeps = AgentDeps & { ledgerOf: LedgerOf }
+
+/** An attempt that died is repeated after this time. */
+const LEASE_MS = 5 * 60_000
+/** Pages of one attempt: an attempt ends well before its lease. */
+const MOST_PAGES = 50
+/** Erasures of one run of the job. */
+const MOST_ERASURES = 20
+
+/**
+ * Disables a user, whose keys fail from the next call on, and begins to erase its data in the organization. A second request finds the
+ * erasure of the first.
+ * @param author the member that asks; null for the administration token.
+ * @throws ApiError `not_found`; `forbidden` for a member that asks for itself; `unprocessable` for the last owner.
+ */
+export async function beginErasure(
+  scope: ChangeScope,
+  userId: string,
+  author: Author | null,
+): Promise<ErasureRow> {
+  const open = await selectOpenErasure(scope, userId)
+  if (open !== null) return open
+  if (author !== null) checkErasure(author, userId)
+  await changeMember(scope, userId, { disabled: true }, { leavesOwner: true })
+  const id = newId('erasure')
+  const intent = { action: 'user.erasure_begun', resource: `users/${userId}`, detail: { erasure: id } }
+  await audited(scope, intent, () =>
+    insertErasure(scope, {
+      id,
+      userId,
+      requestedBy: scope.actor.userId ?? 'admin_token',
+      step: STEP_NAMES[0] ?? 'done',
+      createdAt: new Date(scope.clock()),
+    }),
+  )
+  return readErasure(scope, userId, id)
+}
+
+/** @throws ApiError `not_found` for an erasure of another user, too. */
+export async function readErasure(scope: ChangeScope, userId: string, id: string): Promise<ErasureRow> {
+  const row = await selectErasure(scope, userId, id)
+  if (row === null) throw notFound('Erasure', id)
+  return row
+}
+
+export const listErasures = (scope: ChangeScope, userId: string, page: PageRequest): Promise<Page<ErasureRow>> =>
+  selectErasures(scope, userId, page)
+
+/** Advances the erasures that nothing advances: those of attempts that died, and of steps that failed. */
+export async function advanceErasures(deps: ErasureDeps): Promise<void> {
+  for (const id of await selectDueErasures(deps.database, deps.clock(), MOST_ERASURES)) {
+    await advanceErasure(deps, id)
+  }
+}
+
+/**
+ * Makes the next steps of an erasure, unless something else does. A step that fails is repeated by the next attempt.
+ */
+export async function advanceErasure(deps: ErasureDeps, id: string): Promise<void> {
+  const { database, clock } = deps
+  const leased = await leaseErasure(database, id, clock(), clock() + LEASE_MS)
+  if (leased === null) return
+  try {
+    await makeSteps(deps, leased)
+  } catch (error) {
+    // The text may hold what the person wrote: only the kind of the error is stored.
+    const failure = error instanceof Error ? error.name : 'Error'
+    logEvent('error', 'erasure_failed', { erasure: id, error: errorText(error) })
+    await updateErasure(database, id, { failure, leasedUntil: null })
+  }
+}
+
+async function makeSteps(deps: ErasureDeps, { id, ...begun }: ErasureRow): Promise<void> {
+  const { database } = deps
+  const scope = jobScope(deps, begun.organizationId)
+  const owner = { organizationId: begun.organizationId, userId: begun.userId }
+  let { step, reached, counts } = begun
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    if (!isStep(step)) return finish(deps, scope, { id, userId: begun.userId, counts })
+    const erased = await STEPS[step]({ deps, scope, owner }, reached)
+    counts = sumOf(counts, erased.counts)
+    reached = erased.next
+    if (reached === null) step = STEP_NAMES[STEP_NAMES.indexOf(step) + 1] ?? 'done'
+    await updateErasure(database, id, { step, reached, counts, failure: null })
+  }
+  await updateErasure(database, id, { leasedUntil: null })
+}
+
+const isStep = (step: string): step is StepName => STEP_NAMES.includes(step as StepName)
+
+/** Records the end with its counts. An attempt that dies in between records it twice. */
+async function finish(
+  { database, clock, ledgerOf }: ErasureDeps,
+  scope: ChangeScope,
+  { id, userId, counts }: { id: string; userId: string; counts: Record<string, number> },
+): Promise<void> {
+  const intent = { action: 'user.erased', resource: `users/${userId}`, detail: { erasure: id, counts } }
+  await ledgerOf(scope.organizationId, HOME_SHARD).recordChange(describeChange(scope, intent))
+  await updateErasure(database, id, { finishedAt: new Date(clock()), leasedUntil: null, failure: null })
+}
+
+function sumOf(left: Record<string, number>, right: Record<string, number>): Record<string, number> {
+  const sums = { ...left }
+  for (const [name, count] of Object.entries(right)) sums[name] = (sums[name] ?? 0) + count
+  return sums
+}
+
+/** The scope of the changes of a job: it acts for nobody who could be refused. */
+function jobScope(deps: ErasureDeps, organizationId: string): ChangeScope {
+  const { database, clock, ledgerOf, configuration } = deps
+  return {
+    database,
+    organizationId,
+    ledgerOf,
+    clock,
+    pepperRing: configuration.KEY_PEPPERS,
+    vaultRing: configuration.VAULT_KEYS,
+    egressAllow: configuration.EGRESS_ALLOW,
+    requestId: newId('req'),
+    actor: NO_ACTOR,
+    propagationDelayed: () => {},
+  }
+}

@@ -1,0 +1,143 @@
+import type { AgentDeps } from '../../agents/agent-deps.ts'
+import { cancelRun } from '../../agents/runs/change-run.ts'
+import type { ChangeScope } from '../../ledger/changes/audited-change.ts'
+import { ApiError } from '../../lib/api-error.ts'
+import type { Owner } from '../../responses/model/types.ts'
+import { eraseLeftContent } from '../../responses/store/content-garbage.ts'
+import { deleteConversations, deleteResponses } from '../../responses/store/delete-responses.store.ts'
+import { removeWorkspace } from '../../responses/tools/workspace/remove-workspace.ts'
+import { removeConnection } from '../connections/connections.ts'
+import { administrator } from '../connections/manager.ts'
+import {
+  anonymize,
+  deleteApprovalClaims,
+  deleteConnectSessions,
+  deleteKeys,
+  deleteRights,
+  deleteRunRequests,
+  deleteRuns,
+  deleteSignIns,
+  type Position,
+  selectOwnConnections,
+  selectOwnConversations,
+  selectOwnResponses,
+  selectOwnRuns,
+  selectRunsInProgress,
+} from './person-rows.store.ts'
+
+export interface ErasureJob {
+  deps: AgentDeps
+  scope: ChangeScope
+  owner: Owner
+}
+
+/** What one page of a step has erased, and where the step goes on; null when it is done. */
+export interface ErasedPage {
+  counts: Record<string, number>
+  next: Position | null
+}
+
+type Step = (job: ErasureJob, position: Position | null) => Promise<ErasedPage>
+
+/** Rows of the organization that one page examines. */
+const PAGE = 1_000
+/** Responses and workspaces that one statement, or one round of calls, takes. */
+const BATCH = 100
+
+const done = (counts: Record<string, number>): ErasedPage => ({ counts, next: null })
+
+/** Removes the person's connections, at their brokers too, and their attempts to connect accounts. */
+async function eraseConnections({ deps, scope, owner }: ErasureJob): Promise<ErasedPage> {
+  const ids = await selectOwnConnections(deps.database, owner)
+  for (const id of ids) await removeConnection(administrator(scope), deps, id)
+  return done({
+    connections: ids.length,
+    connect_sessions: await deleteConnectSessions(deps.database, owner),
+  })
+}
+
+/** Cancels runs in progress, and deletes all runs. */
+async function eraseRuns({ deps, scope, owner }: ErasureJob, position: Position | null): Promise<ErasedPage> {
+  const { database } = deps
+  if (position === null) {
+    for (const runId of await selectRunsInProgress(database, owner)) {
+      // It may have ended meanwhile.
+      await cancelRun(deps, scope, runId).catch((error) => {
+        if (!(error instanceof ApiError)) throw error
+      })
+    }
+    await deleteRunRequests(database, owner)
+  }
+  const { rows, next } = await selectOwnRuns(database, owner, position, PAGE)
+  const deleted = await deleteRuns(
+    database,
+    owner,
+    rows.map(({ id }) => id),
+  )
+  return { counts: { runs: deleted }, next }
+}
+
+/** Stops responses that an object may still have, and deletes all with their items. */
+async function eraseResponses({ deps, owner }: ErasureJob, position: Position | null): Promise<ErasedPage> {
+  const { database, configuration, clock } = deps
+  const heldSince = clock() - configuration.RESPONSE_TIME_LIMIT_MS - 2 * configuration.RESPONSE_WINDOW_MS
+  const { rows, next } = await selectOwnResponses(database, owner, position, PAGE)
+  const counts = { responses: 0, items: 0 }
+  for (let start = 0; start < rows.length; start += BATCH) {
+    const batch = rows.slice(start, start + BATCH)
+    for (const { id, at } of batch) {
+      // The object first: it stops generating, and does not write afterwards.
+      if (new Date(at).getTime() > heldSince) await deps.responseObject(owner.organizationId, id).remove(owner)
+      await removeWorkspaceOf(deps, owner, id)
+    }
+    const ids = batch.map(({ id }) => id)
+    const deleted = await deleteResponses(database, owner.organizationId, ids)
+    counts.responses += deleted.responses
+    counts.items += deleted.items
+  }
+  if (next === null) await deleteApprovalClaims(database, owner)
+  return { counts, next }
+}
+
+/** Deletes conversations with the files that tools made in them. */
+async function eraseConversations(
+  { deps, owner }: ErasureJob,
+  position: Position | null,
+): Promise<ErasedPage> {
+  const { rows, next } = await selectOwnConversations(deps.database, owner, position, PAGE)
+  for (const { id } of rows) await removeWorkspaceOf(deps, owner, id)
+  const ids = rows.map(({ id }) => id)
+  return { counts: { conversations: await deleteConversations(deps.database, owner, ids) }, next }
+}
+
+/** @throws when the files may still be there: the step is repeated. */
+async function removeWorkspaceOf(deps: AgentDeps, owner: Owner, id: string): Promise<void> {
+  if (!(await removeWorkspace(deps, owner, id))) throw new Error('files of a workspace were not removed')
+}
+
+/** Deletes content of the content store that no row refers to any more, also that of earlier deletions. */
+const eraseContent: Step = async ({ deps }) => done({ stored_contents: await eraseLeftContent(deps) })
+
+/** Deletes keys, sign-ins and rights, and then what identifies the person. */
+async function erasePerson({ deps, owner }: ErasureJob): Promise<ErasedPage> {
+  const { database } = deps
+  return done({
+    keys: await deleteKeys(database, owner),
+    ...(await deleteSignIns(database, owner)),
+    ...(await deleteRights(database, owner)),
+    ...(await anonymize(database, owner)),
+  })
+}
+
+/** The steps in their order. Each can be repeated, from its beginning or from the position of its last page. */
+export const STEPS = {
+  connections: eraseConnections,
+  runs: eraseRuns,
+  responses: eraseResponses,
+  conversations: eraseConversations,
+  content: eraseContent,
+  person: erasePerson,
+} satisfies Record<string, Step>
+
+export type StepName = keyof typeof STEPS
+export const STEP_NAMES = Object.keys(STEPS) as StepName[]

@@ -1,0 +1,104 @@
+import { and, desc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
+import { erasures } from '../../../schema/identity.ts'
+import { type OrganizationScope, selectPage } from '../../ledger/changes/scoped-statements.store.ts'
+import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+
+export type ErasureRow = typeof erasures.$inferSelect
+
+/** Begins an erasure. */
+export async function insertErasure(
+  { database, organizationId }: OrganizationScope,
+  row: Pick<ErasureRow, 'id' | 'userId' | 'requestedBy' | 'step' | 'createdAt'>,
+): Promise<void> {
+  await database.insert(erasures).values({ ...row, organizationId, counts: {} })
+}
+
+/** The erasure of a user that has not ended; null without one. */
+export async function selectOpenErasure(
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+): Promise<ErasureRow | null> {
+  const [row] = await database
+    .select()
+    .from(erasures)
+    .where(and(ofUser(organizationId, userId), isNull(erasures.finishedAt)))
+    .orderBy(desc(erasures.createdAt))
+    .limit(1)
+  return row ?? null
+}
+
+export async function selectErasure(
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+  id: string,
+): Promise<ErasureRow | null> {
+  const [row] = await database
+    .select()
+    .from(erasures)
+    .where(and(eq(erasures.id, id), ofUser(organizationId, userId)))
+  return row ?? null
+}
+
+export const selectErasures = (
+  { database, organizationId }: OrganizationScope,
+  userId: string,
+  page: PageRequest,
+): Promise<Page<ErasureRow>> =>
+  selectPage(page, { at: erasures.createdAt, id: erasures.id }, (position, isAfter) =>
+    database
+      .select({ ...getTableColumns(erasures), position })
+      .from(erasures)
+      .where(and(ofUser(organizationId, userId), isAfter)),
+  )
+
+const ofUser = (organizationId: string, userId: string) =>
+  and(eq(erasures.organizationId, organizationId), eq(erasures.userId, userId))
+
+const time = (at: number) => sql`${new Date(at).toISOString()}::timestamptz`
+
+/** Takes the lease of an erasure that nothing advances. @returns null when something does, or it has ended. */
+export async function leaseErasure(
+  database: Database,
+  id: string,
+  now: number,
+  until: number,
+): Promise<ErasureRow | null> {
+  const [row] = await database
+    .update(erasures)
+    .set({ leasedUntil: time(until) })
+    .where(
+      and(
+        eq(erasures.id, id),
+        isNull(erasures.finishedAt),
+        sql`(${erasures.leasedUntil} IS NULL OR ${erasures.leasedUntil} <= ${time(now)})`,
+      ),
+    )
+    .returning()
+  return row ?? null
+}
+
+/** Erasures that nothing advances, the oldest first. */
+export async function selectDueErasures(database: Database, now: number, most: number): Promise<string[]> {
+  const rows = await database
+    .select({ id: erasures.id })
+    .from(erasures)
+    .where(
+      and(
+        sql`finished_at IS NULL`,
+        sql`(${erasures.leasedUntil} IS NULL OR ${erasures.leasedUntil} <= ${time(now)})`,
+      ),
+    )
+    .orderBy(erasures.createdAt)
+    .limit(most)
+  return rows.map(({ id }) => id)
+}
+
+/** Stores how far an erasure is. */
+export async function updateErasure(
+  database: Database,
+  id: string,
+  values: Partial<Pick<ErasureRow, 'step' | 'reached' | 'counts' | 'finishedAt' | 'failure' | 'leasedUntil'>>,
+): Promise<void> {
+  await database.update(erasures).set(values).where(eq(erasures.id, id))
+}

@@ -1,0 +1,20 @@
+const encoder = new TextEncoder()
+
+/** An answer of JSON objects, one a line, which are read as the caller reads them. An error cuts it: the last line is `{"type":"end"}`. */
+export function lineAnswer(parts: AsyncGenerator<object>): Response {
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await parts.next()
+        const line = done ? { type: 'end', data: {} } : value
+        controller.enqueue(encoder.encode(`${JSON.stringify(line)}\n`))
+        if (done) controller.close()
+      },
+      async cancel() {
+        await parts.return(undefined)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  return new Response(body, { headers: { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' } })
+}

@@ -1,0 +1,130 @@
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
+import { auditRecords, creditEntries, prunings } from '../../../schema/governance.ts'
+import type { ChainHead, ChainIdentity } from '../records/chain.ts'
+import type { RecordsPruning, SignedPruning } from './pruning.ts'
+
+/** Statements about organizations. */
+export const selectPrunings = (
+  database: Database,
+  organizationIds: readonly string[],
+): Promise<SignedPruning[]> =>
+  organizationIds.length === 0
+    ? Promise.resolve([])
+    : database
+        .select()
+        .from(prunings)
+        .where(inArray(prunings.organizationId, [...organizationIds]))
+
+/** Replaces the statement about a chain, or about the usage or rejected calls of an organization. */
+export async function upsertPruning(database: Database, row: SignedPruning): Promise<void> {
+  const { statement, pepperId, mac } = row
+  await database
+    .insert(prunings)
+    .values(row)
+    .onConflictDoUpdate({
+      target: [prunings.organizationId, prunings.kind, prunings.shard],
+      set: { statement, pepperId, mac },
+    })
+}
+
+const utc = (instant: SQL) => sql`${instant} AT TIME ZONE 'UTC'`
+const time = (date: Date) => sql`${date.toISOString()}::timestamptz`
+const ofChain = ({ organizationId, shard }: ChainIdentity) =>
+  sql`record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}`
+
+/** Movement of credits by a record, in micro-credits; null for one without. The same rule as in `flush.store.ts`. */
+const MOVEMENT = sql`CASE WHEN record.kind = 'call' THEN nullif(-record.credits_settled, 0)
+  WHEN strpos(record.body, '"credit":{') > 0 THEN (record.body::jsonb->'credit'->>'amount')::bigint END`
+
+/**
+ * The last record of a chain that may go: all up to it are older than a time, and it is not the last one of the chain, which every
+ * ledger and verification begins with.
+ * @param after a record before which nothing is searched. @returns null when there is none.
+ */
+export async function findLastToPrune(
+  database: Database,
+  chain: ChainIdentity,
+  after: number,
+  before: Date,
+): Promise<number | null> {
+  const { rows } = await database.execute<{ last: string | null }>(sql`
+    SELECT least(
+      (SELECT sequence FROM ${auditRecords} AS record WHERE ${ofChain(chain)} AND record.sequence > ${after}
+        AND ${utc(sql`record.at`)} >= ${utc(time(before))} ORDER BY record.sequence LIMIT 1),
+      (SELECT sequence FROM ${auditRecords} AS record WHERE ${ofChain(chain)}
+        ORDER BY record.sequence DESC LIMIT 1)) - 1 AS last`)
+  const last = rows[0]?.last
+  return last == null || Number(last) <= after ? null : Number(last)
+}
+
+/** A part of a chain that is about to go. */
+interface PartOfChain {
+  /** Records that Postgres has of it, and those of them that do not follow the one before, or whose body has another hash. */
+  records: number
+  broken: number
+  entries: number
+  amount: number
+  /** Its last record, and the one after that; null when missing. */
+  last: ChainHead | null
+  next: { previousHash: string } | null
+}
+
+/** Reads and verifies what a statement about the records after one up to another has to say. */
+export async function readPartOfChain(
+  database: Database,
+  chain: ChainIdentity,
+  { sequence: after, hash }: ChainHead,
+  to: number,
+): Promise<PartOfChain> {
+  const part = sql`${ofChain(chain)} AND record.sequence > ${after} AND record.sequence <= ${to}`
+  const isBroken = sql`previous_hash <> lag(hash, 1, ${hash}::text) OVER (ORDER BY sequence)
+    OR hash <> encode(sha256(convert_to(previous_hash || body, 'UTF8')), 'hex')`
+  const ends = sql`${ofChain(chain)} AND record.sequence BETWEEN ${to} AND ${to + 1}`
+  const [{ rows: counted }, { rows: found }] = await database.batch([
+    database.execute<{ records: number; broken: number; entries: number; amount: string }>(sql`
+      SELECT count(*)::int AS records, (count(*) FILTER (WHERE is_broken))::int AS broken,
+        count(moved)::int AS entries, coalesce(sum(moved), 0)::text AS amount
+      FROM (SELECT ${MOVEMENT} AS moved, ${isBroken} AS is_broken FROM ${auditRecords} AS record WHERE ${part}) AS each`),
+    database.execute<{ sequence: string; hash: string; previous_hash: string }>(sql`
+      SELECT sequence, hash, previous_hash FROM ${auditRecords} AS record WHERE ${ends} ORDER BY sequence`),
+  ])
+  const at = (sequence: number) => {
+    const row = found.find((each) => Number(each.sequence) === sequence)
+    return row ? { sequence, hash: row.hash, previousHash: row.previous_hash } : null
+  }
+  const [{ amount, ...counts } = { records: 0, broken: 0, entries: 0, amount: '0' }] = counted
+  return { ...counts, amount: Number(amount), last: at(to), next: at(to + 1) }
+}
+
+/** Deletes records of a chain that a statement allows to be missing, the first ones. @returns how many; at most `most`. */
+export async function deletePrunedRecords(
+  database: Database,
+  { organizationId, shard, sequence }: RecordsPruning,
+  most: number,
+): Promise<number> {
+  const isPruned = sql`${ofChain({ organizationId, shard })} AND record.sequence <= ${sequence}`
+  const { rows } = await database.execute(sql`
+    DELETE FROM ${auditRecords} AS record WHERE ${isPruned} AND record.sequence < ${most} + (
+      SELECT sequence FROM ${auditRecords} AS record WHERE ${isPruned} ORDER BY record.sequence LIMIT 1)
+    RETURNING 1 AS deleted`)
+  return rows.length
+}
+
+/** Sum and number of the rows of credits that a statement about records vouches for, as Postgres has them. */
+export async function sumPrunedCredits(
+  database: Database,
+  { organizationId, shard, sequence, before }: RecordsPruning,
+): Promise<{ entries: number; amount: number }> {
+  const end = time(new Date(before))
+  const { rows } = await database.execute<{ entries: number; amount: string }>(sql`
+    SELECT (stored.entries - kept.entries)::int AS entries, (stored.amount - kept.amount)::text AS amount
+    FROM (SELECT count(*) AS entries, coalesce(sum(amount), 0) AS amount FROM ${creditEntries}
+      WHERE ${and(eq(creditEntries.organizationId, organizationId), eq(creditEntries.shard, shard))} AND at < ${end}) AS stored
+    CROSS JOIN (SELECT count(moved) AS entries, coalesce(sum(moved), 0) AS amount FROM (
+      SELECT ${MOVEMENT} AS moved FROM ${auditRecords} AS record
+      WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard} AND record.at < ${end}
+        AND ${utc(sql`record.at`)} < ${utc(end)} AND record.sequence > ${sequence}) AS movement) AS kept`)
+  const [{ entries, amount } = { entries: 0, amount: '0' }] = rows
+  return { entries, amount: Number(amount) }
+}

@@ -1,0 +1,111 @@
+import { type SQL, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
+import {
+  contentErasures,
+  conversationItems,
+  conversations,
+  responseItems,
+  responseItemUses,
+  responses,
+} from '../../../schema/responses.ts'
+import type { Owner } from '../model/types.ts'
+import { inOneBatch, instant } from './rows.store.ts'
+
+// Deletion of many responses at once, for retention and the erasure of a person. Rows are locked in the order of `rows.store.ts`.
+
+/** An ended response, as far as its deletion needs it. */
+interface EndedResponse {
+  id: string
+  userId: string
+  conversationId: string | null
+}
+
+/** The oldest responses of an organization that have ended, made before a time. */
+export async function selectOldResponses(
+  database: Database,
+  organizationId: string,
+  before: number,
+  most: number,
+): Promise<EndedResponse[]> {
+  const { rows } = await database.execute<{
+    id: string
+    user_id: string
+    conversation_id: string | null
+  }>(sql`
+    SELECT id, user_id, conversation_id FROM ${responses}
+    WHERE organization_id = ${organizationId}::uuid AND created_at < ${instant(before)} AND status <> 'in_progress'
+    ORDER BY created_at, id LIMIT ${most}`)
+  return rows.map(({ id, user_id: userId, conversation_id: conversationId }) => ({
+    id,
+    userId,
+    conversationId,
+  }))
+}
+
+/**
+ * Deletes responses of an organization with the items that they brought in, and records their content as garbage.
+ * @returns numbers of deleted responses and items.
+ */
+export async function deleteResponses(
+  database: Database,
+  organizationId: string,
+  ids: readonly string[],
+): Promise<{ responses: number; items: number }> {
+  if (ids.length === 0) return { responses: 0, items: 0 }
+  const given = sql`${responses.id} = ANY(${textArray(ids)}) AND ${responses.organizationId} = ${organizationId}::uuid`
+  const isItem = sql`${responseItems.responseId} = ANY(ARRAY(SELECT id FROM ${responses} WHERE ${given}))`
+  const results = await inOneBatch(database, [
+    sql`SELECT 1 FROM ${responses} WHERE ${given} ORDER BY id FOR UPDATE`,
+    sql`UPDATE ${conversations} SET
+        writer = CASE WHEN writer = ANY(${textArray(ids)}) THEN NULL ELSE writer END,
+        head_response_id = CASE WHEN head_response_id = ANY(${textArray(ids)}) THEN NULL ELSE head_response_id END
+      WHERE id = ANY(ARRAY(SELECT conversation_id FROM ${responses} WHERE ${given} AND conversation_id IS NOT NULL))`,
+    sql`DELETE FROM ${conversationItems} WHERE response_id = ANY(${textArray(ids)}) AND item_id = ANY(ARRAY(
+      SELECT item_id FROM ${responseItemUses}
+      WHERE response_id = ANY(ARRAY(SELECT id FROM ${responses} WHERE ${given}))))`,
+    sql`INSERT INTO ${contentErasures} (content_key, organization_id)
+      SELECT content_key, ${organizationId}::uuid FROM ${responseItems} WHERE content_key IS NOT NULL AND ${isItem}
+      ON CONFLICT DO NOTHING`,
+    sql`DELETE FROM ${responseItems} WHERE ${isItem} RETURNING 1 AS deleted`,
+    sql`DELETE FROM ${responses} WHERE ${given} RETURNING 1 AS deleted`,
+  ])
+  const [items = [], deleted = []] = results.slice(-2)
+  return { responses: deleted.length, items: items.length }
+}
+
+/** Deletes conversations that have no item, no writer and no response any more. @returns those, with their owners. */
+export async function deleteEmptyConversations(
+  database: Database,
+  organizationId: string,
+  ids: readonly string[],
+): Promise<Array<{ id: string; userId: string }>> {
+  if (ids.length === 0) return []
+  const { rows } = await database.execute<{ id: string; user_id: string }>(sql`
+    DELETE FROM ${conversations} AS conversation
+    WHERE id = ANY(${textArray(ids)}) AND organization_id = ${organizationId}::uuid AND writer IS NULL
+      AND NOT EXISTS (SELECT FROM ${conversationItems} WHERE conversation_id = conversation.id)
+      AND NOT EXISTS (SELECT FROM ${responses} WHERE conversation_id = conversation.id)
+    RETURNING id, user_id`)
+  return rows.map(({ id, user_id: userId }) => ({ id, userId }))
+}
+
+/**
+ * Deletes conversations of an owner, whose responses are deleted: positions of items that others still have go along.
+ * @returns how many.
+ */
+export async function deleteConversations(
+  database: Database,
+  { organizationId, userId }: Owner,
+  ids: readonly string[],
+): Promise<number> {
+  if (ids.length === 0) return 0
+  const { rows } = await database.execute(sql`
+    DELETE FROM ${conversations} AS conversation
+    WHERE id = ANY(${textArray(ids)}) AND organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid
+      AND NOT EXISTS (SELECT FROM ${responses} WHERE conversation_id = conversation.id)
+    RETURNING 1 AS deleted`)
+  return rows.length
+}
+
+const textArray = (ids: readonly string[]): SQL =>
+  sql`${`{${ids.map((id) => JSON.stringify(id)).join(',')}}`}::text[]`

@@ -1,0 +1,17 @@
+import type { DeployClock } from '../../../scripts/deploy/deploy-clock.ts'
+
+/** A clock that moves when it is waited for. */
+export class MovingClock implements DeployClock {
+  #now = Date.parse('2026-11-01T00:00:00Z')
+  /** Milliseconds of each wait. */
+  readonly waits: number[] = []
+
+  now(): number {
+    return this.#now
+  }
+
+  async sleep(milliseconds: number): Promise<void> {
+    this.waits.push(milliseconds)
+    this.#now += milliseconds
+  }
+}

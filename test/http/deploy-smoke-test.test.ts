@@ -1,0 +1,71 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { hasAuditRecord } from '../../scripts/deploy/account.ts'
+import { realClock } from '../../scripts/deploy/deploy-clock.ts'
+import { runSmokeTest, type SmokeTestOptions } from '../../scripts/deploy/smoke-test.ts'
+import { MovingClock } from '../harness/cloud/moving-clock.ts'
+import { gateway } from '../harness/gateway.ts'
+import { createRoutedModel, type RoutedModel } from '../harness/routed-model.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
+
+let tenant: Tenant
+let model: RoutedModel
+
+beforeAll(async () => {
+  tenant = await createTenant(gateway())
+  model = await createRoutedModel(gateway(), ['openai-compatible'])
+})
+
+/** The smoke test of a deployment, on the built Worker. Without Cloudflare, no version answers. */
+const smokeTest = (options: Partial<SmokeTestOptions> = {}) => {
+  const { baseUrl, adminToken, variables, standIns } = gateway()
+  const address = {
+    DATABASE_URL: variables.DATABASE_URL ?? '',
+    DATABASE_FETCH_ENDPOINT: `${standIns.postgres}/sql`,
+  }
+  return runSmokeTest({
+    origin: baseUrl,
+    version: null,
+    adminToken,
+    key: tenant.key,
+    model: model.id,
+    hasRecord: (requestId) => hasAuditRecord(address, requestId),
+    patienceMs: 0,
+    fetch,
+    clock: realClock(new AbortController().signal),
+    ...options,
+  })
+}
+
+describe('the smoke test of a deployment', () => {
+  it('passes on a gateway that works, and finds the audit record of its call', async () => {
+    expect(await smokeTest()).toEqual([])
+  })
+
+  it('fails when no version answers to the override', async () => {
+    expect(await smokeTest({ version: { script: 'headgate', id: 'a-version' } })).toEqual([
+      '/health was answered 200, and the answer names no version',
+    ])
+  })
+
+  it('names each call that fails, and no credential', async () => {
+    const adminToken = 'wrong-administration-token'
+    const key = `${tenant.key.slice(0, -4)}wrong`
+    const problems = await smokeTest({ adminToken, key })
+    expect(problems).toEqual([
+      '/api/organizations was answered 401',
+      '/v1/models was answered 401',
+      `a call of ${model.id} was answered 401`,
+    ])
+  })
+
+  it('fails when the record of its call stays away', async () => {
+    const problems = await smokeTest({ clock: new MovingClock(), hasRecord: async () => false })
+    expect(problems).toEqual([
+      expect.stringMatching(/^the audit record of request req_\S+ is not in Postgres$/),
+    ])
+  })
+
+  it('fails when nothing listens', async () => {
+    expect(await smokeTest({ origin: 'http://127.0.0.1:9' })).toEqual(['/health has no answer'])
+  })
+})
