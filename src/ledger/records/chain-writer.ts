@@ -137,7 +137,9 @@ export class ChainWriter {
       const conflict = this.#conflictOf(stored)
       const to = Math.min(stored.sequence, (from ?? Number.POSITIVE_INFINITY) - 1)
       const { again, lost } =
-        conflict !== null || to >= flushed.sequence ? { again: 0, lost: null } : this.#rewind(to, 0)
+        conflict !== null || to >= flushed.sequence
+          ? { again: 0, lost: null }
+          : this.#rewind(to, from === null ? this.#clock() - RECENT_MS : 0)
       const places = { stored: stored.sequence, confirmed: flushed.sequence, head: head.sequence }
       return {
         shard,

@@ -108,6 +108,24 @@ describe('the log of an account', () => {
     expect(verifyLinks(rowsOf(flushed), GENESIS)).toMatchObject({ intact: true })
   })
 
+  it('shrinks when it has grown beyond its bound while Postgres was away, and keeps what Postgres lacks', () => {
+    const world = new World(1_000_000)
+    const flushed: ChainLink[] = []
+    for (let call = 0; call < 1_500; call += 1) record(world, `away_${call}`)
+    Object.assign(world.storage.sql, { databaseSize: 7_000_000_000 })
+    world.now += HOUR_MS
+    world.account.log.trim()
+    expect(storedNumbers(world)).toHaveLength(1_500)
+    while (world.account.log.pending() > 0) world.flush(flushed)
+    world.now += HOUR_MS
+    world.account.log.trim()
+    expect(storedNumbers(world).length).toBeLessThanOrEqual(500)
+    world.restart()
+    record(world, 'after')
+    while (world.account.log.pending() > 0) world.flush(flushed)
+    expect(verifyLinks(rowsOf(flushed), GENESIS)).toMatchObject({ intact: true })
+  })
+
   it('is what is stored when a row cannot be overwritten', () => {
     const world = new World(1_000)
     const flushed: ChainLink[] = []
