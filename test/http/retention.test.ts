@@ -20,7 +20,9 @@ beforeAll(async () => {
   address = await startGateway({ bundleDirectory: inject('bundleDirectory'), isBrief: true })
   for (const months of [3, 4, 5]) {
     const month = monthsAgo(months).toISOString().slice(0, 7)
-    await sql(`SELECT add_month_partition(parent, '${month}-01') FROM unnest(ARRAY['audit_records', 'usage_events']) AS parent`)
+    await sql(
+      `SELECT add_month_partition(parent, '${month}-01') FROM unnest(ARRAY['audit_records', 'usage_events']) AS parent`,
+    )
   }
 }, 60_000)
 afterAll(async () => {
@@ -46,7 +48,10 @@ interface Aged {
 /** An organization whose chain began five months ago, and that is used now. */
 async function agedOrganization(times: readonly Date[]): Promise<Aged> {
   const organizationId = randomUUID()
-  await sql(`INSERT INTO organizations (id, name, slug) VALUES ($1, 'Aged', $2)`, [organizationId, `aged-${organizationId}`])
+  await sql(`INSERT INTO organizations (id, name, slug) VALUES ($1, 'Aged', $2)`, [
+    organizationId,
+    `aged-${organizationId}`,
+  ])
   await writeOldCalls(databaseOf(address), organizationId, times)
   const base = `/organizations/${organizationId}`
   await addMember(address, base)
@@ -57,9 +62,11 @@ async function agedOrganization(times: readonly Date[]): Promise<Aged> {
 const OLD = [monthsAgo(5), monthsAgo(5, 3), monthsAgo(4), monthsAgo(3), monthsAgo(3, 1)]
 
 const sequencesOf = async ({ organizationId }: Aged) =>
-  (await sql('SELECT sequence FROM audit_records WHERE organization_id = $1 ORDER BY sequence', [organizationId])).map(
-    ({ sequence }) => Number(sequence),
-  )
+  (
+    await sql('SELECT sequence FROM audit_records WHERE organization_id = $1 ORDER BY sequence', [
+      organizationId,
+    ])
+  ).map(({ sequence }) => Number(sequence))
 const countOf = async (table: string, { organizationId }: Aged) =>
   Number((await sql(`SELECT count(*) AS n FROM ${table} WHERE organization_id = $1`, [organizationId]))[0]?.n)
 const keep = (aged: Aged, settings: Record<string, number>) => api('PUT', `${aged.base}/retention`, settings)
@@ -83,7 +90,13 @@ describe('the settings of retention', () => {
   it('are those of the deployment until they are set, and are audited', async () => {
     const aged = await agedOrganization([])
     const defaults = { audit_records: 0, usage_events: 0, responses: 0, runs: 90, connect_sessions: 30 }
-    const none = { audit_records: null, usage_events: null, responses: null, runs: null, connect_sessions: null }
+    const none = {
+      audit_records: null,
+      usage_events: null,
+      responses: null,
+      runs: null,
+      connect_sessions: null,
+    }
     expect(await api('GET', `${aged.base}/retention`)).toEqual({ ...none, defaults })
     expect(await keep(aged, { runs: 7 })).toEqual({ ...none, runs: 7, defaults })
     expect(await api('GET', `${aged.base}/retention`)).toEqual({ ...none, runs: 7, defaults })
@@ -136,10 +149,10 @@ describe('the sweep of retention', () => {
   it('leaves the last record of a chain, however old it is, and the chain goes on from it', async () => {
     const organizationId = randomUUID()
     const idle = { organizationId, base: `/organizations/${organizationId}` }
-    await sql(`INSERT INTO organizations (id, name, slug, retention) VALUES ($1, 'Idle', $2, '{"audit_records": 1}')`, [
-      organizationId,
-      `idle-${organizationId}`,
-    ])
+    await sql(
+      `INSERT INTO organizations (id, name, slug, retention) VALUES ($1, 'Idle', $2, '{"audit_records": 1}')`,
+      [organizationId, `idle-${organizationId}`],
+    )
     await writeOldCalls(databaseOf(address), organizationId, OLD)
     await sweep()
     await flush(address, idle)
@@ -173,16 +186,24 @@ describe('the sweep of retention', () => {
     const { KEY_PEPPERS } = address.variables
     const verified = await admin(['audit', 'verify', '--file', file], { KEY_PEPPERS })
     expect(verified.output).toMatch(/retention has removed those before 6[\s\S]*\nintact$/)
-    const tampered = exported.lines.filter((line) => line.startsWith('{')).join('\n').replace('"before":"20', '"before":"19')
+    const tampered = exported.lines
+      .filter((line) => line.startsWith('{'))
+      .join('\n')
+      .replace('"before":"20', '"before":"19')
     writeFileSync(file, tampered)
-    expect((await admin(['audit', 'verify', '--file', file], { KEY_PEPPERS })).output).toMatch(/forged[\s\S]*BROKEN$/)
+    expect((await admin(['audit', 'verify', '--file', file], { KEY_PEPPERS })).output).toMatch(
+      /forged[\s\S]*BROKEN$/,
+    )
   })
 
   it('drops the months that no organization has to keep, and leaves a call that was open over their end', async () => {
     const open = await agedOrganization([monthsAgo(5), monthsAgo(4), monthsAgo(5, 2), monthsAgo(2)])
     const aged = await agedOrganization(OLD)
     await sql('UPDATE organizations SET retention = NULL')
-    await address.restartWorkerd({ AUDIT_RETENTION_DAYS: String(daysOf(5)), USAGE_RETENTION_DAYS: String(daysOf(5)) })
+    await address.restartWorkerd({
+      AUDIT_RETENTION_DAYS: String(daysOf(5)),
+      USAGE_RETENTION_DAYS: String(daysOf(5)),
+    })
     const name = (table: string) => `${table}_${monthsAgo(5).toISOString().slice(0, 7).replace('-', '_')}`
     const exists = async (table: string) =>
       (await sql('SELECT to_regclass($1) IS NOT NULL AS there', [name(table)]))[0]?.there
@@ -204,9 +225,10 @@ describe('what retention has removed', () => {
     [
       'a statement that says more than it did',
       ({ organizationId }) =>
-        sql(`UPDATE prunings SET statement = replace(statement, '"sequence":3', '"sequence":4') WHERE organization_id = $1`, [
-          organizationId,
-        ]),
+        sql(
+          `UPDATE prunings SET statement = replace(statement, '"sequence":3', '"sequence":4') WHERE organization_id = $1`,
+          [organizationId],
+        ),
       /pruning_forged/,
     ],
     [
@@ -243,14 +265,19 @@ describe('what retention has removed', () => {
     [
       'credits of a pruned record that are changed',
       ({ organizationId }) =>
-        sql(`UPDATE credit_entries SET amount = 1000 WHERE organization_id = $1 AND id LIKE '%\\_1'`, [organizationId]),
+        sql(`UPDATE credit_entries SET amount = 1000 WHERE organization_id = $1 AND id LIKE '%\\_1'`, [
+          organizationId,
+        ]),
       /pruned_credits_differ/,
     ],
     [
       'a grant that is forged among those of pruned records',
       ({ organizationId }) =>
-        sql(`INSERT INTO credit_entries (id, organization_id, kind, shard, amount, reason, at)
-             VALUES ('forged', $1, 'grant', 0, 1000000, 'forged', $2)`, [organizationId, monthsAgo(5)]),
+        sql(
+          `INSERT INTO credit_entries (id, organization_id, kind, shard, amount, reason, at)
+             VALUES ('forged', $1, 'grant', 0, 1000000, 'forged', $2)`,
+          [organizationId, monthsAgo(5)],
+        ),
       /pruned_credits_differ/,
     ],
   ]
