@@ -152,6 +152,10 @@ const variables = z.object({
   RESPONSE_MAX_TURNS: wholeNumber(50),
   RESPONSE_TIME_LIMIT_MS: wholeNumber(3_600_000),
   RUN_DELIVERY_MS: wholeNumber(120_000).pipe(z.number().max(600_000)),
+  STORE_FULL_ADDRESSES: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((text) => text === 'true'),
   AUDIT_RETENTION_DAYS: wholeNumber(0, 0),
   USAGE_RETENTION_DAYS: wholeNumber(0, 0),
   RESPONSE_RETENTION_DAYS: wholeNumber(0, 0),

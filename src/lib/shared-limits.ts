@@ -2,6 +2,7 @@ import { Ratelimit } from '@upstash/ratelimit'
 import type { Redis } from '@upstash/redis'
 import { BoundedMap } from './bounded-map.ts'
 import type { Clock } from './clock.ts'
+import { sha256Hex } from './crypto.ts'
 import { errorText, logEvent } from './log.ts'
 import { withinLoopTime } from './time-limit.ts'
 
@@ -39,6 +40,9 @@ let degradedWindow = 0
 /** When the circuit breaker lets a request through again, in milliseconds since the epoch; 0 while Redis answers. */
 let openUntil = 0
 
+/** Addresses of callers are counted whole, and are in Redis as a digest only. */
+const keyOf = (identifier: string): string => sha256Hex(identifier).slice(0, 32)
+
 /**
  * Counts one against a limit. While Redis is away, slow (LIMITS_TIMEOUT_MS) or answers errors, this isolate allows at most
  * DEGRADED_RATE_LIMIT a minute for each identifier. It never rejects.
@@ -48,7 +52,7 @@ export async function countShared(
   limit: SharedLimit,
   identifier: string,
 ): Promise<SharedCount> {
-  const outcome = await callRedis(deps, () => limiterOf(deps.redis, limit).limit(identifier))
+  const outcome = await callRedis(deps, () => limiterOf(deps.redis, limit).limit(keyOf(identifier)))
   if (outcome === null) return countAlone(deps, limit, identifier)
   // The library reads the system's clock, so its `reset` is measured by that one too.
   const retryAfterSeconds = outcome.success ? 0 : secondsUntil(outcome.reset, Date.now())
@@ -61,7 +65,7 @@ export async function hasSharedRoom(
   limit: SharedLimit,
   identifier: string,
 ): Promise<boolean> {
-  const outcome = await callRedis(deps, () => limiterOf(deps.redis, limit).getRemaining(identifier))
+  const outcome = await callRedis(deps, () => limiterOf(deps.redis, limit).getRemaining(keyOf(identifier)))
   return outcome === null || outcome.remaining > 0
 }
 

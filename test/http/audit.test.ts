@@ -91,7 +91,8 @@ function expectRecord(kind: Kind, answer: Answer, entry: AuditEntry): void {
     ...expected,
     actor: {
       administrator: null,
-      ip: IP,
+      // Its network: the deployment does not store addresses whole.
+      ip: '203.0.113.0',
       ...(key === undefined && { userId: tenant.userId, keyId: tenant.keyId }),
     },
   })

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { signedInBrowser } from '../harness/console-browser.ts'
 import { createConnection, createUnreadIntegration } from '../harness/connections.ts'
+import { signedInBrowser } from '../harness/console-browser.ts'
 import { gateway, query } from '../harness/gateway.ts'
 import { auditEntries } from '../harness/records.ts'
 import { addKey, addMember, administrator, createTenant, type Tenant } from '../harness/tenant.ts'
@@ -90,21 +90,36 @@ describe('the erasure of a person', () => {
     const integration = await createUnreadIntegration(gateway(), tenant)
     await createConnection(gateway(), tenant, integration, { user_id: one.userId })
     const ofOther = await rowsOf(other.userId)
-    const [contents] = await sql('SELECT content_key FROM response_items WHERE user_id = $1 AND content_key IS NOT NULL', [one.userId])
+    const [contents] = await sql(
+      'SELECT content_key FROM response_items WHERE user_id = $1 AND content_key IS NOT NULL',
+      [one.userId],
+    )
     expect(contents).toBeDefined()
     const begun = await api<Erasure>('POST', `/users/${one.userId}/erase`)
     expect((await ask(one.key, 'GET', '/v1/models')).status).toBe(401)
     const { counts } = await erased(one.userId, begun)
 
     expect(await rowsOf(one.userId)).toEqual({})
-    expect(counts).toMatchObject({ connections: 1, responses: 2, conversations: 1, keys: 1, passkeys: 1, membership: 1, person: 1 })
+    expect(counts).toMatchObject({
+      connections: 1,
+      responses: 2,
+      conversations: 1,
+      keys: 1,
+      passkeys: 1,
+      membership: 1,
+      person: 1,
+    })
     const [user] = await sql('SELECT name, email FROM users WHERE id = $1', [one.userId])
     expect(user).toEqual({ name: 'Erased user', email: `erased-${one.userId}@erased.invalid` })
     // The content store has nothing any more.
-    expect(await sql('SELECT 1 FROM content_erasures WHERE organization_id = $1', [tenant.organizationId])).toEqual([])
+    expect(
+      await sql('SELECT 1 FROM content_erasures WHERE organization_id = $1', [tenant.organizationId]),
+    ).toEqual([])
     const { organizationId } = tenant
     const owner = { organizationId, userId: one.userId, workspaceId: one.conversationId }
-    const listed = await workspaceCaller(gateway().toolsUrl, owner).call('list_files', {}).catch(() => null)
+    const listed = await workspaceCaller(gateway().toolsUrl, owner)
+      .call('list_files', {})
+      .catch(() => null)
     expect(JSON.stringify(listed)).not.toContain('notes.txt')
     expect(await rowsOf(other.userId)).toEqual(ofOther)
     expect((await ask(other.key, 'GET', `/v1/responses/${other.responseId}`)).status).toBe(200)
@@ -112,15 +127,20 @@ describe('the erasure of a person', () => {
 
   it('is recorded with its counts, and the records of the person stay as they were', async () => {
     const one = await person()
-    const before = await sql('SELECT hash FROM audit_records WHERE user_id = $1 ORDER BY sequence', [one.userId])
+    const before = await sql('SELECT hash FROM audit_records WHERE user_id = $1 ORDER BY sequence', [
+      one.userId,
+    ])
     const begun = await api<Erasure>('POST', `/users/${one.userId}/erase`)
     const { counts } = await erased(one.userId, begun)
     const entries = await auditEntries(gateway(), tenant)
     const of = (action: string) =>
-      entries.find(({ action: each, record }) => each === action && record.resource === `users/${one.userId}`)?.record
+      entries.find(({ action: each, record }) => each === action && record.resource === `users/${one.userId}`)
+        ?.record
     expect(of('user.erasure_begun')).toMatchObject({ detail: { erasure: begun.id } })
     expect(of('user.erased')).toMatchObject({ detail: { erasure: begun.id, counts } })
-    const after = await sql('SELECT hash FROM audit_records WHERE user_id = $1 ORDER BY sequence', [one.userId])
+    const after = await sql('SELECT hash FROM audit_records WHERE user_id = $1 ORDER BY sequence', [
+      one.userId,
+    ])
     expect(after.slice(0, before.length)).toEqual(before)
   })
 
@@ -141,7 +161,9 @@ describe('the erasure of a person', () => {
     await administrator(gateway()).ask('POST', `${other.base}/users`, { email, name: 'Person' })
     await erased(userId, await api<Erasure>('POST', `/users/${userId}/erase`))
     expect(await sql('SELECT email FROM users WHERE id = $1', [userId])).toEqual([{ email }])
-    expect(await administrator(gateway()).ask('GET', `${other.base}/users/${userId}`)).toMatchObject({ email })
+    expect(await administrator(gateway()).ask('GET', `${other.base}/users/${userId}`)).toMatchObject({
+      email,
+    })
     const answer = await administrator(gateway()).call('GET', `${tenant.base}/users/${userId}`)
     expect(answer.status).toBe(404)
   })
@@ -166,15 +188,26 @@ describe('the export of a person', () => {
     const [one, other] = await Promise.all([person(), person()])
     const answer = await administrator(gateway()).call('GET', `${tenant.base}/users/${one.userId}/export`)
     expect([answer.status, answer.headers['content-type']]).toEqual([200, 'application/x-ndjson'])
-    const lines = answer.text.trim().split('\n').map((line) => JSON.parse(line) as { type: string; data: Record<string, unknown> })
+    const lines = answer.text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { type: string; data: Record<string, unknown> })
     const count = (type: string) => lines.filter((line) => line.type === type).length
     expect(lines.at(-1)).toEqual({ type: 'end', data: {} })
-    expect([count('user'), count('membership'), count('key'), count('passkey'), count('conversation'), count('response')]).toEqual([1, 1, 1, 1, 1, 2])
+    expect([
+      count('user'),
+      count('membership'),
+      count('key'),
+      count('passkey'),
+      count('conversation'),
+      count('response'),
+    ]).toEqual([1, 1, 1, 1, 1, 2])
     const bodies = lines.filter(({ type }) => type === 'item').map(({ data }) => String(data.body))
     expect(bodies.some((body) => body.includes(LARGE))).toBe(true)
     expect(answer.text).not.toContain(one.key)
     expect(answer.text).not.toMatch(/digest|sealed|public_key/)
-    for (const id of [other.userId, other.responseId, other.conversationId]) expect(answer.text).not.toContain(id)
+    for (const id of [other.userId, other.responseId, other.conversationId])
+      expect(answer.text).not.toContain(id)
     const [entry] = (await auditEntries(gateway(), tenant)).filter(({ action }) => action === 'user.exported')
     expect(entry?.record).toMatchObject({ resource: `users/${one.userId}` })
   })

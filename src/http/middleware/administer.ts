@@ -6,7 +6,7 @@ import { ApiError, codedRefusal } from '../../lib/api-error.ts'
 import { counted } from '../../lib/counted.ts'
 import { secretsEqual, sha256Hex } from '../../lib/crypto.ts'
 import { countShared, type SharedLimit } from '../../lib/shared-limits.ts'
-import { callerAddress } from '../caller-address.ts'
+import { callerAddress, storedAddress } from '../caller-address.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { clearSessionCookie, requireOwnPage, sessionCookie } from '../session-cookies.ts'
 
@@ -88,7 +88,7 @@ async function countWrongCredential(context: AppContext): Promise<void> {
 /** Counted as every other call without a key, so that guessing shows in the audit. */
 export function countRejected(context: AppContext): void {
   const { deps, startedAt, surface } = context.var
-  deps.waitUntil(deps.countRejectedCall({ ip: callerAddress(context) ?? 'unknown', at: startedAt, surface }))
+  deps.waitUntil(deps.countRejectedCall({ ip: storedAddress(context) ?? 'unknown', at: startedAt, surface }))
 }
 
 /** @throws ApiError `rate_limited` where the limit leaves no room. */

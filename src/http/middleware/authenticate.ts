@@ -6,7 +6,7 @@ import { countRefusedCall } from '../../identity/refused-calls.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { counted } from '../../lib/counted.ts'
 import { redactEncoded } from '../../lib/log.ts'
-import { callerAddress } from '../caller-address.ts'
+import { callerAddress, storedAddress } from '../caller-address.ts'
 import type { AppContext } from '../context.ts'
 import { hasChosenText, recordedPath, withoutChosenTexts } from '../recorded-path.ts'
 import { KEY_HEADERS, type KeyHeader } from '../surfaces.ts'
@@ -16,11 +16,11 @@ export async function authenticate(context: AppContext, next: Next): Promise<voi
   const address = callerAddress(context)
   const key = presentedKey(context, KEY_HEADERS[context.get('host')][context.get('surface')] ?? [])
   const identification = key === null ? null : await identify(context.get('deps'), key, address)
-  if (identification?.kind !== 'known') throw await refused(context, identification?.owner ?? null, address)
+  if (identification?.kind !== 'known') throw await refused(context, identification?.owner ?? null)
   const { principal } = identification
   const { path } = context.req
   const recorded = hasChosenText(path) ? await recordedPath(context.get('deps'), principal, path) : path
-  setCaller(context, principal, address, recorded)
+  setCaller(context, principal, recorded)
   await next()
 }
 
@@ -35,14 +35,14 @@ export function recallCaller(context: AppContext): boolean {
   if (principal === null) return false
   const { path } = context.req
   if (hasChosenText(path)) return false
-  setCaller(context, principal, callerAddress(context), path)
+  setCaller(context, principal, path)
   return true
 }
 
 /** @param path as it may be recorded. */
-function setCaller(context: AppContext, principal: Principal, address: string | null, path: string): void {
+function setCaller(context: AppContext, principal: Principal, path: string): void {
   const { organizationId, userId } = principal
-  const identity = callIdentity(context, { userId, keyId: keyIdOf(principal) }, address, path)
+  const identity = callIdentity(context, { userId, keyId: keyIdOf(principal) }, path)
   context.set('caller', { organizationId, identity })
   context.set('rights', { principal, catalogueEpoch: null, learned: null })
 }
@@ -56,15 +56,11 @@ function presentedKey(context: AppContext, accepted: readonly KeyHeader[]): stri
 }
 
 /** The refusal: recorded in the organization of the key, or counted by address and minute when that is unknown. */
-async function refused(
-  context: AppContext,
-  owner: KeyOwner | null,
-  address: string | null,
-): Promise<ApiError> {
+async function refused(context: AppContext, owner: KeyOwner | null): Promise<ApiError> {
   const { deps, startedAt, surface } = context.var
   if (owner) {
     const { organizationId, userId, keyId } = owner
-    const identity = callIdentity(context, { userId, keyId }, address)
+    const identity = callIdentity(context, { userId, keyId })
     context.set('caller', { organizationId, identity })
     const retryAfterSeconds = await countRefusedCall(deps, owner)
     if (retryAfterSeconds > 0) {
@@ -72,19 +68,18 @@ async function refused(
       return new ApiError('rate_limited', message, { retryAfterSeconds })
     }
   } else {
-    deps.waitUntil(deps.countRejectedCall({ ip: address ?? 'unknown', at: startedAt, surface }))
+    deps.waitUntil(deps.countRejectedCall({ ip: storedAddress(context) ?? 'unknown', at: startedAt, surface }))
   }
   return new ApiError('unauthorized', 'A valid API key is required.')
 }
 
 /**
  * The identity of a request whose caller is known.
- * @param ip null when the address is unknown. @param path as it may be recorded.
+ * @param path as it may be recorded.
  */
 export function callIdentity(
   context: AppContext,
   { userId, keyId }: { userId: string; keyId: string | null },
-  ip: string | null,
   path = withoutChosenTexts(context.req.path),
 ): CallIdentity {
   const requestId = context.get('requestId')
@@ -93,7 +88,7 @@ export function callIdentity(
     callId: requestId.replace('req_', 'call_'),
     requestId,
     at: context.get('startedAt'),
-    actor: { userId, keyId, administrator: null, ip },
+    actor: { userId, keyId, administrator: null, ip: storedAddress(context) },
     surface: context.get('surface'),
     // Redacted, because a key can be pasted in place of an id.
     action: redactEncoded(`${methodOf(context)} ${path}`.slice(0, 300)),

@@ -10,7 +10,7 @@ import {
 import type { ConnectSession } from '../../admin/connections/connect/connect-sessions.store.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { countShared } from '../../lib/shared-limits.ts'
-import { callerAddress } from '../caller-address.ts'
+import { callerAddress, storedAddress } from '../caller-address.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { changeBy } from '../own-change.ts'
 import { ownOrigin } from '../own-origin.ts'
@@ -155,5 +155,5 @@ const changeOfPerson = (context: AppContext, { organizationId, userId }: Connect
     userId,
     keyId: null,
     administrator: null,
-    ip: callerAddress(context),
+    ip: storedAddress(context),
   })

@@ -6,7 +6,7 @@ import { advanceRun } from '../../agents/runs/advance-run.ts'
 import { fireSchedule } from '../../agents/triggers/fire-trigger.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { uuid } from '../../wire/management-fields.ts'
-import { callerAddress } from '../caller-address.ts'
+import { storedAddress } from '../caller-address.ts'
 import type { AppEnv } from '../context.ts'
 import { checkedJson } from '../json-request.ts'
 import { limitBody } from '../middleware/limit-body.ts'
@@ -79,7 +79,7 @@ async function signedBody(
   const signature = context.req.header('upstash-signature')
   const signatureId = signature ? ((await deps.runQueue?.verify(signature, body, path)) ?? null) : null
   if (signatureId !== null) return { body, signatureId }
-  const ip = callerAddress(context) ?? 'unknown'
+  const ip = storedAddress(context) ?? 'unknown'
   deps.waitUntil(deps.countRejectedCall({ ip, at: startedAt, surface }))
   throw new ApiError('unauthorized', 'The delivery is not signed by QStash.')
 }

@@ -13,7 +13,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import { unseal } from '../../lib/crypto.ts'
 import { webhookBody } from '../../wire/agents.ts'
 import { isUuid } from '../../wire/management-fields.ts'
-import { callerAddress } from '../caller-address.ts'
+import { callerAddress, storedAddress } from '../caller-address.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { checkedJson } from '../json-request.ts'
 import { admission } from '../middleware/admission.ts'
@@ -69,13 +69,13 @@ async function verifySignature(context: AppContext, next: Next): Promise<void> {
   const found = mayLook ? await signedTrigger(context) : null
   if (found === null) {
     if (mayLook) await noteRefusal(deps, address)
-    deps.waitUntil(deps.countRejectedCall({ ip: address ?? 'unknown', at: startedAt, surface }))
+    deps.waitUntil(deps.countRejectedCall({ ip: storedAddress(context) ?? 'unknown', at: startedAt, surface }))
     throw refused()
   }
   const { key, trigger } = found
   const { organizationId, agentId, name } = key
   const userId = trigger.agent.createdBy
-  const identity = callIdentity(context, { userId, keyId: null }, address)
+  const identity = callIdentity(context, { userId, keyId: null })
   context.set('caller', { organizationId, identity })
   const credential = { kind: 'trigger', agentId, name } as const
   const principal = await readPrincipal(deps, { organizationId, userId, credential })

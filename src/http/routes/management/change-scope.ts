@@ -7,7 +7,7 @@ import { notFound } from '../../../lib/api-error.ts'
 import { isOfInstallation, OPERATOR, type Permission } from '../../../wire/endpoints/permissions.ts'
 import { isUuid } from '../../../wire/management-fields.ts'
 import type { PagePosition, PageRequest } from '../../../wire/page-cursor.ts'
-import { callerAddress } from '../../caller-address.ts'
+import { storedAddress } from '../../caller-address.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { unknownId } from '../../validated-request.ts'
 
@@ -36,7 +36,7 @@ export function changeScope(context: AppContext, permission: Permission | null =
     vaultRing: configuration.VAULT_KEYS,
     egressAllow: configuration.EGRESS_ALLOW,
     requestId: context.get('requestId'),
-    actor: actorOf(caller, callerAddress(context)),
+    actor: actorOf(caller, storedAddress(context)),
     operatorOf: home === organizationId ? null : home,
     propagationDelayed: () => context.header(PROPAGATION_HEADER, 'delayed'),
   }
