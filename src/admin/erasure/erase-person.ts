@@ -66,8 +66,11 @@ export async function readErasure(scope: ChangeScope, userId: string, id: string
   return row
 }
 
-export const listErasures = (scope: ChangeScope, userId: string, page: PageRequest): Promise<Page<ErasureRow>> =>
-  selectErasures(scope, userId, page)
+export const listErasures = (
+  scope: ChangeScope,
+  userId: string,
+  page: PageRequest,
+): Promise<Page<ErasureRow>> => selectErasures(scope, userId, page)
 
 /** Advances the erasures that nothing advances: those of attempts that died, and of steps that failed. */
 export async function advanceErasures(deps: ErasureDeps): Promise<void> {

@@ -25,14 +25,14 @@ import {
   selectRunsInProgress,
 } from './person-rows.store.ts'
 
-export interface ErasureJob {
+interface ErasureJob {
   deps: AgentDeps
   scope: ChangeScope
   owner: Owner
 }
 
 /** What one page of a step has erased, and where the step goes on; null when it is done. */
-export interface ErasedPage {
+interface ErasedPage {
   counts: Record<string, number>
   next: Position | null
 }
@@ -87,7 +87,8 @@ async function eraseResponses({ deps, owner }: ErasureJob, position: Position | 
     const batch = rows.slice(start, start + BATCH)
     for (const { id, at } of batch) {
       // The object first: it stops generating, and does not write afterwards.
-      if (new Date(at).getTime() > heldSince) await deps.responseObject(owner.organizationId, id).remove(owner)
+      if (new Date(at).getTime() > heldSince)
+        await deps.responseObject(owner.organizationId, id).remove(owner)
       await removeWorkspaceOf(deps, owner, id)
     }
     const ids = batch.map(({ id }) => id)

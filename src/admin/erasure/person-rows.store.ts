@@ -13,7 +13,12 @@ import {
   users,
 } from '../../../schema/identity.ts'
 import { identities } from '../../../schema/identity-providers.ts'
-import { connections, connectionPreferences, connectSessions, integrationGrants } from '../../../schema/integrations.ts'
+import {
+  connectionPreferences,
+  connections,
+  connectSessions,
+  integrationGrants,
+} from '../../../schema/integrations.ts'
 import { grants } from '../../../schema/models.ts'
 import { approvalClaims, conversations, responses } from '../../../schema/responses.ts'
 import type { Owner } from '../../responses/model/types.ts'
@@ -27,7 +32,11 @@ const subject = ({ organizationId, userId }: Owner) =>
 
 /** Tables whose rows go at once, by the name of their count. */
 const SIGN_IN = { sessions, passkeys, setup_links: setupLinks, identities }
-const RIGHTS = { entitlements, group_memberships: groupMemberships, connection_preferences: connectionPreferences }
+const RIGHTS = {
+  entitlements,
+  group_memberships: groupMemberships,
+  connection_preferences: connectionPreferences,
+}
 const SUBJECTS = { grants, integration_grants: integrationGrants }
 
 async function deleteRows(database: Database, table: PgTable, condition: SQL): Promise<number> {
@@ -67,7 +76,10 @@ export const deleteApprovalClaims = (database: Database, owner: Owner): Promise<
   deleteRows(database, approvalClaims, owned(owner))
 
 /** Ids of the connections that the person owns. */
-export async function selectOwnConnections(database: Database, { organizationId, userId }: Owner): Promise<string[]> {
+export async function selectOwnConnections(
+  database: Database,
+  { organizationId, userId }: Owner,
+): Promise<string[]> {
   const { rows } = await database.execute<{ id: string }>(sql`SELECT id FROM ${connections}
     WHERE organization_id = ${organizationId}::uuid AND owner_user_id = ${userId}::uuid ORDER BY id`)
   return rows.map(({ id }) => id)

@@ -27,7 +27,7 @@ import {
 } from './retention-periods.ts'
 import { markSwept, selectOrganizationsToSweep } from './retention-settings.store.ts'
 
-interface RetentionDeps extends Omit<PruneDeps, 'beforePruning'>, ResponseDeletionDeps {
+export interface RetentionDeps extends Omit<PruneDeps, 'beforePruning'>, ResponseDeletionDeps {
   configuration: PruneDeps['configuration'] &
     RetentionVariables & {
       REJECTED_CALL_RETENTION_DAYS: number

@@ -68,7 +68,9 @@ async function refused(context: AppContext, owner: KeyOwner | null): Promise<Api
       return new ApiError('rate_limited', message, { retryAfterSeconds })
     }
   } else {
-    deps.waitUntil(deps.countRejectedCall({ ip: storedAddress(context) ?? 'unknown', at: startedAt, surface }))
+    deps.waitUntil(
+      deps.countRejectedCall({ ip: storedAddress(context) ?? 'unknown', at: startedAt, surface }),
+    )
   }
   return new ApiError('unauthorized', 'A valid API key is required.')
 }

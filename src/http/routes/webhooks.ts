@@ -69,7 +69,9 @@ async function verifySignature(context: AppContext, next: Next): Promise<void> {
   const found = mayLook ? await signedTrigger(context) : null
   if (found === null) {
     if (mayLook) await noteRefusal(deps, address)
-    deps.waitUntil(deps.countRejectedCall({ ip: storedAddress(context) ?? 'unknown', at: startedAt, surface }))
+    deps.waitUntil(
+      deps.countRejectedCall({ ip: storedAddress(context) ?? 'unknown', at: startedAt, surface }),
+    )
     throw refused()
   }
   const { key, trigger } = found

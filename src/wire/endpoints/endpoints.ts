@@ -122,7 +122,11 @@ export const ENDPOINTS = {
     'users.erase',
     'Disables a user, and begins to erase its data in the organization.',
   ),
-  'erasures.list': get(`${USER}/erasures`, 'users.erase', 'Lists the erasures of a user, with their reports.'),
+  'erasures.list': get(
+    `${USER}/erasures`,
+    'users.erase',
+    'Lists the erasures of a user, with their reports.',
+  ),
   'erasures.show': get(
     `${USER}/erasures/{erasureId}`,
     'users.erase',

@@ -1,4 +1,9 @@
-import { advanceErasure, beginErasure, listErasures, readErasure } from '../../../admin/erasure/erase-person.ts'
+import {
+  advanceErasure,
+  beginErasure,
+  listErasures,
+  readErasure,
+} from '../../../admin/erasure/erase-person.ts'
 import type { ErasureRow } from '../../../admin/erasure/erasures.store.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import { pageRequest } from './change-scope.ts'

@@ -16,5 +16,7 @@ export function lineAnswer(parts: AsyncGenerator<object>): Response {
     },
     { highWaterMark: 0 },
   )
-  return new Response(body, { headers: { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' } })
+  return new Response(body, {
+    headers: { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' },
+  })
 }

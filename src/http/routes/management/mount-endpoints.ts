@@ -45,7 +45,9 @@ type MaybeCreated<Name extends EndpointName> =
 
 type Handler<Name extends EndpointName> = (
   call: EndpointCall<Name>,
-) => Promise<Request<Name> extends { stream: true } | { lines: true } ? Response : Answer<Name> | MaybeCreated<Name>>
+) => Promise<
+  Request<Name> extends { stream: true } | { lines: true } ? Response : Answer<Name> | MaybeCreated<Name>
+>
 
 /** A handler for each endpoint. */
 export type Handlers = { [Name in EndpointName]: Handler<Name> }
