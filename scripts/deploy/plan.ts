@@ -149,7 +149,7 @@ function smokeTestStep(
   known: KnownSecrets,
   changesScript: boolean,
 ): PlannedStep {
-  const calls = ['/health', 'a wrong key']
+  const calls = ['/health/ready', 'a wrong key']
   const knowsToken = known.ADMIN_TOKEN !== undefined || !gateway?.secrets.includes('ADMIN_TOKEN')
   if (knowsToken) calls.push('management API')
   if (known.SMOKE_TEST_KEY !== undefined) calls.push(...modelCalls(settings))

@@ -20,10 +20,19 @@ export interface SmokeTestOptions {
 /** A check that failed, as a sentence without a secret. */
 type Problem = string
 
+interface Answer {
+  status: number
+  headers: Headers
+  text: string
+}
+
 export const VERSION_HEADER = 'x-headgate-version'
 
 /** Cloudflare: "a couple of seconds". https://developers.cloudflare.com/workers/versions-and-deployments/version-overrides/ */
 const POLL_MS = 2_000
+/** The gateway keeps its result for five seconds. */
+const READY_POLL_MS = 6_000
+const SERVICES_PATIENCE_MS = 30_000
 const RECORD_PATIENCE_MS = 30_000
 const REQUEST_LIMIT_MS = 60_000
 
@@ -36,7 +45,7 @@ const REQUEST_LIMIT_MS = 60_000
 export async function runSmokeTest(options: SmokeTestOptions): Promise<Problem[]> {
   const unreachable = await awaitVersion(options)
   if (unreachable !== null) return [unreachable]
-  const problems = [await checkRefusal(options), await checkManagement(options)]
+  const problems = [await checkServices(options), await checkRefusal(options), await checkManagement(options)]
   if (options.key !== undefined) problems.push(await checkModels(options), await checkModelCall(options))
   return problems.filter((problem) => problem !== null)
 }
@@ -57,6 +66,24 @@ async function awaitVersion(options: SmokeTestOptions): Promise<Problem | null> 
 
 const otherVersion = (id: string | null): string =>
   id === null ? ', and the answer names no version' : `, but by version ${id}`
+
+/** Postgres, Redis, the ledger and R2, as the version reaches them. A first connection may take longer than the check waits. */
+async function checkServices(options: SmokeTestOptions): Promise<Problem | null> {
+  const { clock } = options
+  const end = clock.now() + SERVICES_PATIENCE_MS
+  for (;;) {
+    const answer = await call(options, '/health/ready')
+    if (answer?.status === 200) return null
+    if (clock.now() >= end) return `/health/ready ${describe(answer)}${failedServices(answer)}`
+    await clock.sleep(READY_POLL_MS)
+  }
+}
+
+/** The parts that the gateway names. Anything else that answers 503 has no such list. */
+function failedServices(answer: Answer | null): string {
+  const failed = answer?.status === 503 ? /"failed":\[([a-z",]+)\]/.exec(answer.text)?.[1] : undefined
+  return failed === undefined ? '' : `: no answer from ${failed.replaceAll('"', '').replaceAll(',', ', ')}`
+}
 
 /** A key that does not exist is looked up in the ledger's and Postgres' data, with the peppers. */
 async function checkRefusal(options: SmokeTestOptions): Promise<Problem | null> {
@@ -97,7 +124,7 @@ async function call(
   path: string,
   headers: Record<string, string> = {},
   body?: unknown,
-): Promise<Response | null> {
+): Promise<Answer | null> {
   const { origin, version } = options
   try {
     const response = await options.fetch(origin + path, {
@@ -111,12 +138,11 @@ async function call(
       redirect: 'manual',
       signal: AbortSignal.timeout(REQUEST_LIMIT_MS),
     })
-    await response.arrayBuffer()
-    return response
+    return { status: response.status, headers: response.headers, text: await response.text() }
   } catch {
     return null
   }
 }
 
-const describe = (answer: Response | null): string =>
+const describe = (answer: Answer | null): string =>
   answer === null ? 'has no answer' : `was answered ${answer.status}`

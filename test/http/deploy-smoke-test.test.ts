@@ -58,6 +58,18 @@ describe('the smoke test of a deployment', () => {
     ])
   })
 
+  it('waits for services, and names those that do not answer', async () => {
+    const clock = new MovingClock()
+    const failing = (async (url: string, init: RequestInit) =>
+      url.endsWith('/health/ready')
+        ? Response.json({ status: 'unavailable', failed: ['postgres', 'content'] }, { status: 503 })
+        : fetch(url, init)) as typeof fetch
+    expect(await smokeTest({ clock, key: undefined, fetch: failing })).toEqual([
+      '/health/ready was answered 503: no answer from postgres, content',
+    ])
+    expect(clock.waits).toEqual([6_000, 6_000, 6_000, 6_000, 6_000])
+  })
+
   it('fails when the record of its call stays away', async () => {
     const problems = await smokeTest({ clock: new MovingClock(), hasRecord: async () => false })
     expect(problems).toEqual([

@@ -68,6 +68,7 @@ function statusOf(path: string, request: IncomingMessage, { bindings }: StoredVe
   const isAdmin = request.headers.authorization === `Bearer ${secret}`
   const statuses: Record<string, number> = {
     '/health': 200,
+    '/health/ready': 200,
     '/v1/models': 401,
     '/api/organizations': isAdmin ? 200 : 401,
   }

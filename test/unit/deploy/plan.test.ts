@@ -99,7 +99,7 @@ describe('the plan of an account', () => {
       ...SECRETS.map((name) => `create secrets ${name}`),
       'create gateway headgate',
       'create triggers gateway.example.com, 1 schedules',
-      'change smoke test /health, a wrong key, management API',
+      'change smoke test /health/ready, a wrong key, management API',
     ])
     expect(first.gateway).toEqual({ kind: 'deploy', isNew: true, base: null })
   })
@@ -122,7 +122,7 @@ describe('the plan of a script', () => {
     expect(plan({ gateway: other }).gateway).toEqual({ kind: 'version', versionId: null, base: 'serving' })
     expect(changed(plan({ gateway: other }))).toEqual([
       'change gateway headgate',
-      'change smoke test /health, a wrong key, management API',
+      'change smoke test /health/ready, a wrong key, management API',
     ])
   })
 
@@ -195,7 +195,7 @@ describe('the plan of a script', () => {
 
   it('that serves and was never tested to the end is tested', () => {
     const untested = plan({ database: { ...DEPLOYED.database, testedVersion: 'another' } })
-    expect(changed(untested)).toEqual(['change smoke test /health, a wrong key, management API'])
+    expect(changed(untested)).toEqual(['change smoke test /health/ready, a wrong key, management API'])
   })
 })
 
@@ -248,12 +248,12 @@ describe('the plan of everything else', () => {
 
   it('says when the test has no credential', () => {
     expect(lineOf(plan({}, KNOWN), 'smoke test')).toMatchObject({
-      name: '/health, a wrong key',
+      name: '/health/ready, a wrong key',
       details: ['no call with rights: neither ADMIN_TOKEN nor SMOKE_TEST_KEY is given'],
     })
     const withKey = plan({}, { ...KNOWN, SMOKE_TEST_KEY: 'environment' })
     expect(lineOf(withKey, 'smoke test')).toMatchObject({
-      name: '/health, a wrong key, list of models',
+      name: '/health/ready, a wrong key, list of models',
       details: [],
     })
   })
