@@ -147,7 +147,7 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
   })
 
   it('ends the call of a client that leaves while its provider is silent', async () => {
-    const script = await inTurn(address, held(answered('chat', 'Never wanted.', true)))
+    const script = await inTurn(address, held(answered('chat', 'Never wanted.', true), 'never'))
     const stream = await client().chat.completions.create({
       model: model.id,
       messages: [{ role: 'user', content: script }],
@@ -319,7 +319,7 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
 
   it('lets a stream end when it is stopped, refuses new calls meanwhile, and leaves no process', async () => {
     const line = await node.ready()
-    const script = await inTurn(address, held(answered('chat', 'The end of the stream.', true)))
+    const script = await inTurn(address, held(answered('chat', 'The end of the stream.', true), 'stop'))
     const stream = await client().chat.completions.create({
       model: model.id,
       messages: [{ role: 'user', content: script }],
@@ -327,12 +327,13 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
     })
     const unread = await client().responses.create({
       model: model.id,
-      input: await inTurn(address, held(answered('chat', 'Nobody reads it.', true))),
+      input: await inTurn(address, held(answered('chat', 'Nobody reads it.', true), 'stop')),
       background: true,
       store: true,
     })
     const iterator = stream[Symbol.asyncIterator]()
     const texts = [(await iterator.next()).value?.choices[0]?.delta.content]
+    await vi.waitFor(async () => expect(await upstreamControl(address).waiting()).toMatchObject({ stop: 2 }))
     node.process.kill('SIGTERM')
     await vi.waitFor(async () => expect(await ready()).toBe(503))
     const refused = await fetch(`${address.baseUrl}/v1/models`)
@@ -364,11 +365,11 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
   })
 })
 
-/** The frames of a streamed answer, of which the last come after the signal `stop`. */
-function held(steps: ReturnType<typeof answered>): ReturnType<typeof answered> {
+/** The frames of a streamed answer, of which the last come after a signal. */
+function held(steps: ReturnType<typeof answered>, signal: string): ReturnType<typeof answered> {
   const sse = steps.flatMap((step) => ('sse' in step ? step.sse : []))
   const type = { headers: { 'content-type': 'text/event-stream' } }
-  return [type, { sse: sse.slice(0, 1) }, { waitForSignal: 'stop' }, { sse: sse.slice(1) }, { end: true }]
+  return [type, { sse: sse.slice(0, 1) }, { waitForSignal: signal }, { sse: sse.slice(1) }, { end: true }]
 }
 
 /** Every chain of the installation holds, and ends where its ledger does. */

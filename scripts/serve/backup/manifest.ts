@@ -22,7 +22,15 @@ const manifest = z.strictObject({
     KEY_PEPPERS: z.record(z.string(), z.string()),
     VAULT_KEYS: z.record(z.string(), z.string()),
   }),
-  tables: z.array(z.strictObject({ name: z.string(), columns: z.array(z.string()), rows: z.int() })),
+  tables: z.array(
+    z.strictObject({
+      name: z.string(),
+      columns: z.array(z.string()),
+      rows: z.int(),
+      /** Months that a table with partitions has rows of, by their first instant in UTC. */
+      months: z.array(z.string()),
+    }),
+  ),
   sequences: z.array(z.strictObject({ name: z.string(), value: z.string() })),
   content: z.strictObject({ objects: z.int(), bytes: z.int() }),
   files: z.record(path, digest),

@@ -13,11 +13,22 @@ import type { Manifest } from './manifest.ts'
 type Tables = Pick<Manifest, 'tables' | 'sequences'>
 
 /** Ordinary and partitioned tables; partitions are part of theirs. */
-const TABLES = `select c.relname as name,
+const TABLES = `select c.relname as name, c.relkind = 'p' as partitioned,
     (select array_agg(a.attname::text order by a.attnum) from pg_attribute a
      where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns
   from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
   order by c.relname`
+
+/** The partitions of months (migration 0024). Rows of a month without one would stay in the default partition for ever. */
+const MONTHS = (table: string) =>
+  `select distinct date_trunc('month', at at time zone 'UTC')::text as month from ${quoted(table)} order by 1`
+const ADD_MONTH = 'select add_month_partition($1, $2::timestamp)'
+
+interface FoundTable {
+  name: string
+  partitioned: boolean
+  columns: string[]
+}
 
 const SEQUENCES = `select sequencename as name, last_value::text as value from pg_sequences
   where schemaname = 'public' and last_value is not null order by sequencename`
@@ -42,13 +53,19 @@ export async function beginSnapshot(client: pg.ClientBase): Promise<void> {
 /** Writes every table of the snapshot to a file of its own. @param folder made by this */
 export async function copyTables(client: pg.ClientBase, folder: string): Promise<Tables> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const { rows: found } = await client.query<{ name: string; columns: string[] }>(TABLES)
+  const { rows: found } = await client.query<FoundTable>(TABLES)
   const tables: Tables['tables'] = []
-  for (const { name, columns } of found) {
+  for (const { name, partitioned, columns } of found) {
     const source = `select ${columns.map(quoted).join(', ')} from ${quoted(name)}`
     const stream = client.query(copyTo(`copy (${source}) to stdout`))
     await pipeline(stream, createGzip({ level: 6 }), createWriteStream(fileOf(folder, name), { mode: 0o600 }))
-    tables.push({ name, columns, rows: stream.rowCount })
+    const months = partitioned ? await client.query<{ month: string }>(MONTHS(name)) : null
+    tables.push({
+      name,
+      columns,
+      rows: stream.rowCount,
+      months: (months?.rows ?? []).map(({ month }) => month),
+    })
   }
   const { rows: sequences } = await client.query<Tables['sequences'][number]>(SEQUENCES)
   await client.query('commit')
@@ -76,7 +93,7 @@ export async function restoreTables(
 ): Promise<void> {
   await client.query('begin')
   try {
-    const { rows: present } = await client.query<{ name: string; columns: string[] }>(TABLES)
+    const { rows: present } = await client.query<FoundTable>(TABLES)
     const described = (tables: { name: string; columns: string[] }[]) =>
       JSON.stringify(tables.map(({ name, columns }) => [name, [...columns].sort()]).sort())
     if (described(present) !== described(manifest.tables))
@@ -88,6 +105,8 @@ export async function restoreTables(
     for (const { table, name } of keys) await client.query(`alter table ${table} drop constraint ${name}`)
     // Migrations may have put rows into them.
     await client.query(`truncate ${present.map(({ name }) => quoted(name)).join(', ')}`)
+    for (const { name, months } of manifest.tables)
+      for (const month of months) await client.query(ADD_MONTH, [name, month])
     for (const table of manifest.tables) await restoreTable(client, folder, table)
     for (const { name, value } of manifest.sequences)
       await client.query('select setval($1::regclass, $2::bigint)', [quoted(name), value])

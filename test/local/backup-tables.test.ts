@@ -1,0 +1,106 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { migrateDatabase } from '../../scripts/migrate.ts'
+import type { Manifest } from '../../scripts/serve/backup/manifest.ts'
+import {
+  beginSnapshot,
+  checkEmptyDatabase,
+  copyTables,
+  restoreTables,
+} from '../../scripts/serve/backup/tables.ts'
+import { createDatabase } from '../harness/serve-node.ts'
+import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from './real-servers.ts'
+
+const hasPostgres = findRealPostgres() !== undefined
+if (!hasPostgres) tellSkipped('tables of backups', 'PostgreSQL')
+
+const ORGANIZATION = '00000000-0000-4000-8000-000000000001'
+/** With everything that the text form of COPY has to escape. */
+const BODY = 'a\\b\tc\nd\r"e" \\N é 🦉'
+
+describe.skipIf(!hasPostgres)('the tables of a backup', () => {
+  let server: RealServer
+  let folder: string
+  let source: pg.Client
+  let manifest: Manifest
+  const clients: pg.Client[] = []
+
+  async function migrated(): Promise<pg.Client> {
+    const url = await createDatabase(server.url)
+    const client = new pg.Client(url)
+    await client.connect()
+    clients.push(client)
+    await checkEmptyDatabase(client)
+    await migrateDatabase({ DATABASE_URL: url })
+    return client
+  }
+
+  const insertRecord = (client: pg.Client, sequence: number, at: string) =>
+    client.query(
+      `insert into audit_records (organization_id, shard, sequence, id, kind, at, request_id, surface, action, status,
+         credits_settled, body, previous_hash, hash)
+       values ($1, 0, $2, $3, 'call', $4, 'req', 'models', 'call', 200, 9007199254740993, $5, '', '')`,
+      [ORGANIZATION, sequence, `rec_${sequence}`, at, BODY],
+    )
+
+  beforeAll(async () => {
+    server = await startRealPostgres()
+    folder = mkdtempSync(join(tmpdir(), 'headgate-tables-'))
+    source = await migrated()
+    await source.query(`insert into organizations (id, slug, name) values ($1, 'acme', 'Acme')`, [
+      ORGANIZATION,
+    ])
+    await insertRecord(source, 1, '2025-03-31T23:59:59Z')
+    await insertRecord(source, 2, '2025-04-01T00:00:00Z')
+    await beginSnapshot(source)
+    // Comes after the snapshot, as what a node writes that serves again.
+    const later = new pg.Client({
+      host: source.host,
+      port: source.port,
+      user: source.user,
+      database: source.database,
+    })
+    await later.connect()
+    await insertRecord(later, 3, '2025-04-02T00:00:00Z')
+    await later.end()
+    const tables = await copyTables(source, folder)
+    manifest = { ...tables, installation: ORGANIZATION } as Manifest
+  }, 60_000)
+  afterAll(async () => {
+    for (const client of clients) await client.end()
+    await server?.stop()
+    if (folder) rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('are those of one instant, and come back equal, each row in the partition of its month', async () => {
+    const target = await migrated()
+    await restoreTables(target, folder, manifest)
+    const read = `select *, tableoid::regclass::text as partition from audit_records order by sequence`
+    const { rows } = await target.query(read)
+    expect(rows).toMatchObject([
+      { sequence: '1', body: BODY, credits_settled: '9007199254740993', partition: 'audit_records_2025_03' },
+      { sequence: '2', body: BODY, partition: 'audit_records_2025_04' },
+    ])
+    const keys = `select count(*)::int as keys from pg_constraint where contype = 'f'`
+    expect((await target.query(keys)).rows).toEqual((await source.query(keys)).rows)
+    await expect(checkEmptyDatabase(target)).rejects.toThrow('the database is not empty')
+  })
+
+  it('are restored whole or not at all', async () => {
+    const target = await migrated()
+    const name = 'audit_records.copy.gz'
+    const damaged = mkdtempSync(join(tmpdir(), 'headgate-tables-'))
+    try {
+      cpSync(folder, damaged, { recursive: true })
+      writeFileSync(join(damaged, name), gzipSync(''))
+      await expect(restoreTables(target, damaged, manifest)).rejects.toThrow('audit_records got 0 rows')
+      expect((await target.query('select from organizations')).rowCount).toBe(0)
+    } finally {
+      rmSync(damaged, { recursive: true })
+    }
+  })
+})
