@@ -1,5 +1,5 @@
 import { type ChangeScope, recordView } from '../../ledger/changes/audited-change.ts'
-import { type ContentStore, ContentGoneError } from '../../responses/content/content-store.ts'
+import { ContentGoneError, type ContentStore } from '../../responses/content/content-store.ts'
 import type { Owner } from '../../responses/model/types.ts'
 import { readMember } from '../members.ts'
 import {
@@ -26,7 +26,7 @@ interface ExportDeps {
   contentStore: Pick<ContentStore, 'get'>
 }
 
-const PAGE = 1_000
+const PAGE = 5_000
 /** Responses whose items are read at once. */
 const BATCH = 20
 
@@ -44,7 +44,11 @@ export async function exportPerson(
   return partsOf(deps, scope, { organizationId: scope.organizationId, userId })
 }
 
-async function* partsOf(deps: ExportDeps, { database }: ChangeScope, owner: Owner): AsyncGenerator<ExportedPart> {
+async function* partsOf(
+  deps: ExportDeps,
+  { database }: ChangeScope,
+  owner: Owner,
+): AsyncGenerator<ExportedPart> {
   for (const { type, rows } of await selectPersonRows(database, owner)) {
     for (const data of rows) yield { type, data }
   }
@@ -63,7 +67,12 @@ async function* partsOf(deps: ExportDeps, { database }: ChangeScope, owner: Owne
   }
   let after: Position | null = null
   do {
-    const { rows, next }: { rows: ExportedRow[]; next: Position | null } = await selectCallsOf(database, owner, after, PAGE)
+    const { rows, next }: { rows: ExportedRow[]; next: Position | null } = await selectCallsOf(
+      database,
+      owner,
+      after,
+      PAGE,
+    )
     for (const data of rows) yield { type: 'call', data }
     after = next
   } while (after !== null)

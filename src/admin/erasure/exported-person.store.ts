@@ -41,7 +41,8 @@ export async function selectPersonRows(
       WHERE organization_id = ${organizationId}::uuid AND owner_user_id = ${userId}::uuid`,
   }
   const parts = []
-  for (const [type, select] of Object.entries(selects)) parts.push({ type, rows: await rowsOf(database, select) })
+  for (const [type, select] of Object.entries(selects))
+    parts.push({ type, rows: await rowsOf(database, select) })
   return parts
 }
 
@@ -84,8 +85,7 @@ export async function selectCallsOf(
   after: Position | null,
   most: number,
 ): Promise<{ rows: ExportedRow[]; next: Position | null }> {
-  const isAfter =
-    after === null ? sql`true` : sql`(at, id) < (${after.at}::timestamptz, ${after.id}::text)`
+  const isAfter = after === null ? sql`true` : sql`(at, id) < (${after.at}::timestamptz, ${after.id}::text)`
   const rows = await rowsOf(
     database,
     sql`SELECT id, at, request_id, key_id, surface, action, model_id, tool, provider, response_id, run_id, status,

@@ -47,7 +47,12 @@ export async function selectOrganizationsToSweep(
   const rows = await database
     .select({ id, retention })
     .from(organizations)
-    .where(or(sql`${retentionSweptAt} IS NULL`, sql`${retentionSweptAt} < ${sweptBefore.toISOString()}::timestamptz`))
+    .where(
+      or(
+        sql`${retentionSweptAt} IS NULL`,
+        sql`${retentionSweptAt} < ${sweptBefore.toISOString()}::timestamptz`,
+      ),
+    )
     .orderBy(sql`${retentionSweptAt} NULLS FIRST`, id)
     .limit(most)
   return rows as Array<{ id: string; retention: Settings }>

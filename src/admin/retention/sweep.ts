@@ -18,7 +18,13 @@ import {
   hasUsageBefore,
 } from './old-rows.store.ts'
 import { pruneOrLog } from './prune-or-log.ts'
-import { type Cutoffs, cutoffsOf, defaultRetention, monthOf, type RetentionVariables } from './retention-periods.ts'
+import {
+  type Cutoffs,
+  cutoffsOf,
+  defaultRetention,
+  monthOf,
+  type RetentionVariables,
+} from './retention-periods.ts'
 import { markSwept, selectOrganizationsToSweep } from './retention-settings.store.ts'
 
 export interface RetentionDeps extends Omit<PruneDeps, 'beforePruning'>, ResponseDeletionDeps {
@@ -97,8 +103,7 @@ async function removeRows(run: Run, organizationId: string, cutoffs: Cutoffs): P
     records && (() => removeRecords(run, organizationId, records)),
     usage && (() => removeUsage(run, organizationId, usage)),
     responses && (() => deleteOldResponses(run, budget, organizationId, responses)),
-    runs &&
-      (() => drain(run, () => deleteEndedRuns(database, organizationId, runs.getTime(), MOST_DELETED))),
+    runs && (() => drain(run, () => deleteEndedRuns(database, organizationId, runs.getTime(), MOST_DELETED))),
     sessions &&
       (() => drain(run, () => deleteOldConnectSessions(database, organizationId, sessions, MOST_DELETED))),
   ]

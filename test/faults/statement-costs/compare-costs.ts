@@ -60,8 +60,16 @@ const GROWING: ReadonlyArray<{
   {
     why: 'looks up each chain in the partition of each month',
     starts: 'WITH RECURSIVE chains AS ( (SELECT organization_id, shard, sequence AS first',
-    blocksOfRow: 2,
+    blocksOfRow: 4,
   },
+  ...[
+    'DELETE FROM "sessions" WHERE organization_id',
+    'SELECT to_jsonb(part) AS row FROM (SELECT id, method, user_agent',
+  ].map((starts) => ({
+    why: 'reads the sessions of a week, of which only those that are open have an index by person',
+    starts,
+    blocksOfRow: 0.02,
+  })),
   {
     why: 'searches the names of an organization for a text that somebody has typed; no index has parts of names',
     starts: '(SELECT DISTINCT ?::text AS kind, calls.id AS id',
