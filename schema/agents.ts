@@ -138,8 +138,8 @@ export const runs = pgTable(
     index('runs_agent').on(table.agentId, table.createdAt),
     index('runs_agent_status').on(table.agentId, table.status, table.createdAt),
     index('runs_agent_user').on(table.agentId, table.userId, table.createdAt),
-    // For retention; a run in progress has none.
-    index('runs_ended').on(table.organizationId, table.endedAt),
+    // For retention and erasures. As an expression, for the reason above.
+    index('runs_ended').on(sql`(organization_id::text)`, table.endedAt),
   ],
 )
 

@@ -219,6 +219,7 @@ export const connectSessions = pgTable(
   (table) => [
     index('connect_sessions_connection').on(table.connectionId, table.createdAt),
     index('connect_sessions_created').on(table.organizationId, table.createdAt),
+    index('connect_sessions_user').on(table.userId),
   ],
 )
 

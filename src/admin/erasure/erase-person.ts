@@ -8,7 +8,7 @@ import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { type Author, checkErasure } from '../member-rules.ts'
-import { changeMember } from '../members.ts'
+import { changeMember, readMember } from '../members.ts'
 import { STEP_NAMES, STEPS, type StepName } from './erasure-steps.ts'
 import {
   type ErasureRow,
@@ -25,8 +25,10 @@ type ErasureDeps = AgentDeps & { ledgerOf: LedgerOf }
 
 /** An attempt that died is repeated after this time. */
 const LEASE_MS = 5 * 60_000
-/** Pages of one attempt: an attempt ends well before its lease. */
-const MOST_PAGES = 50
+/** Time of one attempt, which ends well before its lease, and within the time that the runtime leaves to work after an answer. */
+const ATTEMPT_MS = 20_000
+/** Attempts of one erasure in one run of the job. */
+const MOST_ATTEMPTS = 6
 /** Erasures of one run of the job. */
 const MOST_ERASURES = 20
 
@@ -66,50 +68,67 @@ export async function readErasure(scope: ChangeScope, userId: string, id: string
   return row
 }
 
-export const listErasures = (
+/**
+ * The erasures of a user, who is a member no more after one.
+ * @throws ApiError `not_found` for a user who neither is a member nor was erased.
+ */
+export async function listErasures(
   scope: ChangeScope,
   userId: string,
   page: PageRequest,
-): Promise<Page<ErasureRow>> => selectErasures(scope, userId, page)
+): Promise<Page<ErasureRow>> {
+  const erasures = await selectErasures(scope, userId, page)
+  if (erasures.rows.length === 0) await readMember(scope, userId)
+  return erasures
+}
 
 /** Advances the erasures that nothing advances: those of attempts that died, and of steps that failed. */
 export async function advanceErasures(deps: ErasureDeps): Promise<void> {
   for (const id of await selectDueErasures(deps.database, deps.clock(), MOST_ERASURES)) {
-    await advanceErasure(deps, id)
+    let isLeft = true
+    for (let attempt = 0; isLeft && attempt < MOST_ATTEMPTS; attempt += 1)
+      isLeft = await advanceErasure(deps, id)
   }
 }
 
 /**
- * Makes the next steps of an erasure, unless something else does. A step that fails is repeated by the next attempt.
+ * Makes the next steps of an erasure, unless something else does. A step that fails is repeated by the next run of the job.
+ * @returns whether there is more to do at once.
  */
-export async function advanceErasure(deps: ErasureDeps, id: string): Promise<void> {
+export async function advanceErasure(deps: ErasureDeps, id: string): Promise<boolean> {
   const { database, clock } = deps
   const leased = await leaseErasure(database, id, clock(), clock() + LEASE_MS)
-  if (leased === null) return
+  if (leased === null) return false
   try {
-    await makeSteps(deps, leased)
+    return await makeSteps(deps, leased)
   } catch (error) {
     // The text may hold what the person wrote: only the kind of the error is stored.
     const failure = error instanceof Error ? error.name : 'Error'
     logEvent('error', 'erasure_failed', { erasure: id, error: errorText(error) })
     await updateErasure(database, id, { failure, leasedUntil: null })
+    return false
   }
 }
 
-async function makeSteps(deps: ErasureDeps, { id, ...begun }: ErasureRow): Promise<void> {
-  const { database } = deps
+async function makeSteps(deps: ErasureDeps, { id, ...begun }: ErasureRow): Promise<boolean> {
+  const { database, clock } = deps
+  const until = clock() + ATTEMPT_MS
   const scope = jobScope(deps, begun.organizationId)
   const owner = { organizationId: begun.organizationId, userId: begun.userId }
   let { step, reached, counts } = begun
-  for (let page = 0; page < MOST_PAGES; page += 1) {
-    if (!isStep(step)) return finish(deps, scope, { id, userId: begun.userId, counts })
+  while (isStep(step)) {
+    if (clock() >= until) {
+      await updateErasure(database, id, { leasedUntil: null })
+      return true
+    }
     const erased = await STEPS[step]({ deps, scope, owner }, reached)
     counts = sumOf(counts, erased.counts)
     reached = erased.next
     if (reached === null) step = STEP_NAMES[STEP_NAMES.indexOf(step) + 1] ?? 'done'
     await updateErasure(database, id, { step, reached, counts, failure: null })
   }
-  await updateErasure(database, id, { leasedUntil: null })
+  await finish(deps, scope, { id, userId: begun.userId, counts })
+  return false
 }
 
 const isStep = (step: string): step is StepName => STEP_NAMES.includes(step as StepName)

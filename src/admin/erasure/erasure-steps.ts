@@ -3,8 +3,12 @@ import { cancelRun } from '../../agents/runs/change-run.ts'
 import type { ChangeScope } from '../../ledger/changes/audited-change.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { Owner } from '../../responses/model/types.ts'
-import { eraseLeftContent } from '../../responses/store/content-garbage.ts'
-import { deleteConversations, deleteResponses } from '../../responses/store/delete-responses.store.ts'
+import { deleteContentErasures } from '../../responses/store/content-garbage.store.ts'
+import {
+  deleteConversations,
+  deleteResponses,
+  selectContentKeys,
+} from '../../responses/store/delete-responses.store.ts'
 import { removeWorkspace } from '../../responses/tools/workspace/remove-workspace.ts'
 import { removeConnection } from '../connections/connections.ts'
 import { administrator } from '../connections/manager.ts'
@@ -25,14 +29,14 @@ import {
   selectRunsInProgress,
 } from './person-rows.store.ts'
 
-interface ErasureJob {
+export interface ErasureJob {
   deps: AgentDeps
   scope: ChangeScope
   owner: Owner
 }
 
 /** What one page of a step has erased, and where the step goes on; null when it is done. */
-interface ErasedPage {
+export interface ErasedPage {
   counts: Record<string, number>
   next: Position | null
 }
@@ -40,9 +44,9 @@ interface ErasedPage {
 type Step = (job: ErasureJob, position: Position | null) => Promise<ErasedPage>
 
 /** Rows of the organization that one page examines. */
-const PAGE = 1_000
+const PAGE = 5_000
 /** Responses and workspaces that one statement, or one round of calls, takes. */
-const BATCH = 100
+const BATCH = 50
 
 const done = (counts: Record<string, number>): ErasedPage => ({ counts, next: null })
 
@@ -82,19 +86,24 @@ async function eraseResponses({ deps, owner }: ErasureJob, position: Position | 
   const { database, configuration, clock } = deps
   const heldSince = clock() - configuration.RESPONSE_TIME_LIMIT_MS - 2 * configuration.RESPONSE_WINDOW_MS
   const { rows, next } = await selectOwnResponses(database, owner, position, PAGE)
-  const counts = { responses: 0, items: 0 }
+  const counts = { responses: 0, items: 0, stored_contents: 0 }
   for (let start = 0; start < rows.length; start += BATCH) {
     const batch = rows.slice(start, start + BATCH)
-    for (const { id, at } of batch) {
-      // The object first: it stops generating, and does not write afterwards.
-      if (new Date(at).getTime() > heldSince)
-        await deps.responseObject(owner.organizationId, id).remove(owner)
-      await removeWorkspaceOf(deps, owner, id)
-    }
+    const isHeld = ({ at }: Position) => new Date(at).getTime() > heldSince
+    // The objects first: they stop generating, and do not write afterwards.
+    await Promise.all(
+      batch.filter(isHeld).map(({ id }) => deps.responseObject(owner.organizationId, id).remove(owner)),
+    )
+    await removeWorkspaces(deps, owner, batch)
     const ids = batch.map(({ id }) => id)
+    // The content first: as long as the rows are there, an attempt that died is repeated.
+    const keys = await selectContentKeys(database, owner.organizationId, ids)
+    await deps.contentStore.remove(keys)
     const deleted = await deleteResponses(database, owner.organizationId, ids)
     counts.responses += deleted.responses
     counts.items += deleted.items
+    counts.stored_contents += keys.length
+    await deleteContentErasures(database, keys)
   }
   if (next === null) await deleteApprovalClaims(database, owner)
   return { counts, next }
@@ -106,18 +115,18 @@ async function eraseConversations(
   position: Position | null,
 ): Promise<ErasedPage> {
   const { rows, next } = await selectOwnConversations(deps.database, owner, position, PAGE)
-  for (const { id } of rows) await removeWorkspaceOf(deps, owner, id)
+  for (let start = 0; start < rows.length; start += BATCH) {
+    await removeWorkspaces(deps, owner, rows.slice(start, start + BATCH))
+  }
   const ids = rows.map(({ id }) => id)
   return { counts: { conversations: await deleteConversations(deps.database, owner, ids) }, next }
 }
 
 /** @throws when the files may still be there: the step is repeated. */
-async function removeWorkspaceOf(deps: AgentDeps, owner: Owner, id: string): Promise<void> {
-  if (!(await removeWorkspace(deps, owner, id))) throw new Error('files of a workspace were not removed')
+async function removeWorkspaces(deps: AgentDeps, owner: Owner, of: readonly Position[]): Promise<void> {
+  const removed = await Promise.all(of.map(({ id }) => removeWorkspace(deps, owner, id)))
+  if (removed.includes(false)) throw new Error('files of a workspace were not removed')
 }
-
-/** Deletes content of the content store that no row refers to any more, also that of earlier deletions. */
-const eraseContent: Step = async ({ deps }) => done({ stored_contents: await eraseLeftContent(deps) })
 
 /** Deletes keys, sign-ins and rights, and then what identifies the person. */
 async function erasePerson({ deps, owner }: ErasureJob): Promise<ErasedPage> {
@@ -136,7 +145,6 @@ export const STEPS = {
   runs: eraseRuns,
   responses: eraseResponses,
   conversations: eraseConversations,
-  content: eraseContent,
   person: erasePerson,
 } satisfies Record<string, Step>
 

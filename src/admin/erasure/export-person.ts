@@ -26,7 +26,7 @@ interface ExportDeps {
   contentStore: Pick<ContentStore, 'get'>
 }
 
-const PAGE = 1_000
+const PAGE = 5_000
 /** Responses whose items are read at once. */
 const BATCH = 20
 

@@ -21,6 +21,7 @@ import {
 } from '../../../schema/integrations.ts'
 import { grants } from '../../../schema/models.ts'
 import { approvalClaims, conversations, responses } from '../../../schema/responses.ts'
+import { READ_IN_ORDER } from '../../ledger/records/search-newest.store.ts'
 import type { Owner } from '../../responses/model/types.ts'
 
 // Rows of one person in one organization: what the erasure deletes and the export reads. Every statement can be repeated.
@@ -99,7 +100,7 @@ export async function selectRunsInProgress(
   { organizationId, userId }: Owner,
 ): Promise<string[]> {
   const { rows } = await database.execute<{ id: string }>(sql`SELECT id FROM ${runs}
-    WHERE organization_id = ${organizationId}::uuid AND ended_at IS NULL AND user_id = ${userId}::uuid`)
+    WHERE organization_id::text = ${organizationId} AND ended_at IS NULL AND user_id = ${userId}::uuid`)
   return rows.map(({ id }) => id)
 }
 
@@ -109,6 +110,9 @@ export interface Position {
   at: string
   id: string
 }
+
+/** Rows of the person in one page. */
+const MOST_OWN = 500
 
 interface OwnRows {
   rows: Position[]
@@ -131,16 +135,18 @@ async function selectOwn(
   const isAfter =
     after === null
       ? sql`${at} IS NOT NULL`
-      : sql`(${at} > ${after.at}::timestamptz OR (${at} = ${after.at}::timestamptz AND id::text > ${after.id}))
-          AND ${at} >= ${after.at}::timestamptz`
-  const { rows } = await database.execute<{ id: string; at: string; is_own: boolean }>(sql`
-    SELECT id::text AS id, ${at}::text AS at, user_id = ${owner.userId}::uuid AS is_own FROM ${table}
-    WHERE organization_id = ${owner.organizationId}::uuid AND ${isAfter} ORDER BY ${at}, id::text LIMIT ${most}`)
+      : sql`(${at}, id::text) > (${after.at}::timestamptz, ${after.id}::text)`
+  const [, { rows }] = await database.batch([
+    database.execute(READ_IN_ORDER),
+    database.execute<{ id: string; at: string; is_own: boolean }>(sql`
+      SELECT id::text AS id, ${at}::text AS at, user_id = ${owner.userId}::uuid AS is_own FROM ${table}
+      WHERE organization_id::text = ${owner.organizationId} AND ${isAfter} ORDER BY ${at}, id::text LIMIT ${most}`),
+  ])
+  const own = rows.filter(({ is_own: isOwn }) => isOwn).map(({ id, at: time }) => ({ id, at: time }))
+  const taken = own.slice(0, MOST_OWN)
+  if (taken.length < own.length) return { rows: taken, next: taken.at(-1) ?? null }
   const last = rows.at(-1)
-  return {
-    rows: rows.filter(({ is_own: isOwn }) => isOwn).map(({ id, at: time }) => ({ id, at: time })),
-    next: rows.length < most || !last ? null : { at: last.at, id: last.id },
-  }
+  return { rows: own, next: rows.length < most || !last ? null : { at: last.at, id: last.id } }
 }
 
 const pager =

@@ -86,9 +86,10 @@ export async function hasUsageBefore(
   return rows.length > 0
 }
 
+/** Whether there are counts of rejected calls that are older than a time. */
 export async function hasRejectedCallsBefore(database: Database, before: Date): Promise<boolean> {
-  const { rows } = await database.execute(
-    sql`SELECT 1 FROM ${rejectedCalls} WHERE minute < ${time(before)} LIMIT 1`,
-  )
-  return rows.length > 0
+  // Ordered, so that Postgres reads one entry of the index also where it has no statistics.
+  const { rows } = await database.execute<{ is_old: boolean }>(sql`
+    SELECT minute < ${time(before)} AS is_old FROM ${rejectedCalls} ORDER BY minute LIMIT 1`)
+  return rows[0]?.is_old === true
 }

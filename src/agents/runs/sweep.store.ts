@@ -51,7 +51,7 @@ export async function deleteEndedRuns(
 ): Promise<number> {
   const { rows } = await database.execute(sql`DELETE FROM ${runs} WHERE ctid = ANY(ARRAY(
       SELECT ctid FROM ${runs}
-      WHERE organization_id = ${organizationId}::uuid AND ended_at <= ${instant(endedBefore)} AND status <> 'in_progress'
+      WHERE organization_id::text = ${organizationId} AND ended_at <= ${instant(endedBefore)} AND status <> 'in_progress'
       ORDER BY ended_at LIMIT ${most} FOR UPDATE SKIP LOCKED))
     RETURNING id`)
   return rows.length

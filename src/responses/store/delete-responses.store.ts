@@ -33,7 +33,7 @@ export async function selectOldResponses(
     conversation_id: string | null
   }>(sql`
     SELECT id, user_id, conversation_id FROM ${responses}
-    WHERE organization_id = ${organizationId}::uuid AND created_at < ${instant(before)} AND status <> 'in_progress'
+    WHERE organization_id::text = ${organizationId} AND created_at < ${instant(before)} AND status <> 'in_progress'
     ORDER BY created_at, id LIMIT ${most}`)
   return rows.map(({ id, user_id: userId, conversation_id: conversationId }) => ({
     id,
@@ -71,6 +71,18 @@ export async function deleteResponses(
   ])
   const [items = [], deleted = []] = results.slice(-2)
   return { responses: deleted.length, items: items.length }
+}
+
+/** Keys of what the content store has of the items of responses. */
+export async function selectContentKeys(
+  database: Database,
+  organizationId: string,
+  ids: readonly string[],
+): Promise<string[]> {
+  const { rows } = await database.execute<{ content_key: string }>(sql`
+    SELECT content_key FROM ${responseItems} WHERE response_id = ANY(${textArray(ids)})
+      AND organization_id = ${organizationId}::uuid AND content_key IS NOT NULL`)
+  return rows.map(({ content_key: key }) => key)
 }
 
 /** Deletes conversations that have no item, no writer and no response any more. @returns those, with their owners. */

@@ -60,8 +60,16 @@ const GROWING: ReadonlyArray<{
   {
     why: 'looks up each chain in the partition of each month',
     starts: 'WITH RECURSIVE chains AS ( (SELECT organization_id, shard, sequence AS first',
-    blocksOfRow: 2,
+    blocksOfRow: 4,
   },
+  ...[
+    'DELETE FROM "sessions" WHERE organization_id',
+    'SELECT to_jsonb(part) AS row FROM (SELECT id, method, user_agent',
+  ].map((starts) => ({
+    why: 'reads the sessions of a week, of which only those that are open have an index by person',
+    starts,
+    blocksOfRow: 0.02,
+  })),
   {
     why: 'searches the names of an organization for a typed text; no index has parts of names. Without statistics, three blocks for each member, who are 2 % of the rows',
     starts: '(SELECT DISTINCT ?::text AS kind, calls.id AS id',

@@ -1,10 +1,11 @@
+import { vi } from 'vitest'
 import { shardOf } from '../../../src/ledger/shards/shards.ts'
 import { ROTATED_TABLES } from '../../../src/wire/vault.ts'
 import type { Authenticator } from '../../harness/authenticator.ts'
 import { ConsoleBrowser } from '../../harness/console-browser.ts'
 import { bearer } from '../../harness/tenant.ts'
 import { codePolicy } from '../../http/support/dlp.ts'
-import { type Created, type Json, type Manage, managing } from './surfaces.ts'
+import { type Created, type Json, type Manage, managing, type Surfaces } from './surfaces.ts'
 import type { World } from './world.ts'
 
 /** Documents that are served without a statement, as this campaign shows as well. */
@@ -22,6 +23,31 @@ const STATIC_PATHS = [
 type RegistrationOptions = Parameters<Authenticator['register']>[0]
 
 /** People, groups, keys, grants and credits of an organization. */
+/** Times that are longer than what the tables have, so that nothing is removed; and a person with few rows among many. */
+async function driveData(surfaces: Surfaces, base: string, userId: string): Promise<void> {
+  const { manage } = managing(surfaces)
+  const days = {
+    audit_records: 3_650,
+    usage_events: 3_650,
+    responses: 3_650,
+    runs: 3_650,
+    connect_sessions: 3_650,
+  }
+  await manage('PUT', `${base}/retention`, days)
+  await manage('GET', `${base}/retention`)
+  const path = `${base}/users/${userId}`
+  await surfaces.request('GET', `/api${path}/export`, { headers: bearer(surfaces.address.adminToken) })
+  const { id } = await manage<Created>('POST', `${path}/erase`)
+  await vi.waitFor(
+    async () => {
+      const { status, step, failure } = await manage('GET', `${path}/erasures/${id}`)
+      if (status !== 'done') throw new Error(`the erasure is ${status}, at ${step}: ${failure}`)
+    },
+    { timeout: 60_000, interval: 200 },
+  )
+  await manage('GET', `${path}/erasures`)
+}
+
 export async function drivePeople({ surfaces, tenant, unique, round }: World): Promise<void> {
   const { manage } = managing(surfaces)
   const { base } = tenant
@@ -81,6 +107,7 @@ export async function drivePeople({ surfaces, tenant, unique, round }: World): P
   await manage('DELETE', `${members}/${user.id}`)
   await manage('DELETE', `${base}/groups/${group.id}`)
   await manage('DELETE', path)
+  await driveData(surfaces, base, user.id)
   await manage('POST', `${base}/credits`, { amount: 1_000_000, reason: 'more', id: unique('grant') })
 }
 

@@ -36,6 +36,8 @@ const CONFIGURATION = [
   'agent_triggers',
   'dlp_policies',
   'dlp_policy_versions',
+  // One for each chain.
+  'prunings',
 ]
 
 /** Tables of the deployment or of an organization, independent of its users. */

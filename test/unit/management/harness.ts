@@ -4,6 +4,7 @@ import { Hono } from 'hono'
 import { runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
 import { auditRecords, calls } from '../../../schema/governance.ts'
+import { erasures } from '../../../schema/identity.ts'
 import type { Deps } from '../../../src/deps.ts'
 import type { AppEnv } from '../../../src/http/context.ts'
 import { renderError } from '../../../src/http/errors.ts'
@@ -217,7 +218,21 @@ export async function seedTenant(harness: Harness) {
   const agent = await create(harness, `${base}/agents`, someAgent(user.id))
   const run = await seedRun(harness.database, organization.id, user.id, agent.id)
   const call = await seedCall(harness.database, organization.id, user.id)
-  return { ...seeded, integration, integrationGrant, connection, agent, run, call }
+  const erasure = await seedErasure(harness.database, organization.id, user.id)
+  return { ...seeded, integration, integrationGrant, connection, agent, run, call, erasure }
+}
+
+/** A finished erasure that has erased nothing, so that the user is still there. */
+async function seedErasure(
+  database: Database,
+  organizationId: string,
+  userId: string,
+): Promise<{ id: string }> {
+  const id = newId('erasure')
+  const [createdAt, finishedAt] = [new Date(), new Date()]
+  const row = { id, organizationId, userId, requestedBy: 'admin_token', step: 'done', counts: {} }
+  await database.insert(erasures).values({ ...row, createdAt, finishedAt })
+  return { id }
 }
 
 /** A call with its record, in a chain of its own. */

@@ -38,6 +38,7 @@ const identifiers: Record<string, (tenant: Tenant) => string> = {
   agentId: (tenant) => tenant.agent.id,
   runId: (tenant) => tenant.run.id,
   callId: (tenant) => tenant.call.id,
+  erasureId: (tenant) => tenant.erasure.id,
   trigger: () => 'hook',
   version: () => '1',
   entitlement: () => 'personal_api_key_access',
@@ -126,7 +127,7 @@ it('has a body for every route that reads one', () => {
   const withBody = ofOrganizations.filter(
     ({ method, path }) =>
       ['POST', 'PUT'].includes(method) &&
-      !/(flush|members\/:userId|entitlements\/:entitlement|setup-link|playground-keys|secret|cancel|rerun)$/.test(
+      !/(flush|members\/:userId|entitlements\/:entitlement|setup-link|playground-keys|secret|cancel|rerun|erase)$/.test(
         path,
       ),
   )

@@ -96,6 +96,7 @@ it('a key is told once, and is found nowhere afterwards; neither is a credential
     agentId: tenant.agent.id,
     runId: tenant.run.id,
     callId: tenant.call.id,
+    erasureId: tenant.erasure.id,
     version: '1',
     providerId: provider.id,
     modelId,
