@@ -47,6 +47,7 @@ const identifiers: Record<string, (tenant: Tenant) => string> = {
 /** Bodies that pass validation, so that only ownership is left to refuse. */
 const bodies: Record<string, (tenant: Tenant) => unknown> = {
   'PUT /organizations/:organizationId': () => ({ name: 'Changed' }),
+  'PUT /organizations/:organizationId/retention': () => ({ runs: 90 }),
   'PUT /organizations/:organizationId/identity-provider': () => ({
     issuer: 'https://login.example.com',
     client_id: 'headgate',
