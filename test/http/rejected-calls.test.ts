@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { createApiKey } from '../../src/identity/api-key.ts'
 import { gateway, query } from '../harness/gateway.ts'
 import { send } from '../harness/send.ts'
+import { startWorker } from '../harness/start-worker.ts'
 
 /** An address of a network for benchmarks (RFC 2544), so that no other calls are counted with these. */
 const NETWORK = `198.18.${1 + Math.floor(Math.random() * 250)}`
@@ -43,5 +44,23 @@ describe('calls without a key', () => {
       },
       { timeout: 8_000, interval: 100 },
     )
+  })
+
+  it('are counted by address where the deployment stores addresses whole', async () => {
+    const worker = await startWorker({ STORE_FULL_ADDRESSES: 'true' })
+    const whole = `${NETWORK}.99`
+    try {
+      const headers = { 'cf-connecting-ip': whole }
+      expect((await send(`${worker.baseUrl}/v1/models`, { headers })).status).toBe(401)
+      await vi.waitFor(
+        async () => {
+          const rows = await query(gateway(), 'select count from rejected_calls where ip = $1', [whole])
+          expect(rows).toEqual([{ count: 1 }])
+        },
+        { timeout: 8_000, interval: 100 },
+      )
+    } finally {
+      await worker.stop()
+    }
   })
 })

@@ -104,6 +104,18 @@ describe('the settings of retention', () => {
     expect(entry).toMatchObject({ action: 'retention.replaced', record: { detail: { ...none, runs: 7 } } })
   })
 
+  it('are set by a command', async () => {
+    const aged = await agedOrganization([])
+    const of = ['--organization', aged.organizationId]
+    const set = await admin(['retention', 'set', ...of, '--audit-records', '400', '--runs', '7'])
+    expect(set, set.output).toMatchObject({ code: 0 })
+    expect(await api('GET', `${aged.base}/retention`)).toMatchObject({
+      audit_records: 400,
+      runs: 7,
+      responses: null,
+    })
+  })
+
   it.each([-1, 1.5, 40_000, '7'])('refuse %s days', async (runs) => {
     const aged = await agedOrganization([])
     const answer = await administrator(address).call('PUT', `${aged.base}/retention`, { runs })

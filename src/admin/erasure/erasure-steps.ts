@@ -29,14 +29,14 @@ import {
   selectRunsInProgress,
 } from './person-rows.store.ts'
 
-export interface ErasureJob {
+interface ErasureJob {
   deps: AgentDeps
   scope: ChangeScope
   owner: Owner
 }
 
 /** What one page of a step has erased, and where the step goes on; null when it is done. */
-export interface ErasedPage {
+interface ErasedPage {
   counts: Record<string, number>
   next: Position | null
 }
