@@ -29,6 +29,8 @@ export async function failedParts(deps: Deps): Promise<ReadinessPart[]> {
   const now = deps.clock()
   const known = results.get(deps.database)
   if (known !== undefined && now - known.at < CACHE_MS) return known.failed
+  // Requests that arrive meanwhile have the last result, and ask nothing.
+  if (known !== undefined) results.set(deps.database, { at: now, failed: known.failed })
   const names = Object.keys(PARTS) as ReadinessPart[]
   const outcomes = await Promise.allSettled(
     names.map((name) => withinTime(Promise.resolve(PARTS[name](deps)), PART_LIMIT_MS, name)),

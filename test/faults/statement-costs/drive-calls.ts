@@ -27,6 +27,7 @@ export async function driveCalls({ surfaces, tenant }: World): Promise<void> {
   await surfaces.request('GET', '/api/hello')
   await surfaces.request('HEAD', '/api/hello')
   await surfaces.request('GET', '/health')
+  await surfaces.request('GET', '/health/ready')
   await surfaces.request('GET', '/.well-known/oauth-protected-resource')
   await surfaces.request('GET', '/.well-known/oauth-protected-resource/v1/mcp')
 }
