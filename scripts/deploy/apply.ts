@@ -78,7 +78,9 @@ export async function applyPlan(deployment: Deployment): Promise<DeploymentResul
   if (plan.gateway.kind === 'none') await setTriggers(deployment, progress)
   const result = await rollOut(deployment, progress)
   if (result.outcome !== 'applied') {
-    for (const { undo } of done.reverse()) await undo?.(deployment, progress)
+    // A new gateway that keeps the traffic needs the tools of its own release.
+    const isGatewayBefore = result.outcome === 'rolled_back' || plan.gateway.kind === 'none'
+    if (isGatewayBefore) for (const { undo } of done.reverse()) await undo?.(deployment, progress)
     return result
   }
   if (plan.gateway.kind === 'version') await setTriggers(deployment, progress)

@@ -35,7 +35,7 @@ export function planDeployment(
       ...servicesSteps(settings, state),
       ...migrationSteps(state.database, restorePoint),
       plannedStep('bucket', settings.bucket, state.bucket.exists ? 'same' : 'create'),
-      tools.step,
+      toolsStep(tools, gateway.change),
       ...secrets.steps,
       gateway.step,
       triggersStep(release.gateway, state.gateway, gateway.change),
@@ -92,6 +92,17 @@ function migrationSteps({ pending }: DatabaseState, restorePoint: string | null)
         plannedStep('restore point', `Neon branch ${restorePoint}`, 'create', [], 'it is never deleted'),
         migrations,
       ]
+}
+
+/** The tools are taken back with the gateway only: neither is tested with another release of the other. */
+function toolsStep(
+  { step, change }: { step: PlannedStep; change: ScriptChange },
+  gateway: ScriptChange,
+): PlannedStep {
+  const staysWithGateway = change.kind === 'version' && gateway.kind === 'deploy'
+  return staysWithGateway
+    ? { ...step, irreversible: 'it stays with the gateway, which cannot be rolled back' }
+    : step
 }
 
 function planSecrets(state: AccountState, known: KnownSecrets) {

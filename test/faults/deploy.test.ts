@@ -227,6 +227,32 @@ describe('a version that fails', () => {
     expect([gatewayScript().versions.length, serving()]).toEqual([versions, [`${release} at 100`]])
   })
 
+  it('with other classes keeps the tools of its release, since neither can serve all traffic without the other', async () => {
+    const script = gatewayScript()
+    script.migrationTag = 'v4'
+    script.classes.delete('ResponsePool')
+    const planned = await deployment.run(['--plan'])
+    expect(planned.stdout).toContain('! tools headgate-tools: it stays with the gateway')
+    deployment.cloud.gateway.isBroken = isNew
+    const { code, stdout } = await deployment.run()
+    expect([code, serving(), serving('headgate-tools')]).toEqual([
+      1,
+      [`${release} at 100`],
+      [`${release} at 100`],
+    ])
+    expect(stdout).not.toContain('headgate-tools rolled back')
+  })
+
+  it('beside an unchanged gateway that was never tested takes the tools back alone', async () => {
+    expect(await deployment.run()).toMatchObject({ code: 0, stderr: '' })
+    await sql("update headgate_deployment.leases set tested_version = 'another'")
+    const served = `${release} at 100`
+    deployment.writeTools(String(release + 1))
+    deployment.cloud.gateway.isBroken = () => true
+    expect((await deployment.run()).code).toBe(1)
+    expect([serving(), serving('headgate-tools')]).toEqual([[served], [served]])
+  })
+
   it('with other classes stays, and the next one is tested first', async () => {
     const script = gatewayScript()
     script.migrationTag = 'v4'
