@@ -3,6 +3,7 @@ import { startPostgres } from '../../scripts/local/postgres/start.ts'
 import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import type { CloudDeployment, DeployOutput } from '../harness/cloud/cloud-deployment.ts'
 import type { StoredScript } from '../harness/cloud/cloudflare-state.ts'
+import { DatabaseRelay } from '../harness/cloud/database-relay.ts'
 import { migratedDatabase } from '../harness/migrated-database.ts'
 import { accountWithoutDatabase, emptyAccount, sqlOf } from './support/cloud-account.ts'
 
@@ -166,6 +167,48 @@ describe('two deployments', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('the lease of this deployment was lost')])
     expect(serving().sort()).toEqual([`${release - 1} at 100`, `${release} at 0`])
     await sql("update headgate_deployment.leases set expires_at = now() - interval '1 second'")
+  })
+})
+
+describe('a deployment without its database', () => {
+  let relay: DatabaseRelay
+  beforeEach(async () => {
+    await deployedAccount()
+    relay = new DatabaseRelay(postgres.url)
+    deployment.variables = { DATABASE_FETCH_ENDPOINT: await relay.start() }
+  })
+  afterEach(async () => {
+    await relay.stop()
+    await deployment.stop()
+  })
+
+  /** Takes the database away when the tools are deployed. @param refusals how many requests it misses */
+  function cutDatabase(refusals: number): void {
+    const { cloud } = deployment
+    cloud.onRequest = ({ method, path }) => {
+      if (method !== 'POST' || !path.endsWith('/headgate-tools/deployments')) return
+      cloud.onRequest = () => {}
+      relay.refusals = refusals
+    }
+  }
+
+  it('changes nothing more, since its lease may end, and the next one continues', async () => {
+    cutDatabase(Number.POSITIVE_INFINITY)
+    const before = [gatewayScript().versions.length, serving()]
+    const { code, stderr } = await deployment.run()
+    expect([code, stderr]).toEqual([1, expect.stringContaining('the database of its lease does not answer')])
+    expect([gatewayScript().versions.length, serving()]).toEqual(before)
+    relay.refusals = 0
+    await sql("update headgate_deployment.leases set expires_at = now() - interval '1 second'")
+    expect(await deployment.run()).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('for a moment waits for it', async () => {
+    cutDatabase(3)
+    expect(await deployment.run()).toMatchObject({ code: 0, stderr: '' })
+    expect(relay.refused).toBe(3)
+    expect(deployment.clock.waits).toContain(2_000)
+    expect(serving()).toEqual([`${release} at 100`])
   })
 })
 
