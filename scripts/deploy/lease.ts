@@ -19,8 +19,11 @@ const RETRY_MS = 2_000
 /** A schema of its own: the lease is needed before the first migration has run. */
 const LEASES = sql.raw('headgate_deployment.leases')
 
+/** Any number that nothing else locks: a node of `npm run serve` keeps its own for as long as it runs. */
+const LOCK_ID = 7_264_190_333
+
 const SCHEMA = [
-  'select pg_advisory_xact_lock(7264190332)',
+  `select pg_advisory_xact_lock(${LOCK_ID})`,
   'create schema if not exists headgate_deployment',
   `create table if not exists headgate_deployment.leases (
      script text primary key, holder text not null, label text not null,
