@@ -70,9 +70,9 @@ function servicesSteps(settings: DeploySettings, { database, redis }: AccountSta
 /** Only a database that has something to lose, and whose service can branch it. */
 function restorePointOf(
   settings: DeploySettings,
-  { exists, pending, hasKeys }: DatabaseState,
+  { exists, pending, hasProtectedData }: DatabaseState,
 ): string | null {
-  if (settings.database === 'environment' || !exists || !hasKeys) return null
+  if (settings.database === 'environment' || !exists || !hasProtectedData) return null
   const newest = pending.at(-1)
   return newest === undefined ? null : `before-${newest.name}`
 }
@@ -117,7 +117,7 @@ function planSecrets(state: AccountState, known: KnownSecrets) {
     } else if (source !== undefined) {
       uploaded.push(name)
       steps.push(plannedStep('secrets', name, 'create', [`from ${sourceText(source)}`]))
-    } else if (isGenerated(name) && !(name !== 'ADMIN_TOKEN' && state.database.hasKeys)) {
+    } else if (isGenerated(name) && !(name !== 'ADMIN_TOKEN' && state.database.hasProtectedData)) {
       uploaded.push(name)
       steps.push(plannedStep('secrets', name, 'create', ['generated, kept in the file of secrets']))
     } else if (isRequired(name)) {
@@ -134,7 +134,7 @@ const sourceText = (source: SecretSource): string =>
 
 function missingSecret(name: string): string {
   return isGenerated(name)
-    ? `${name} is not given, and the database has data that were made with it: a new value would lose them`
+    ? `${name} is not given, and the database has data that an earlier deployment sealed or digested: a new value would lose them`
     : `${name} is not given`
 }
 
