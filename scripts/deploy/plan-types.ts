@@ -74,7 +74,7 @@ export interface DeploymentPlan {
   secrets: string[]
   tools: ScriptChange
   gateway: ScriptChange
-  /** Branch of Neon to return to; null: none is made. */
+  /** Branch of Neon to return to, to whose name the time is added; null: none is made. */
   restorePoint: string | null
 }
 

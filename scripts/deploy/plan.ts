@@ -89,7 +89,13 @@ function migrationSteps({ pending }: DatabaseState, restorePoint: string | null)
   return restorePoint === null
     ? [migrations]
     : [
-        plannedStep('restore point', `Neon branch ${restorePoint}`, 'create', [], 'it is never deleted'),
+        plannedStep(
+          'restore point',
+          `Neon branch ${restorePoint}-<time>`,
+          'create',
+          [],
+          'it is never deleted',
+        ),
         migrations,
       ]
 }

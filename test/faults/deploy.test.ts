@@ -212,6 +212,34 @@ describe('a deployment without its database', () => {
   })
 })
 
+describe('the restore point of a deployment', () => {
+  beforeAll(deployedAccount)
+  afterAll(() => deployment.stop())
+
+  it('is of the time of its migrations, also when an earlier try has left one', async () => {
+    // All migrations but the first are pending, and fail, because their tables are there.
+    await sql(
+      "insert into providers (name, kind, base_url, sealed_credential) values ('acme', 'openai-compatible', 'https://api.example', 'v1.sealed')",
+      'create table kept_migrations as select * from drizzle.__drizzle_migrations',
+      'delete from drizzle.__drizzle_migrations where created_at > (select min(created_at) from kept_migrations)',
+    )
+    expect((await deployment.run()).code).toBe(1)
+    await deployment.clock.sleep(86_400_000)
+    expect((await deployment.run()).code).toBe(1)
+    const branches = deployment.cloud.neon.projects[0]?.branches ?? []
+    expect(branches).toEqual([
+      expect.stringMatching(/^before-\d{4}_\w+-20261101T\d{6}Z$/),
+      expect.stringMatching(/^before-\d{4}_\w+-20261102T\d{6}Z$/),
+    ])
+    await sql(
+      'delete from drizzle.__drizzle_migrations',
+      'insert into drizzle.__drizzle_migrations select * from kept_migrations',
+      'drop table kept_migrations',
+      'delete from providers',
+    )
+  })
+})
+
 describe('a refused request', () => {
   beforeEach(beginEmpty)
   afterEach(() => deployment.stop())

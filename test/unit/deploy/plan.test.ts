@@ -232,7 +232,7 @@ describe('the plan of everything else', () => {
     ]
     const migrated = plan({ database: { ...DEPLOYED.database, pending } })
     expect(changed(migrated)).toEqual([
-      'create restore point Neon branch before-0008_drop',
+      'create restore point Neon branch before-0008_drop-<time>',
       'change migrations 2 of the schema',
     ])
     expect(lineOf(migrated, 'migrations')).toMatchObject({
