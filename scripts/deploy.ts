@@ -5,6 +5,8 @@ import { runDeploy } from './deploy/run-deploy.ts'
 
 const interruption = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
+// A reader that goes away (`| head`) must not end a deployment between two of its steps.
+for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
 
 async function askPerson(question: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
