@@ -37,7 +37,7 @@ const FIELDS_HEADER = 'x-amz-meta-headgate'
 const PLAIN_KEY = /^[\w.~/-]+$/
 
 /** Segments that a URL resolves, so that it would name another object or another bucket. */
-const DOT_SEGMENT = /(?:^|\/)\.{1,2}(?:\/|$)/
+export const DOT_SEGMENT = /(?:^|\/)\.{1,2}(?:\/|$)/
 
 /** R2's own code for a failure of the store. */
 const failure = () => new ContentError(500, 10_001, 'The content store failed.')
