@@ -38,6 +38,8 @@ export const organizations = pgTable(
   },
   (table) => [
     index('organizations_created').on(table.createdAt),
+    // The different settings are found by walking along it.
+    index('organizations_retention').on(table.retention),
     index('organizations_swept').on(table.retentionSweptAt.nullsFirst(), table.id),
   ],
 )

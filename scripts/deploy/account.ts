@@ -1,11 +1,12 @@
 import { sql } from 'drizzle-orm'
-import { type DatabaseAddress, type OpenDatabase, openDatabase } from '../database.ts'
+import { type DatabaseAddress, openDatabase } from '../database.ts'
 import { pendingMigrations } from '../migrate.ts'
 import type { CloudflareApi } from './cloudflare-api.ts'
 import { DeployError } from './deploy-error.ts'
 import { testedVersion } from './lease.ts'
 import type { NeonApi } from './neon.ts'
 import type { AccountState, DatabaseState, PendingMigration } from './plan-types.ts'
+import { hasProtectedData } from './protected-data.ts'
 import type { SecretValues } from './secrets.ts'
 import type { DeploySettings } from './settings.ts'
 import type { UpstashApi } from './upstash.ts'
@@ -102,7 +103,7 @@ async function readDatabase(sources: AccountSources): Promise<DatabaseState> {
     return {
       exists: false,
       pending: described(await pendingMigrations(null)),
-      hasKeys: false,
+      hasProtectedData: false,
       testedVersion: null,
     }
   }
@@ -111,7 +112,7 @@ async function readDatabase(sources: AccountSources): Promise<DatabaseState> {
     return {
       exists: true,
       pending: described(await pendingMigrations(opened)),
-      hasKeys: await hasKeys(opened),
+      hasProtectedData: await hasProtectedData(opened),
       testedVersion: await testedVersion(opened, sources.settings.gateway.name),
     }
   } finally {
@@ -121,11 +122,6 @@ async function readDatabase(sources: AccountSources): Promise<DatabaseState> {
 
 const described = (migrations: Array<{ name: string; statements: string[] }>): PendingMigration[] =>
   migrations.map(({ name, statements }) => ({ name, removes: statements.some((text) => REMOVES.test(text)) }))
-
-async function hasKeys(opened: OpenDatabase): Promise<boolean> {
-  const there = await first(opened, "select to_regclass('public.api_keys') is not null as there")
-  return there && first(opened, 'select exists (select from api_keys) as there')
-}
 
 /** Whether Postgres has the audit record of a request. */
 export async function hasAuditRecord(address: DatabaseAddress, requestId: string): Promise<boolean> {
@@ -142,9 +138,4 @@ export async function hasAuditRecord(address: DatabaseAddress, requestId: string
   } finally {
     await opened.close()
   }
-}
-
-async function first({ database }: OpenDatabase, statement: string): Promise<boolean> {
-  const { rows } = (await database.execute(statement)) as unknown as { rows: Array<{ there: boolean }> }
-  return rows[0]?.there === true
 }

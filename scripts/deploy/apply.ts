@@ -78,7 +78,9 @@ export async function applyPlan(deployment: Deployment): Promise<DeploymentResul
   if (plan.gateway.kind === 'none') await setTriggers(deployment, progress)
   const result = await rollOut(deployment, progress)
   if (result.outcome !== 'applied') {
-    for (const { undo } of done.reverse()) await undo?.(deployment, progress)
+    // A new gateway that keeps the traffic needs the tools of its own release.
+    const isGatewayBefore = result.outcome === 'rolled_back' || plan.gateway.kind === 'none'
+    if (isGatewayBefore) for (const { undo } of done.reverse()) await undo?.(deployment, progress)
     return result
   }
   if (plan.gateway.kind === 'version') await setTriggers(deployment, progress)
@@ -93,9 +95,13 @@ async function createRedis(deployment: Deployment, progress: Progress): Promise<
   progress.release = deployment.describeRelease({ ...account, redisUrl: url })
 }
 
-async function createRestorePoint({ neon, account, plan }: Deployment): Promise<void> {
+/** Its name has the time: a branch that an earlier try has left lacks what was written since. */
+async function createRestorePoint({ neon, account, plan, clock, report }: Deployment): Promise<void> {
   if (neon === null || account.neonProject === null || plan.restorePoint === null) return
-  await neon.createBranch(account.neonProject, plan.restorePoint)
+  const time = new Date(clock.now()).toISOString().replace(/\.\d+|[-:]/g, '')
+  const name = `${plan.restorePoint}-${time}`
+  await neon.createBranch(account.neonProject, name)
+  report(`restore point: Neon branch ${name}`)
 }
 
 async function applyMigrations(deployment: Deployment): Promise<void> {

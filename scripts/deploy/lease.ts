@@ -3,6 +3,7 @@ import { hostname, userInfo } from 'node:os'
 import { sql } from 'drizzle-orm'
 import type { DatabaseAddress } from '../database.ts'
 import { type OpenDatabase, openDatabase, type ScriptDatabase } from '../database.ts'
+import type { DeployClock } from './deploy-clock.ts'
 import { DeployError } from './deploy-error.ts'
 
 /**
@@ -10,12 +11,19 @@ import { DeployError } from './deploy-error.ts'
  */
 export const LEASE_SECONDS = 120
 const RENEW_EVERY_MS = 30_000
+/** An answer that comes later may be of a lease that has ended since. */
+const RENEWAL_LIMIT_MS = 10_000
+const MOST_ATTEMPTS = 5
+const RETRY_MS = 2_000
 
 /** A schema of its own: the lease is needed before the first migration has run. */
 const LEASES = sql.raw('headgate_deployment.leases')
 
+/** Any number that nothing else locks: a node of `npm run serve` keeps its own for as long as it runs. */
+const LOCK_ID = 7_264_190_333
+
 const SCHEMA = [
-  'select pg_advisory_xact_lock(7264190332)',
+  `select pg_advisory_xact_lock(${LOCK_ID})`,
   'create schema if not exists headgate_deployment',
   `create table if not exists headgate_deployment.leases (
      script text primary key, holder text not null, label text not null,
@@ -27,13 +35,15 @@ export class DeployLease {
   readonly #opened: OpenDatabase
   readonly #script: string
   readonly #holder: string
+  readonly #clock: DeployClock
   #isLost = false
   readonly #timer: NodeJS.Timeout
 
-  private constructor(opened: OpenDatabase, script: string, holder: string) {
+  private constructor(opened: OpenDatabase, script: string, holder: string, clock: DeployClock) {
     this.#opened = opened
     this.#script = script
     this.#holder = holder
+    this.#clock = clock
     this.#timer = setInterval(() => void this.#renew(), RENEW_EVERY_MS)
     this.#timer.unref()
   }
@@ -41,9 +51,10 @@ export class DeployLease {
   /**
    * Takes the lease, also one whose holder has not renewed it for LEASE_SECONDS.
    *
+   * @param clock of the waits for a database that does not answer
    * @throws DeployError naming the holder, DatabaseError if the database cannot be reached
    */
-  static async acquire(address: DatabaseAddress, script: string): Promise<DeployLease> {
+  static async acquire(address: DatabaseAddress, script: string, clock: DeployClock): Promise<DeployLease> {
     const opened = await openDatabase(address)
     try {
       await opened.transaction(SCHEMA)
@@ -58,7 +69,7 @@ export class DeployLease {
               where held.expires_at <= now()
             returning holder`,
       )
-      if (taken.length === 1) return new DeployLease(opened, script, holder)
+      if (taken.length === 1) return new DeployLease(opened, script, holder, clock)
       const [other] = await rows(
         opened.database,
         sql`select label, ceil(extract(epoch from expires_at - now())) as seconds from ${LEASES}
@@ -73,13 +84,26 @@ export class DeployLease {
     }
   }
 
-  /** Checks that no other deployment can have taken over. @throws DeployError if the lease was lost */
+  /**
+   * Renews the lease, so that no other deployment can take over during the step that follows. A database that is away for a moment is
+   * waited for.
+   *
+   * @throws DeployError if the lease was lost, or if the database does not answer, so that it may be lost unseen
+   */
   async confirm(): Promise<void> {
-    await this.#renew()
-    if (this.#isLost)
-      throw new DeployError(
-        'the lease of this deployment was lost, and another one may run; nothing more is changed',
-      )
+    for (let attempt = 1; ; attempt++) {
+      const isRenewed = await this.#renew()
+      if (this.#isLost)
+        throw new DeployError(
+          'the lease of this deployment was lost, and another one may run; nothing more is changed',
+        )
+      if (isRenewed) return
+      if (attempt === MOST_ATTEMPTS)
+        throw new DeployError(
+          'the deployment stops, because the database of its lease does not answer and another one may take over; run again to continue',
+        )
+      await this.#clock.sleep(RETRY_MS)
+    }
   }
 
   /** Stores that a version of the gateway passed its test while it had all traffic. */
@@ -105,18 +129,32 @@ export class DeployLease {
     }
   }
 
-  async #renew(): Promise<void> {
+  /** @returns whether the lease was renewed; false if the database does not answer, or if the lease is lost */
+  async #renew(): Promise<boolean> {
     try {
-      const renewed = await rows(
-        this.#opened.database,
-        sql`update ${LEASES} set expires_at = now() + make_interval(secs => ${LEASE_SECONDS})
-            where script = ${this.#script} and holder = ${this.#holder} and expires_at > now() returning holder`,
+      const renewed = await within(
+        RENEWAL_LIMIT_MS,
+        rows(
+          this.#opened.database,
+          sql`update ${LEASES} set expires_at = now() + make_interval(secs => ${LEASE_SECONDS})
+              where script = ${this.#script} and holder = ${this.#holder} and expires_at > now() returning holder`,
+        ),
       )
       if (renewed.length === 0) this.#isLost = true
+      return renewed.length === 1
     } catch {
-      // The database is away for a moment: `confirm` tries again, and the lease outlasts three failed renewals.
+      return false
     }
   }
+}
+
+/** Waits for a result. @throws Error after the limit */
+async function within<Result>(limitMs: number, result: Promise<Result>): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined
+  const limit = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no result in ${limitMs} ms`)), limitMs)
+  })
+  return Promise.race([result, limit]).finally(() => clearTimeout(timer))
 }
 
 /** The version of a script that passed its test last; null if there is none. */

@@ -47,10 +47,12 @@ export class NeonApi {
   }
 
   /** Creates the project. @returns its id and connection string, a secret */
-  async createProject({ project, region, organization }: NeonSettings): Promise<{ id: string; url: string }> {
+  async createProject(settings: NeonSettings): Promise<{ id: string; url: string }> {
+    const { project, region, organization, database, role } = settings
     const wanted = {
       name: project,
       region_id: region,
+      branch: { database_name: database, role_name: role },
       ...(organization !== undefined && { org_id: organization }),
     }
     const answer = parse(created, (await this.#api.send('POST', '/projects', { project: wanted })).body)
@@ -64,11 +66,10 @@ export class NeonApi {
     return parse(connection, body).uri
   }
 
-  /** Creates a branch of the present data, to return to. One with this name that exists is kept. */
+  /** Creates a branch of the present data, to return to. @throws DeployError, also if there is one with this name, which has older data */
   async createBranch(projectId: string, name: string): Promise<void> {
     const { status } = await this.#api.send('POST', `/projects/${projectId}/branches`, { branch: { name } })
-    if (status !== 409 && status >= 400)
-      throw new DeployError(`Neon answered ${status} to the branch ${name}`)
+    if (status >= 400) throw new DeployError(`Neon answered ${status} to the branch ${name}`)
   }
 }
 

@@ -12,8 +12,8 @@ export interface DatabaseState {
   /** False: it will be created. */
   exists: boolean
   pending: PendingMigration[]
-  /** Whether it has keys of callers, which were made with a pepper. */
-  hasKeys: boolean
+  /** Whether it has rows that only the KEY_PEPPERS and VAULT_KEYS of an earlier deployment can read or check. */
+  hasProtectedData: boolean
   /** Version of the gateway that passed the smoke test last. */
   testedVersion: string | null
 }
@@ -74,7 +74,7 @@ export interface DeploymentPlan {
   secrets: string[]
   tools: ScriptChange
   gateway: ScriptChange
-  /** Branch of Neon to return to; null: none is made. */
+  /** Branch of Neon to return to, to whose name the time is added; null: none is made. */
   restorePoint: string | null
 }
 

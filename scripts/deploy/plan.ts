@@ -35,7 +35,7 @@ export function planDeployment(
       ...servicesSteps(settings, state),
       ...migrationSteps(state.database, restorePoint),
       plannedStep('bucket', settings.bucket, state.bucket.exists ? 'same' : 'create'),
-      tools.step,
+      toolsStep(tools, gateway.change),
       ...secrets.steps,
       gateway.step,
       triggersStep(release.gateway, state.gateway, gateway.change),
@@ -70,9 +70,9 @@ function servicesSteps(settings: DeploySettings, { database, redis }: AccountSta
 /** Only a database that has something to lose, and whose service can branch it. */
 function restorePointOf(
   settings: DeploySettings,
-  { exists, pending, hasKeys }: DatabaseState,
+  { exists, pending, hasProtectedData }: DatabaseState,
 ): string | null {
-  if (settings.database === 'environment' || !exists || !hasKeys) return null
+  if (settings.database === 'environment' || !exists || !hasProtectedData) return null
   const newest = pending.at(-1)
   return newest === undefined ? null : `before-${newest.name}`
 }
@@ -89,9 +89,26 @@ function migrationSteps({ pending }: DatabaseState, restorePoint: string | null)
   return restorePoint === null
     ? [migrations]
     : [
-        plannedStep('restore point', `Neon branch ${restorePoint}`, 'create', [], 'it is never deleted'),
+        plannedStep(
+          'restore point',
+          `Neon branch ${restorePoint}-<time>`,
+          'create',
+          [],
+          'it is never deleted',
+        ),
         migrations,
       ]
+}
+
+/** The tools are taken back with the gateway only: neither is tested with another release of the other. */
+function toolsStep(
+  { step, change }: { step: PlannedStep; change: ScriptChange },
+  gateway: ScriptChange,
+): PlannedStep {
+  const staysWithGateway = change.kind === 'version' && gateway.kind === 'deploy'
+  return staysWithGateway
+    ? { ...step, irreversible: 'it stays with the gateway, which cannot be rolled back' }
+    : step
 }
 
 function planSecrets(state: AccountState, known: KnownSecrets) {
@@ -106,7 +123,7 @@ function planSecrets(state: AccountState, known: KnownSecrets) {
     } else if (source !== undefined) {
       uploaded.push(name)
       steps.push(plannedStep('secrets', name, 'create', [`from ${sourceText(source)}`]))
-    } else if (isGenerated(name) && !(name !== 'ADMIN_TOKEN' && state.database.hasKeys)) {
+    } else if (isGenerated(name) && !(name !== 'ADMIN_TOKEN' && state.database.hasProtectedData)) {
       uploaded.push(name)
       steps.push(plannedStep('secrets', name, 'create', ['generated, kept in the file of secrets']))
     } else if (isRequired(name)) {
@@ -123,7 +140,7 @@ const sourceText = (source: SecretSource): string =>
 
 function missingSecret(name: string): string {
   return isGenerated(name)
-    ? `${name} is not given, and the database has data that were made with it: a new value would lose them`
+    ? `${name} is not given, and the database has data that an earlier deployment sealed or digested: a new value would lose them`
     : `${name} is not given`
 }
 

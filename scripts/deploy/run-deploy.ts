@@ -129,7 +129,7 @@ async function applyUnderLease(
   await createDatabase(run, account, say)
   const address = databaseAddress(sources)
   if (address === undefined) throw new DeployError('DATABASE_URL is not given')
-  const lease = await DeployLease.acquire(address, settings.gateway.name)
+  const lease = await DeployLease.acquire(address, settings.gateway.name, world.clock)
   try {
     // Between the plan and the lease, another deployment may have run.
     const current = await readAccount(sources)

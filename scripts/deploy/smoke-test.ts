@@ -3,8 +3,8 @@ import type { DeployClock } from './deploy-clock.ts'
 export interface SmokeTestOptions {
   /** Of the gateway, without a path. */
   origin: string
-  /** Name of its script and the version that must answer; null: whatever answers. */
-  version: { script: string; id: string } | null
+  /** Name of its script and the version that must answer. */
+  version: { script: string; id: string }
   adminToken: string | undefined
   /** Key of a caller. */
   key: string | undefined
@@ -56,7 +56,7 @@ async function awaitVersion(options: SmokeTestOptions): Promise<Problem | null> 
   for (;;) {
     const answer = await call(options, '/health')
     const answering = answer?.headers.get(VERSION_HEADER) ?? null
-    const isWanted = version === null || answering === version.id
+    const isWanted = answering === version.id
     if (answer?.status === 200 && isWanted) return null
     if (clock.now() >= end)
       return `/health ${describe(answer)}${isWanted || answer?.status !== 200 ? '' : otherVersion(answering)}`
@@ -131,7 +131,7 @@ async function call(
       method: body === undefined ? 'GET' : 'POST',
       headers: {
         ...headers,
-        ...(version && { 'cloudflare-workers-version-overrides': `${version.script}="${version.id}"` }),
+        'cloudflare-workers-version-overrides': `${version.script}="${version.id}"`,
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),

@@ -3,6 +3,7 @@ import { startPostgres } from '../../scripts/local/postgres/start.ts'
 import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import type { CloudDeployment, DeployOutput } from '../harness/cloud/cloud-deployment.ts'
 import type { StoredScript } from '../harness/cloud/cloudflare-state.ts'
+import { DatabaseRelay } from '../harness/cloud/database-relay.ts'
 import { migratedDatabase } from '../harness/migrated-database.ts'
 import { accountWithoutDatabase, emptyAccount, sqlOf } from './support/cloud-account.ts'
 
@@ -169,6 +170,76 @@ describe('two deployments', () => {
   })
 })
 
+describe('a deployment without its database', () => {
+  let relay: DatabaseRelay
+  beforeEach(async () => {
+    await deployedAccount()
+    relay = new DatabaseRelay(postgres.url)
+    deployment.variables = { DATABASE_FETCH_ENDPOINT: await relay.start() }
+  })
+  afterEach(async () => {
+    await relay.stop()
+    await deployment.stop()
+  })
+
+  /** Takes the database away when the tools are deployed. @param refusals how many requests it misses */
+  function cutDatabase(refusals: number): void {
+    const { cloud } = deployment
+    cloud.onRequest = ({ method, path }) => {
+      if (method !== 'POST' || !path.endsWith('/headgate-tools/deployments')) return
+      cloud.onRequest = () => {}
+      relay.refusals = refusals
+    }
+  }
+
+  it('changes nothing more, since its lease may end, and the next one continues', async () => {
+    cutDatabase(Number.POSITIVE_INFINITY)
+    const before = [gatewayScript().versions.length, serving()]
+    const { code, stderr } = await deployment.run()
+    expect([code, stderr]).toEqual([1, expect.stringContaining('the database of its lease does not answer')])
+    expect([gatewayScript().versions.length, serving()]).toEqual(before)
+    relay.refusals = 0
+    await sql("update headgate_deployment.leases set expires_at = now() - interval '1 second'")
+    expect(await deployment.run()).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('for a moment waits for it', async () => {
+    cutDatabase(3)
+    expect(await deployment.run()).toMatchObject({ code: 0, stderr: '' })
+    expect(relay.refused).toBe(3)
+    expect(deployment.clock.waits).toContain(2_000)
+    expect(serving()).toEqual([`${release} at 100`])
+  })
+})
+
+describe('the restore point of a deployment', () => {
+  beforeAll(deployedAccount)
+  afterAll(() => deployment.stop())
+
+  it('is of the time of its migrations, also when an earlier try has left one', async () => {
+    // All migrations but the first are pending, and fail, because their tables are there.
+    await sql(
+      "insert into providers (name, kind, base_url, sealed_credential) values ('acme', 'openai-compatible', 'https://api.example', 'v1.sealed')",
+      'create table kept_migrations as select * from drizzle.__drizzle_migrations',
+      'delete from drizzle.__drizzle_migrations where created_at > (select min(created_at) from kept_migrations)',
+    )
+    expect((await deployment.run()).code).toBe(1)
+    await deployment.clock.sleep(86_400_000)
+    expect((await deployment.run()).code).toBe(1)
+    const branches = deployment.cloud.neon.projects[0]?.branches ?? []
+    expect(branches).toEqual([
+      expect.stringMatching(/^before-\d{4}_\w+-20261101T\d{6}Z$/),
+      expect.stringMatching(/^before-\d{4}_\w+-20261102T\d{6}Z$/),
+    ])
+    await sql(
+      'delete from drizzle.__drizzle_migrations',
+      'insert into drizzle.__drizzle_migrations select * from kept_migrations',
+      'drop table kept_migrations',
+      'delete from providers',
+    )
+  })
+})
+
 describe('a refused request', () => {
   beforeEach(beginEmpty)
   afterEach(() => deployment.stop())
@@ -225,6 +296,32 @@ describe('a version that fails', () => {
     const versions = gatewayScript().versions.length
     expect(await deployment.run()).toMatchObject({ code: 0, stderr: '' })
     expect([gatewayScript().versions.length, serving()]).toEqual([versions, [`${release} at 100`]])
+  })
+
+  it('with other classes keeps the tools of its release, since neither can serve all traffic without the other', async () => {
+    const script = gatewayScript()
+    script.migrationTag = 'v4'
+    script.classes.delete('ResponsePool')
+    const planned = await deployment.run(['--plan'])
+    expect(planned.stdout).toContain('! tools headgate-tools: it stays with the gateway')
+    deployment.cloud.gateway.isBroken = isNew
+    const { code, stdout } = await deployment.run()
+    expect([code, serving(), serving('headgate-tools')]).toEqual([
+      1,
+      [`${release} at 100`],
+      [`${release} at 100`],
+    ])
+    expect(stdout).not.toContain('headgate-tools rolled back')
+  })
+
+  it('beside an unchanged gateway that was never tested takes the tools back alone', async () => {
+    expect(await deployment.run()).toMatchObject({ code: 0, stderr: '' })
+    await sql("update headgate_deployment.leases set tested_version = 'another'")
+    const served = `${release} at 100`
+    deployment.writeTools(String(release + 1))
+    deployment.cloud.gateway.isBroken = () => true
+    expect((await deployment.run()).code).toBe(1)
+    expect([serving(), serving('headgate-tools')]).toEqual([[served], [served]])
   })
 
   it('with other classes stays, and the next one is tested first', async () => {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { hasAuditRecord } from '../../scripts/deploy/account.ts'
 import { realClock } from '../../scripts/deploy/deploy-clock.ts'
-import { runSmokeTest, type SmokeTestOptions } from '../../scripts/deploy/smoke-test.ts'
+import { runSmokeTest, type SmokeTestOptions, VERSION_HEADER } from '../../scripts/deploy/smoke-test.ts'
 import { MovingClock } from '../harness/cloud/moving-clock.ts'
 import { gateway } from '../harness/gateway.ts'
 import { createRoutedModel, type RoutedModel } from '../harness/routed-model.ts'
@@ -15,7 +15,15 @@ beforeAll(async () => {
   model = await createRoutedModel(gateway(), ['openai-compatible'])
 })
 
-/** The smoke test of a deployment, on the built Worker. Without Cloudflare, no version answers. */
+/** Names the version, as Cloudflare's binding has the Worker do. Without Cloudflare, the Worker has none. */
+const fetchOfVersion = (async (url: string, init: RequestInit) => {
+  const answer = await fetch(url, init)
+  const headers = new Headers(answer.headers)
+  headers.set(VERSION_HEADER, 'a-version')
+  return new Response(answer.body, { status: answer.status, headers })
+}) as typeof fetch
+
+/** The smoke test of a deployment, on the built Worker. */
 const smokeTest = (options: Partial<SmokeTestOptions> = {}) => {
   const { baseUrl, adminToken, variables, standIns } = gateway()
   const address = {
@@ -24,13 +32,13 @@ const smokeTest = (options: Partial<SmokeTestOptions> = {}) => {
   }
   return runSmokeTest({
     origin: baseUrl,
-    version: null,
+    version: { script: 'headgate', id: 'a-version' },
     adminToken,
     key: tenant.key,
     model: model.id,
     hasRecord: (requestId) => hasAuditRecord(address, requestId),
     patienceMs: 0,
-    fetch,
+    fetch: fetchOfVersion,
     clock: realClock(new AbortController().signal),
     ...options,
   })
@@ -42,9 +50,7 @@ describe('the smoke test of a deployment', () => {
   })
 
   it('fails when no version answers to the override', async () => {
-    expect(await smokeTest({ version: { script: 'headgate', id: 'a-version' } })).toEqual([
-      '/health was answered 200, and the answer names no version',
-    ])
+    expect(await smokeTest({ fetch })).toEqual(['/health was answered 200, and the answer names no version'])
   })
 
   it('names each call that fails, and no credential', async () => {
@@ -63,7 +69,7 @@ describe('the smoke test of a deployment', () => {
     const failing = (async (url: string, init: RequestInit) =>
       url.endsWith('/health/ready')
         ? Response.json({ status: 'unavailable', failed: ['postgres', 'content'] }, { status: 503 })
-        : fetch(url, init)) as typeof fetch
+        : fetchOfVersion(url, init)) as typeof fetch
     expect(await smokeTest({ clock, key: undefined, fetch: failing })).toEqual([
       '/health/ready was answered 503: no answer from postgres, content',
     ])

@@ -1,7 +1,8 @@
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, rmSync, statSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
 import type { RunningServer } from '../../scripts/node/loopback-server.ts'
+import { sqlOf } from '../faults/support/cloud-account.ts'
 import { CloudDeployment, type DeployOutput } from '../harness/cloud/cloud-deployment.ts'
 
 // More of them, with faults at every step, are in test/faults/deploy.test.ts.
@@ -136,5 +137,19 @@ describe('npm run deploy', () => {
     expect(deployment.leaks(...outputs)).toEqual([])
     const leak = { code: 0, stdout: `token: ${secretsFile().ADMIN_TOKEN}`, stderr: '' }
     expect(deployment.leaks(leak)).toEqual([expect.stringMatching(/in stdout$/)])
+  })
+
+  it('makes no new keys for the credentials of an earlier deployment, also before any key of a caller', async () => {
+    await sqlOf(
+      postgres.url,
+      "insert into providers (name, kind, base_url, sealed_credential) values ('acme', 'openai-compatible', 'https://api.example', 'v1.sealed')",
+    )
+    deployment.cloud.cloudflare.scripts.delete('headgate')
+    rmSync(deployment.secretsFile)
+    const { code, stdout } = await run('--plan')
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringMatching(/VAULT_KEYS is not given, and the database has data/),
+    ])
   })
 })

@@ -135,3 +135,12 @@ describe.each(DOCUMENTS)('the links of %s', (document) => {
     expect(broken.map(([link]) => link)).toEqual([])
   })
 })
+
+describe.each(DOCUMENTS)('the commands of %s', (document) => {
+  it('keep the banner of npm out of what another program reads', () => {
+    const commands = read(document)
+      .split('\n')
+      .filter((line) => /[$<]\(npm run |npm run .*--json.*[|>]/.test(line) && !line.startsWith('|'))
+    expect(commands.filter((line) => !/npm run (-s|--silent) /.test(line))).toEqual([])
+  })
+})

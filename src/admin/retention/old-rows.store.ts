@@ -49,7 +49,7 @@ export const deleteOldConnectSessions = (
   deleteOldest(
     database,
     connectSessions,
-    sql`${ofOrganization(organizationId)} AND created_at < ${time(before)}`,
+    sql`organization_id::text = ${organizationId} AND created_at < ${time(before)}`,
     sql`created_at`,
     most,
   )

@@ -31,10 +31,22 @@ export async function updateRetention(
   return rows.length > 0
 }
 
-/** The different settings of all organizations. */
+/**
+ * The different settings of all organizations, null for those without. Walks along the index of settings: `DISTINCT` would read every
+ * organization.
+ */
 export async function selectDistinctRetention(database: Database): Promise<Settings[]> {
-  const rows = await database.selectDistinct({ retention: organizations.retention }).from(organizations)
-  return rows.map(({ retention }) => retention as Settings)
+  const { rows } = await database.execute<{ retention: Settings }>(sql`
+    WITH RECURSIVE found AS (
+      (SELECT retention FROM ${organizations} WHERE retention IS NOT NULL ORDER BY retention LIMIT 1)
+      UNION ALL
+      SELECT next.retention FROM found CROSS JOIN LATERAL (
+        SELECT retention FROM ${organizations} AS organization WHERE organization.retention > found.retention
+        ORDER BY organization.retention LIMIT 1) AS next
+    )
+    SELECT retention FROM found
+    UNION ALL (SELECT NULL FROM ${organizations} WHERE retention IS NULL LIMIT 1)`)
+  return rows.map(({ retention }) => retention)
 }
 
 /** Organizations that no sweep has finished since a time, the one that waits longest first. */

@@ -19,6 +19,9 @@ export const CANARIES = {
   QSTASH_TOKEN: 'canary-qstash-token-0123456789',
 }
 
+const codeOf = (name: string, release: string): string =>
+  `// ${name} ${release}\nexport default { fetch: () => new Response('${release}') }\n`
+
 /** Deployments against stand-ins of the clouds, by the wrangler of node_modules. */
 export class CloudDeployment {
   readonly cloud: Cloud
@@ -52,11 +55,14 @@ export class CloudDeployment {
 
   /** Small scripts in place of the built ones, which take seconds. @param release a text that makes their tags differ */
   writeScripts(release: string): void {
+    this.writeTools(release)
+    writeFileSync(join(this.bundle, 'gateway.js'), codeOf('gateway', release))
+  }
+
+  /** The script of tools alone: the gateway keeps its tag. */
+  writeTools(release: string): void {
     mkdirSync(join(this.bundle, 'tools'), { recursive: true })
-    const code = (name: string) =>
-      `// ${name} ${release}\nexport default { fetch: () => new Response('${release}') }\n`
-    writeFileSync(join(this.bundle, 'gateway.js'), code('gateway'))
-    writeFileSync(join(this.bundle, 'tools/tools.js'), code('tools'))
+    writeFileSync(join(this.bundle, 'tools/tools.js'), codeOf('tools', release))
   }
 
   writeSettings(members: Record<string, unknown> = {}): void {

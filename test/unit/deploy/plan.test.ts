@@ -56,7 +56,7 @@ const serving = (
 
 const DEPLOYED: AccountState = {
   accountName: 'Acme',
-  database: { exists: true, pending: [], hasKeys: true, testedVersion: 'serving' },
+  database: { exists: true, pending: [], hasProtectedData: true, testedVersion: 'serving' },
   redis: { exists: true },
   bucket: { exists: true },
   tools: serving(RELEASE.tools),
@@ -69,7 +69,7 @@ const EMPTY: AccountState = {
   database: {
     exists: false,
     pending: [{ name: '0000_start', removes: false }],
-    hasKeys: false,
+    hasProtectedData: false,
     testedVersion: null,
   },
   redis: { exists: true },
@@ -211,8 +211,8 @@ describe('the plan of secrets', () => {
     const { problems, secrets } = plan({ gateway }, KNOWN)
     expect(secrets).toEqual(['UPSTASH_REDIS_REST_TOKEN', 'ADMIN_TOKEN'])
     expect(problems).toEqual([
-      'KEY_PEPPERS is not given, and the database has data that were made with it: a new value would lose them',
-      'VAULT_KEYS is not given, and the database has data that were made with it: a new value would lose them',
+      'KEY_PEPPERS is not given, and the database has data that an earlier deployment sealed or digested: a new value would lose them',
+      'VAULT_KEYS is not given, and the database has data that an earlier deployment sealed or digested: a new value would lose them',
     ])
   })
 
@@ -232,7 +232,7 @@ describe('the plan of everything else', () => {
     ]
     const migrated = plan({ database: { ...DEPLOYED.database, pending } })
     expect(changed(migrated)).toEqual([
-      'create restore point Neon branch before-0008_drop',
+      'create restore point Neon branch before-0008_drop-<time>',
       'change migrations 2 of the schema',
     ])
     expect(lineOf(migrated, 'migrations')).toMatchObject({
