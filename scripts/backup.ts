@@ -32,9 +32,10 @@ async function backUp(settings: NodeSettings, target: string): Promise<string> {
   const content = {
     from: objectsIn(settings.content, true),
     to: new ObjectFiles(join(target, BACKUP.content)),
+    seen: new Map<string, string>(),
   }
   // Most of it, before calls have to wait.
-  await copyContent(content.from, content.to)
+  await copyContent(content.from, content.to, content.seen)
   const client = new pg.Client(settings.database)
   await client.connect()
   try {
@@ -65,7 +66,7 @@ async function backUp(settings: NodeSettings, target: string): Promise<string> {
 async function copyStill(
   settings: NodeSettings,
   target: string,
-  content: { from: ReturnType<typeof objectsIn>; to: ObjectFiles },
+  content: { to: ObjectFiles; seen: Map<string, string> },
   client: pg.Client,
 ) {
   const { dataFolder } = settings
@@ -80,7 +81,7 @@ async function copyStill(
     copyFiles(join(dataFolder, DATA.objects), join(target, BACKUP.objects))
     copyFiles(join(toolsFolder, DATA.tools), join(target, BACKUP.tools))
     copyFiles(join(dataFolder, DATA.queue), join(target, BACKUP.queue))
-    const copied = await copyContent(objectsIn(settings.content, true), content.to)
+    const copied = await copyContent(objectsIn(settings.content, true), content.to, content.seen)
     const hadOwner = still.some((folder) => folder.hadOwner)
     return { content: copied, seconds: hadOwner ? ((performance.now() - begun) / 1_000).toFixed(1) : '0' }
   } finally {

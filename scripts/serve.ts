@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { migrateDatabase, missingMigrations } from './migrate.ts'
 import { StartError } from './node/start-error.ts'
+import type { RunningTools } from './node/tools-script.ts'
 import { claimDataFolder } from './serve/data-folder.ts'
 import { type DatabaseLock, lockDatabase } from './serve/database-lock.ts'
 import { checkInstallation } from './serve/installation.ts'
@@ -78,19 +79,18 @@ async function serveTools(settings: ToolsSettings): Promise<void> {
       memoryLimitBytes: settings.toolsMemoryBytes,
       log,
     })
-  let tools = await start()
-  const pause = () => tools.stop()
+  let tools: RunningTools | null = null
+  const pause = async (): Promise<void> => {
+    if (tools === null) throw new StartError('it is starting')
+    await tools.stop()
+  }
   const resume = async (): Promise<void> => {
     tools = await start()
   }
-  cleanUps.push(
-    await claimDataFolder(dataFolder, { pause, resume }).catch(async (error) => {
-      await tools.stop()
-      throw error
-    }),
-  )
-  stop = () => tools.stop()
+  cleanUps.push(await claimDataFolder(dataFolder, { pause, resume: () => resume().catch(fail) }))
+  stop = async () => tools?.stop()
   abort = stop
+  tools = await start()
   log('info', 'ready', { host, port, tools: tools.pid })
 }
 

@@ -8,7 +8,7 @@ import { StartError } from '../node/start-error.ts'
 export interface FolderOwner {
   /**
    * Brings all writing to an end.
-   * @throws with the reason if that cannot be done now
+   * @throws with the reason if that cannot be done now; nothing is paused then
    */
   pause(): Promise<void>
   /** Continues after `pause`. */
@@ -62,11 +62,13 @@ export async function claimDataFolder(
       if (line !== 'pause') return void socket.end('unknown\n')
       if (owner === null || pausing !== null) return void socket.end('this folder cannot be paused now\n')
       pausing = socket
-      const answer = await owner.pause().then(
-        () => 'paused',
-        ({ message }: Error) => message.split('\n', 1)[0],
-      )
-      if (!socket.destroyed) socket.write(`${answer}\n`)
+      try {
+        await owner.pause()
+        if (!socket.destroyed) socket.write('paused\n')
+      } catch (error) {
+        if (pausing === socket) pausing = null
+        socket.end(`${(error as Error).message.split('\n', 1)[0]}\n`)
+      }
     })
   })
   await listen(server, path)
@@ -92,7 +94,11 @@ export async function quietDataFolder(folder: string): Promise<{ hadOwner: boole
   })
   socket.write('pause\n')
   const text = await answer
-  if (text !== 'paused') throw new StartError(`the process that uses ${folder} does not pause: ${text}`)
+  if (text !== 'paused') {
+    // An open connection would keep this process from ending.
+    socket.destroy()
+    throw new StartError(`the process that uses ${folder} does not pause: ${text}`)
+  }
   const end = (): Promise<void> =>
     new Promise((resolve) => {
       socket.once('close', () => resolve())

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
+import { withinTime } from '../../src/lib/time-limit.ts'
 import { databaseErrorText } from '../database.ts'
 import { StartError } from '../node/start-error.ts'
 
@@ -10,6 +11,7 @@ const LOCK_ID = 7_264_190_332
 const START_LIMIT_MS = 60_000
 const LOCK_LIMIT_MS = 15_000
 const RETRY_MS = 1_000
+const RELEASE_LIMIT_MS = 2_000
 const CONNECT_LIMIT_MS = 10_000
 
 export interface DatabaseLock {
@@ -58,7 +60,8 @@ export async function lockDatabase(config: pg.ClientConfig, onLost: () => void):
     },
     release: async () => {
       released = true
-      await client.end().catch(() => {})
+      // A connection that is dead without a reset never ends.
+      await withinTime(client.end(), RELEASE_LIMIT_MS, 'the end of the connection').catch(() => {})
     },
   }
 }

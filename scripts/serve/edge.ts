@@ -1,7 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
-import { type Forwarding, forward, HEAD_BYTES, tunnel } from '../node/host-forwarder.ts'
+import type { AddressInfo } from 'node:net'
+import { type Forwarding, forward } from '../node/forward-request.ts'
+import { HEAD_BYTES } from '../node/host-forwarder.ts'
 import { sendJson } from '../node/loopback-server.ts'
+import { forwardWebSockets } from '../node/websocket-forwarder.ts'
 import { type AddressRange, clientAddress } from './client-address.ts'
 
 export interface EdgeOptions {
@@ -48,29 +50,31 @@ const RETRY_SECONDS = { starting: 2, maintenance: 15, stopping: 5 } as const
 export async function startEdge(options: EdgeOptions): Promise<Edge> {
   let closed: Closed = 'starting'
   const requests = new Set<ServerResponse>()
-  const tunnels = new Set<Socket>()
   let onIdle = (): void => {}
-  const server = createServer({ maxHeaderSize: HEAD_BYTES }, (request, response) => {
-    if (closed !== null) return refuse(closed, request, response)
+  /** @returns where a request goes; null after it was refused */
+  const admit = (request: IncomingMessage, response: ServerResponse): Forwarding | null => {
+    if (closed !== null) {
+      refuse(closed, request, response)
+      return null
+    }
     requests.add(response)
     response.once('close', () => {
       requests.delete(response)
       if (requests.size === 0) onIdle()
     })
-    forward(request, response, forwarding(request, options))
+    return forwarding(request, options)
+  }
+  const server = createServer({ maxHeaderSize: HEAD_BYTES }, (request, response) => {
+    const admitted = admit(request, response)
+    if (admitted !== null) forward(request, response, admitted)
   })
-  server.on('upgrade', (request, socket: Socket, sent) => {
-    if (closed !== null)
-      return void socket.end(`HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n`)
-    tunnels.add(socket.once('close', () => tunnels.delete(socket)))
-    tunnel(request, socket, sent, forwarding(request, options))
-  })
+  const webSockets = forwardWebSockets(server, admit)
   server.keepAliveTimeout = IDLE_MS
   // Long streams and slow uploads are the gateway's to limit.
   server.requestTimeout = 0
   await listen(server, options)
   const cutAll = (): void => {
-    for (const socket of tunnels) socket.destroy()
+    for (const socket of webSockets) socket.destroy()
     server.closeAllConnections()
   }
   return {

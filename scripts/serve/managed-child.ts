@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
+import { withinTime } from '../../src/lib/time-limit.ts'
 import { inheritedEnvironment } from '../node/inherited-environment.ts'
 import { StartError } from '../node/start-error.ts'
 import { Backoff } from './backoff.ts'
@@ -18,6 +19,7 @@ export interface ChildOptions<Ready> {
 }
 
 const START_LIMIT_MS = 60_000
+const ANSWER_LIMIT_MS = 10_000
 
 /** A process of the node, which is started again when it ends by itself. */
 export class ManagedChild<Ready> {
@@ -47,6 +49,7 @@ export class ManagedChild<Ready> {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
     this.#process = child
+    child.once('exit', () => this.#rejectPending('ended'))
     for (const stream of [child.stdout, child.stderr])
       if (stream) createInterface({ input: stream }).on('line', (line) => logOutput(name, line))
     const ready = await this.#ready(child, settings(this.#last))
@@ -60,17 +63,21 @@ export class ManagedChild<Ready> {
     const { name } = this.#options
     return new Promise((resolve, reject) => {
       const fail = (reason: string): void => {
+        clearTimeout(timer)
         child.kill('SIGKILL')
+        this.#rejectPending('did not start')
         reject(new StartError(`${name} did not start: ${reason}`))
       }
+      const failByEnd = (code: number | null, signal: string | null): void =>
+        fail(`it ended (${signal ?? code})`)
       const timer = setTimeout(fail, START_LIMIT_MS, 'not ready in time')
-      child.once('error', (error) => fail(error.message))
-      child.once('exit', (code, signal) => fail(`it ended (${signal ?? code})`))
+      child.on('error', (error) => fail(error.message))
+      child.once('exit', failByEnd)
       child.on('message', (message: Record<string, unknown>) => {
         if (typeof message.failed === 'string') fail(message.failed)
         if (message.ready !== undefined) {
           clearTimeout(timer)
-          child.removeAllListeners('exit')
+          child.off('exit', failByEnd)
           resolve(message.ready as Ready)
         }
         if (typeof message.id === 'number') this.#settle(message.id, message)
@@ -86,9 +93,12 @@ export class ManagedChild<Ready> {
     else pending?.resolve(answer)
   }
 
-  #ended(child: ChildProcess): void {
-    for (const { reject } of this.#pending.values()) reject(new Error(`${this.#options.name} ended`))
+  #rejectPending(what: string): void {
+    for (const { reject } of this.#pending.values()) reject(new Error(`${this.#options.name} ${what}`))
     this.#pending.clear()
+  }
+
+  #ended(child: ChildProcess): void {
     if (this.#isStopping) return
     const { name, log } = this.#options
     log('error', 'process_ended', { process: name, code: child.exitCode, signal: child.signalCode })
@@ -110,14 +120,22 @@ export class ManagedChild<Ready> {
     }
   }
 
-  /** Sends a message. @returns its answer. @throws if the process ends first, or fails */
-  ask(message: Record<string, unknown>): Promise<unknown> {
+  /**
+   * Sends a message; a process that starts answers once it is ready.
+   * @param limitMs milliseconds in which it has to answer
+   * @returns its answer. @throws if the process ends first, fails, or does not answer in time
+   */
+  ask(message: Record<string, unknown>, limitMs = ANSWER_LIMIT_MS): Promise<unknown> {
+    const { name } = this.#options
     const id = ++this.#messages
-    return new Promise((resolve, reject) => {
-      if (!this.#process?.connected) return reject(new Error(`${this.#options.name} does not run`))
+    const answer = new Promise((resolve, reject) => {
+      if (!this.#process?.connected) return reject(new Error(`${name} does not run`))
       this.#pending.set(id, { resolve, reject })
-      this.#process.send({ id, ask: message })
+      this.#process.send({ id, ask: message }, (error) => {
+        if (error !== null) this.#settle(id, { error: error.message })
+      })
     })
+    return withinTime(answer, limitMs, `an answer of ${name}`).finally(() => this.#pending.delete(id))
   }
 
   /** Ends it: it closes what is open when the link to this process closes. */

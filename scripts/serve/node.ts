@@ -12,6 +12,7 @@ import { readCrons, readRuntimeSettings } from '../node/wrangler-settings.ts'
 import { Backoff } from './backoff.ts'
 import { DATA } from './data-folder.ts'
 import type { Closed } from './edge.ts'
+import { untilResponsesEnd } from './live-responses.ts'
 import { type Log, logOutput } from './log.ts'
 import { ManagedChild } from './managed-child.ts'
 import type { ServicePorts } from './services-process.ts'
@@ -23,7 +24,8 @@ export const BUNDLE_FOLDER = process.env.BUNDLE_DIR || join(ROOT, 'dist')
 const GATEWAY_CONFIGURATION = join(ROOT, 'wrangler.toml')
 const TOOLS_CONFIGURATION = join(ROOT, 'workers/tools/wrangler.toml')
 
-const LIVE_INTERVAL_MS = 250
+/** Beyond the time that a process is asked to wait. */
+const ASK_MARGIN_MS = 2_000
 const READY_LIMIT_MS = 30_000
 const READY_INTERVAL_MS = 200
 /** Beyond the interval in which ledgers write their records. */
@@ -179,10 +181,10 @@ export class GatewayNode {
     this.#endSchedule()
     await this.#setClosed(reason)
     const [cut] = await Promise.all([
-      this.#edge.ask({ drainMs: limitMs }).catch(() => 0),
-      this.#askServices({ pauseMs: limitMs }),
+      this.#edge.ask({ drainMs: limitMs }, limitMs + ASK_MARGIN_MS).catch(() => 0),
+      this.#askServices({ pauseMs: limitMs }, limitMs + ASK_MARGIN_MS),
     ])
-    await this.#untilResponsesEnd(end)
+    await untilResponsesEnd(this.#countLive, end, this.#log)
     if (typeof cut === 'number' && cut > 0) this.#log('warn', 'requests_cut', { requests: cut })
     // What the last calls recorded reaches Postgres; anything later waits in the ledgers.
     await wait(Number(this.#settings.variables.LEDGER_FLUSH_MS ?? 1_000) + FLUSH_MARGIN_MS)
@@ -193,24 +195,14 @@ export class GatewayNode {
     await Promise.all([gateway?.stop(), tools?.stop()])
   }
 
-  /** A response without a reader is no request, and would fail with its model's call. */
-  async #untilResponsesEnd(end: number): Promise<void> {
-    for (;;) {
-      const live = await this.#countLive().catch(() => 0)
-      if (live === 0) return
-      if (performance.now() >= end) return this.#log('warn', 'responses_cut', { responses: live })
-      await wait(LIVE_INTERVAL_MS)
-    }
-  }
-
   async #setClosed(closed: Closed): Promise<void> {
     this.#closed = closed
     await this.#edge.ask({ closed }).catch(() => {})
   }
 
   /** A process that is being started again learns the state when it is ready. */
-  async #askServices(message: Record<string, unknown>): Promise<void> {
-    await this.#services.ask(message).catch(() => {})
+  async #askServices(message: Record<string, unknown>, limitMs?: number): Promise<void> {
+    await this.#services.ask(message, limitMs).catch(() => {})
   }
 
   #servicesSettings(last: ServicePorts | null): Record<string, unknown> {

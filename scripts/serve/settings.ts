@@ -4,23 +4,12 @@ import { isAbsolute, resolve } from 'node:path'
 import type { PoolConfig } from 'pg'
 import * as z from 'zod'
 import { configurationSchema, isLocalAddress, parseConfiguration } from '../../src/env.ts'
+import { DOT_SEGMENT, type S3Bucket } from '../node/content-store/s3-objects.ts'
 import { readRanges } from './client-address.ts'
 import { databaseConnection } from './database-connection.ts'
 
 /** Where content over 1 MB is stored. */
-export type ContentPlace = { folder: string } | S3Place
-
-export interface S3Place {
-  bucket: string
-  /** Before each key; empty, or ends with a slash. */
-  prefix: string
-  /** Origin of a server other than AWS, which has the bucket in its path; null for AWS. */
-  endpoint: string | null
-  region: string
-  accessKeyId: string
-  secretAccessKey: string
-  sessionToken: string | null
-}
+export type ContentPlace = { folder: string } | S3Bucket
 
 /** Variables of the Worker that this service sets to its own parts. */
 const OWN_VARIABLES = [
@@ -115,7 +104,10 @@ const node = z.object({
   DATABASE_URL: checked(databaseConnection),
   DATABASE_POOL_SIZE: integer(20, 1, 1_000),
   REDIS_URL: redisUrl,
-  CONTENT: z.string().regex(CONTENT, 'must be the path of a folder, or s3://bucket/prefix'),
+  CONTENT: z
+    .string()
+    .regex(CONTENT, 'must be the path of a folder, or s3://bucket/prefix')
+    .refine((text) => text.startsWith('/') || !DOT_SEGMENT.test(text), 'must have no . or .. in its prefix'),
   S3_ENDPOINT: z.url({ protocol: /^https?$/ }).optional(),
   AWS_REGION: z.string().min(1).optional(),
   AWS_ACCESS_KEY_ID: z.string().min(1).optional(),
@@ -135,7 +127,7 @@ const node = z.object({
   VAULT_KEYS: randomKeys,
 })
 
-const tools = node.pick({ DATA_DIR: true, TOOLS_MEMORY_MB: true, STOP_TIMEOUT: true }).extend({
+const tools = node.pick({ DATA_DIR: true, TOOLS_MEMORY_MB: true }).extend({
   HOST: node.shape.HOST,
   TOOLS_PORT: integer(8788, 1, 65_535),
 })
@@ -165,7 +157,6 @@ export interface ToolsSettings {
   dataFolder: string
   host: string
   port: number
-  stopLimitMs: number
   toolsMemoryBytes: number
 }
 
@@ -213,12 +204,11 @@ export function readToolsSettings(environment: NodeJS.ProcessEnv): ToolsSettings
   const parsed = tools.safeParse(given)
   if (!parsed.success) problems.push(...problemsOf(parsed.error, given))
   if (!parsed.success || problems.length > 0) throw new SettingsError(problems)
-  const { DATA_DIR, HOST, TOOLS_PORT, TOOLS_MEMORY_MB, STOP_TIMEOUT } = parsed.data
+  const { DATA_DIR, HOST, TOOLS_PORT, TOOLS_MEMORY_MB } = parsed.data
   return {
     dataFolder: DATA_DIR,
     host: HOST,
     port: TOOLS_PORT,
-    stopLimitMs: STOP_TIMEOUT * 1_000,
     toolsMemoryBytes: TOOLS_MEMORY_MB * 1024 * 1024,
   }
 }

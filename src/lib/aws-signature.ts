@@ -55,13 +55,17 @@ export function awsSigner(
   }
 }
 
-/** The headers of a request to a service that is sent its hash and its time, with their signature. */
+/**
+ * The headers of a request to a service that is sent its hash and its time, with their signature.
+ * @param request its `headers` are signed with them, and returned
+ */
 export function signedHeaders(
   sign: Signer,
   { sessionToken }: Pick<AwsKeys, 'sessionToken'>,
-  { method, url, bodyHash, now }: Omit<RequestToSign, 'headers'>,
+  { method, url, bodyHash, now, headers: own }: Omit<RequestToSign, 'headers'> & Partial<RequestToSign>,
 ): HeaderRecord {
   const headers = {
+    ...own,
     'x-amz-content-sha256': bodyHash,
     'x-amz-date': amazonTime(now),
     ...(sessionToken !== null && { 'x-amz-security-token': sessionToken }),

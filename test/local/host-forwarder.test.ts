@@ -228,7 +228,7 @@ describe('the edge', () => {
     }
   })
 
-  it('passes on another protocol, and resets it when the client leaves', async () => {
+  it('passes on a WebSocket, and resets it when the client leaves', async () => {
     let left: unknown
     target.on('upgrade', (incoming, socket: Socket) => {
       socket.on('error', (error) => {
@@ -241,7 +241,7 @@ describe('the edge', () => {
     })
     await using edge = await edgeBefore()
     const socket = await new Promise<Socket>((resolve, reject) => {
-      request(edge.url, { headers: { connection: 'Upgrade', upgrade: 'echo' } })
+      request(edge.url, { headers: { connection: 'Upgrade', upgrade: 'websocket' } })
         .on('upgrade', (_response, upgraded) => resolve(upgraded))
         .on('error', reject)
         .end()

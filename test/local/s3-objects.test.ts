@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ObjectFiles } from '../../scripts/node/content-store/object-files.ts'
 import { S3Objects } from '../../scripts/node/content-store/s3-objects.ts'
 import { copyContent } from '../../scripts/serve/backup/content.ts'
@@ -94,7 +94,12 @@ describe('content in a bucket', () => {
 
   it('refuses a wrong length, and keys that need an encoding, before anything is sent', async () => {
     await expect(bucket().put(fields('a'), pieces('xy'), 3)).rejects.toThrow('2 bytes and not 3')
-    await expect(bucket().head('a b')).rejects.toMatchObject({ code: 10_020 })
+    for (const key of ['a b', '..', '.', '../a', 'a/../b', 'a/./b', 'a/..'])
+      await expect(bucket().head(key)).rejects.toMatchObject({ code: 10_020 })
+    await expect(bucket({ prefix: '../other/' }).head('a')).rejects.toMatchObject({ code: 10_020 })
+    expect(server.requests).toEqual([])
+    await bucket().put(fields('a/..b/c...'), pieces('x'), 1)
+    server.objects.clear()
     expect(server.objects.size).toBe(0)
   })
 
@@ -121,4 +126,101 @@ describe('content in a bucket', () => {
       rmSync(folder, { recursive: true })
     }
   })
+
+  it('is copied without what is erased meanwhile, in a bucket and in a folder', async () => {
+    const [one, other] = [
+      mkdtempSync(join(tmpdir(), 'headgate-s3-')),
+      mkdtempSync(join(tmpdir(), 'headgate-s3-')),
+    ]
+    try {
+      for (const key of ['a', 'b', 'c']) await bucket().put(fields(key), pieces('text'), 4)
+      server.beforeContent = (path) => server.objects.delete('/content/gate/b') && path
+      expect(await copyContent(bucket(), new ObjectFiles(one))).toEqual({ objects: 2, bytes: 8 })
+      const reader = new ObjectFiles(one, true)
+      await new ObjectFiles(one).delete(['a'])
+      expect(await copyContent(reader, new ObjectFiles(other))).toEqual({ objects: 1, bytes: 4 })
+      expect(await textOf(new ObjectFiles(other), 'c')).toBe('text')
+    } finally {
+      for (const folder of [one, other]) rmSync(folder, { recursive: true })
+    }
+  })
+
+  it('is copied again only if it has changed, whatever its ETag is', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'headgate-s3-'))
+    try {
+      server.hasOpaqueTags = true
+      const seen = new Map<string, string>()
+      for (const key of ['a', 'b']) await bucket().put(fields(key), pieces('text'), 4)
+      await copyContent(bucket(), new ObjectFiles(folder), seen)
+      await bucket().put(fields('b'), pieces('next'), 4)
+      server.requests.length = 0
+      expect(await copyContent(bucket(), new ObjectFiles(folder), seen)).toEqual({ objects: 2, bytes: 8 })
+      expect(server.requests.filter((line) => line.startsWith('GET /content/gate'))).toEqual([
+        'GET /content/gate/b',
+      ])
+      expect(await textOf(new ObjectFiles(folder), 'b')).toBe('next')
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  it('may take longer than a request, as long as it arrives', async () => {
+    await bucket().put(fields('a'), pieces('text'), 4)
+    const opened = await bucket().open('a')
+    let sendRest = (): void => {}
+    server.withinContent = () => new Promise<void>((resolve) => (sendRest = resolve))
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const read = async () => {
+        const parts: Buffer[] = []
+        for await (const part of (await opened?.read(0, 4)) ?? []) parts.push(part)
+        return Buffer.concat(parts).toString()
+      }
+      const whole = read()
+      await vi.waitUntil(() => server.requests.at(-1)?.startsWith('GET'))
+      vi.advanceTimersByTime(50_000)
+      await new Promise((resolve) => setImmediate(resolve))
+      sendRest()
+      expect(await whole).toBe('text')
+      const stuck = read().catch((error: Error) => error)
+      await vi.waitUntil(() => server.requests.filter((line) => line.startsWith('GET')).length === 2)
+      for (let turn = 0; turn < 20; turn += 1) {
+        await new Promise((resolve) => setImmediate(resolve))
+        vi.advanceTimersByTime(10_000)
+      }
+      expect(await stuck).toBeInstanceOf(Error)
+      sendRest()
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
+
+it('a folder is listed page by page with few comparisons', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-list-'))
+  try {
+    const files = new ObjectFiles(folder)
+    const keys = Array.from({ length: 1_000 }, (_, index) => `k/${(index * 7_919) % 1_000}`)
+    for (const key of keys) await files.put(fields(key), pieces('x'), 1)
+    const compare = vi.spyOn(Buffer, 'compare')
+    const listed: string[] = []
+    for (let more = true; more; ) {
+      const page = await files.list('k/', listed.at(-1), 10)
+      listed.push(...page.objects.map(({ key }) => key))
+      more = page.more
+    }
+    const comparisons = compare.mock.calls.length
+    compare.mockRestore()
+    expect(listed).toEqual(keys.toSorted())
+    expect(comparisons).toBeLessThan(20_000)
+    await files.delete(['k/5'])
+    await files.put(fields('k/é'), pieces('x'), 1)
+    await files.put(fields('k/𐀀'), pieces('x'), 1)
+    await files.put(fields('k/￼'), pieces('x'), 1)
+    expect((await files.list('k/5', undefined, 1)).objects.map(({ key }) => key)).toEqual(['k/50'])
+    expect((await files.list('', 'k/999', 9)).objects.map(({ key }) => key)).toEqual(['k/é', 'k/￼', 'k/𐀀'])
+    expect((await files.list('z', undefined, 9)).objects).toEqual([])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 })

@@ -71,6 +71,8 @@ describe('settings of a node', () => {
     ['BASE_URL', 'http://gate.example.com', 'BASE_URL must be an https:// origin, or http on loopback'],
     ['REDIS_URL', 'http://redis', 'REDIS_URL must be a redis:// or rediss:// URL'],
     ['CONTENT', 'content', 'CONTENT must be the path of a folder, or s3://bucket/prefix'],
+    ['CONTENT', 's3://content/a/../b', 'CONTENT must have no . or .. in its prefix'],
+    ['CONTENT', 's3://content/..', 'CONTENT must have no . or .. in its prefix'],
     ['DATA_DIR', 'data', 'DATA_DIR must be an absolute path'],
     ['DATA_DIR', `/${'d'.repeat(90)}`, 'DATA_DIR must not be longer than 80 bytes: it has Unix sockets'],
     ['TRUSTED_PROXIES', 'proxy', 'TRUSTED_PROXIES must be addresses or ranges such as 10.0.0.0/8'],

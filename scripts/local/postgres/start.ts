@@ -1,4 +1,5 @@
 import type { RunningServer } from '../../node/loopback-server.ts'
+import type { PostgresBackend } from '../../node/postgres/backend.ts'
 import { openRealPostgres } from '../../node/postgres/real-backend.ts'
 import { startSqlServer } from '../../node/postgres/server.ts'
 import { openEmbeddedPostgres } from './embedded-backend.ts'
@@ -18,15 +19,26 @@ export interface PostgresOptions {
 /**
  * Starts the stand-in for Neon. It accepts any connection string, because it has one database.
  *
- * @throws `EADDRINUSE` for a port in use, OptionError for a folder in use or a malformed URL
+ * @throws `EADDRINUSE` for a port in use, OptionError for a folder in use or a malformed URL, and the
+ * connection error of a real PostgreSQL
  */
 export function startPostgres(options: PostgresOptions = {}): Promise<RunningServer> {
   const { databaseUrl, folder = 'memory', template, port } = options
   return startSqlServer({
     ...(port !== undefined && { port }),
     open: () =>
-      databaseUrl === undefined
-        ? openEmbeddedPostgres(folder, template)
-        : openRealPostgres({ connectionString: databaseUrl }),
+      databaseUrl === undefined ? openEmbeddedPostgres(folder, template) : openChecked(databaseUrl),
   })
+}
+
+/** @throws the connection error of a server that cannot be reached */
+async function openChecked(databaseUrl: string): Promise<PostgresBackend> {
+  const backend = await openRealPostgres({ connectionString: databaseUrl })
+  try {
+    await (await backend.openSession()).end()
+    return backend
+  } catch (error) {
+    await backend.close()
+    throw error
+  }
 }

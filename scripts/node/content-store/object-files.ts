@@ -36,7 +36,7 @@ export interface StoredObject extends ObjectFields {
 /** An object that is open for reading. */
 export interface OpenedObject {
   object: StoredObject
-  /** A part of its content, in bytes. */
+  /** A part of its content, in bytes. @throws ContentError with status 404 for an object that was deleted meanwhile */
   read(offset: number, length: number): Readable | Promise<Readable>
   close(): Promise<void>
 }
@@ -79,6 +79,8 @@ const LENGTH_BYTES = 4
 export class ObjectFiles implements ContentObjects {
   readonly #folder: string
   readonly #index = new Map<string, StoredObject>()
+  /** Keys of the index in the order of their bytes; null until they are listed. */
+  #sorted: Buffer[] | null = null
 
   /**
    * @param folder created if it is missing; only one process at a time may have it open
@@ -105,6 +107,7 @@ export class ObjectFiles implements ContentObjects {
       const file = await open(part, 'w', 0o600)
       const object = await writeObject(file.createWriteStream(), fields, content, size)
       renameSync(part, this.#path(fields.key))
+      if (!this.#index.has(object.key)) this.#sorted = null
       this.#index.set(object.key, object)
       return object
     } catch (error) {
@@ -117,7 +120,8 @@ export class ObjectFiles implements ContentObjects {
   async open(key: string): Promise<OpenedObject | null> {
     const object = this.#index.get(key)
     if (object === undefined) return null
-    const file = await open(this.#path(key))
+    const file = await openIfThere(this.#path(key))
+    if (file === null) return null
     const read = (offset: number, length: number): Readable =>
       file.createReadStream({ start: offset, end: offset + length - 1, autoClose: false })
     return { object, read, close: () => file.close() }
@@ -125,16 +129,23 @@ export class ObjectFiles implements ContentObjects {
 
   async delete(keys: readonly string[]): Promise<void> {
     for (const key of keys) {
-      if (this.#index.delete(key)) rmSync(this.#path(key), { force: true })
+      if (!this.#index.delete(key)) continue
+      this.#sorted = null
+      rmSync(this.#path(key), { force: true })
     }
   }
 
   async list(prefix: string, after: string | undefined, limit: number) {
-    const keys = [...this.#index.keys()]
-      .filter((key) => key.startsWith(prefix) && (after === undefined || compare(key, after) > 0))
-      .sort(compare)
-    const objects = keys.slice(0, limit).flatMap((key) => this.#index.get(key) ?? [])
-    return { objects, more: keys.length > limit }
+    this.#sorted ??= [...this.#index.keys()].map((key) => Buffer.from(key)).sort(Buffer.compare)
+    const objects: StoredObject[] = []
+    for (let at = firstFrom(this.#sorted, prefix, after); at < this.#sorted.length; at += 1) {
+      const key = String(this.#sorted[at])
+      if (!key.startsWith(prefix)) break
+      if (objects.length === limit) return { objects, more: true }
+      const object = this.#index.get(key)
+      if (object !== undefined) objects.push(object)
+    }
+    return { objects, more: false }
   }
 
   #path(key: string): string {
@@ -145,7 +156,29 @@ export class ObjectFiles implements ContentObjects {
 /** Keys have slashes and up to 1024 bytes, which no file name takes. */
 const fileName = (key: string): string => `${createHash('sha256').update(key).digest('hex')}.object`
 
-const compare = (one: string, other: string): number => Buffer.compare(Buffer.from(one), Buffer.from(other))
+/** @returns where the keys that have the prefix and come after `after` begin */
+function firstFrom(sorted: readonly Buffer[], prefix: string, after: string | undefined): number {
+  const [first, last] = [Buffer.from(prefix), after === undefined ? null : Buffer.from(after)]
+  let [from, to] = [0, sorted.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    const key = sorted[middle] ?? first
+    const isBefore = Buffer.compare(key, first) < 0 || (last !== null && Buffer.compare(key, last) <= 0)
+    if (isBefore) from = middle + 1
+    else to = middle
+  }
+  return from
+}
+
+/** @returns null for a file that was deleted */
+async function openIfThere(path: string): Promise<FileHandle | null> {
+  try {
+    return await open(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
 
 async function writeObject(
   output: WriteStream | ReturnType<FileHandle['createWriteStream']>,
@@ -179,18 +212,20 @@ function trailerOf(object: StoredObject): Buffer {
   return Buffer.concat([text, length])
 }
 
-/** @returns null for a file that is not as `put` leaves it, as after a power cut */
+/** @returns null for a file that is not as `put` leaves it, as after a power cut, or that was deleted */
 function readTrailer(path: string): StoredObject | null {
-  const file = openSync(path, 'r')
+  let file: number | undefined
   try {
+    file = openSync(path, 'r')
     const end = fstatSync(file).size - LENGTH_BYTES
     const length = readAt(file, end, LENGTH_BYTES).readUInt32BE()
     const object = JSON.parse(readAt(file, end - length, length).toString()) as StoredObject
     return object.size === end - length ? object : null
-  } catch {
+  } catch (error) {
+    if (file === undefined && (error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     return null
   } finally {
-    closeSync(file)
+    if (file !== undefined) closeSync(file)
   }
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { awsSigner, signedHeaders } from '../../../src/lib/aws-signature.ts'
+import { withinTime } from '../../../src/lib/time-limit.ts'
 import {
   type ContentObjects,
   LengthError,
@@ -8,7 +9,7 @@ import {
   type OpenedObject,
   type StoredObject,
 } from './object-files.ts'
-import { ContentError } from './wire.ts'
+import { ContentError, noSuchKey } from './wire.ts'
 
 /** A bucket with the interface of S3, and the keys for it. */
 export interface S3Bucket {
@@ -23,7 +24,10 @@ export interface S3Bucket {
   sessionToken: string | null
 }
 
+/** Until the head of an answer. */
 const REQUEST_LIMIT_MS = 60_000
+/** Between two pieces of its body, however long that is. */
+const IDLE_LIMIT_MS = 60_000
 /** Deletions at a time. */
 const PARALLEL_DELETES = 16
 /** Metadata of the writer. S3 takes two kilobytes of it. */
@@ -31,6 +35,9 @@ const FIELDS_HEADER = 'x-amz-meta-headgate'
 
 /** Characters that are sent as they are, so that a path needs no encoding, on which servers and signatures differ. */
 const PLAIN_KEY = /^[\w.~/-]+$/
+
+/** Segments that a URL resolves, so that it would name another object or another bucket. */
+export const DOT_SEGMENT = /(?:^|\/)\.{1,2}(?:\/|$)/
 
 /** R2's own code for a failure of the store. */
 const failure = () => new ContentError(500, 10_001, 'The content store failed.')
@@ -78,9 +85,10 @@ export class S3Objects implements ContentObjects {
     if (object === undefined) return null
     const read = async (offset: number, length: number): Promise<Readable> => {
       const range = `bytes=${offset}-${offset + length - 1}`
-      const { body } = await this.#send('GET', key, { headers: { range } }, [])
-      if (body === null) throw failure()
-      return Readable.fromWeb(body as never)
+      const response = await this.#send('GET', key, { headers: { range } }, [404])
+      if (response.status === 404) await response.body?.cancel()
+      if (response.status === 404) throw noSuchKey()
+      return Readable.from(piecesOf(response))
     }
     return { object, read, close: async () => {} }
   }
@@ -97,7 +105,8 @@ export class S3Objects implements ContentObjects {
     const own = this.#bucket.prefix
     const query = new URLSearchParams({ 'list-type': '2', 'max-keys': String(limit), prefix: own + prefix })
     if (after !== undefined) query.set('start-after', own + after)
-    const text = await (await this.#send('GET', '', { query }, [])).text()
+    const response = await this.#send('GET', '', { query }, [])
+    const text = Buffer.concat(await Readable.from(piecesOf(response)).toArray()).toString()
     const objects = [...text.matchAll(/<Contents>(.*?)<\/Contents>/gs)].map(([, entry = '']) =>
       listedObject(entry, own.length),
     )
@@ -115,9 +124,9 @@ export class S3Objects implements ContentObjects {
     parts: { body?: Buffer; headers?: Record<string, string>; query?: URLSearchParams },
     expected: readonly number[],
   ): Promise<Response> {
-    if (key !== '' && !PLAIN_KEY.test(key))
-      throw new ContentError(400, 10_020, 'The specified object name is not valid.')
     const path = key === '' ? '' : this.#bucket.prefix + key
+    if (key !== '' && (!PLAIN_KEY.test(path) || DOT_SEGMENT.test(path)))
+      throw new ContentError(400, 10_020, 'The specified object name is not valid.')
     const url = `${this.#base}/${path}${parts.query ? `?${parts.query}` : ''}`
     for (let attempt = 1; ; attempt += 1) {
       const response = await this.#attempt(method, url, parts).catch((error: Error) => error)
@@ -131,22 +140,44 @@ export class S3Objects implements ContentObjects {
     }
   }
 
-  #attempt(
+  async #attempt(
     method: string,
     url: string,
-    { body, headers = {} }: { body?: Buffer; headers?: Record<string, string> },
+    { body, headers: own = {} }: { body?: Buffer; headers?: Record<string, string> },
   ): Promise<Response> {
     const bodyHash = createHash('sha256')
       .update(body ?? '')
       .digest('hex')
-    const authorization = signedHeaders(this.#sign, this.#bucket, { method, url, bodyHash, now: Date.now() })
-    return fetch(url, {
-      method,
-      headers: { ...headers, ...authorization },
-      ...(body && { body: new Uint8Array(body) }),
-      redirect: 'manual',
-      signal: AbortSignal.timeout(REQUEST_LIMIT_MS),
-    })
+    const request = { method, url, bodyHash, now: Date.now(), headers: own }
+    const headers = signedHeaders(this.#sign, this.#bucket, request)
+    const limit = new AbortController()
+    const timer = setTimeout(() => limit.abort(), REQUEST_LIMIT_MS)
+    try {
+      return await fetch(url, {
+        method,
+        headers,
+        ...(body && { body: new Uint8Array(body) }),
+        redirect: 'manual',
+        signal: limit.signal,
+      })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** The body of an answer. @throws TimeLimitError if it stops arriving. */
+async function* piecesOf({ body }: Response): AsyncGenerator<Buffer> {
+  if (body === null) throw failure()
+  const reader = body.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await withinTime(reader.read(), IDLE_LIMIT_MS, 'content')
+      if (done) return
+      yield Buffer.from(value)
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
   }
 }
 

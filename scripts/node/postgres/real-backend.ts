@@ -6,10 +6,11 @@ import { mayChangeSession, type PostgresBackend, toParameterText } from './backe
 const POOL_SIZE = 20
 
 /**
- * Puts a real PostgreSQL behind the endpoint of SQL over HTTP.
+ * Puts a real PostgreSQL behind the endpoint of SQL over HTTP. Connections are made when statements need them, so a process can
+ * start while the server is away.
  *
  * @param config how `pg` connects: `connectionString` is a `postgres://` URL; `max` sessions at a time, 20 when left out
- * @throws OptionError when the string is no such URL; the connection error when the server cannot be reached
+ * @throws OptionError when the string is no such URL
  */
 export async function openRealPostgres(config: pg.PoolConfig): Promise<PostgresBackend> {
   const { connectionString = '' } = config
@@ -24,17 +25,16 @@ export async function openRealPostgres(config: pg.PoolConfig): Promise<PostgresB
   })
   // A server that restarts ends idle connections; without a listener that would end this process too.
   pool.on('error', () => {})
-  try {
-    ;(await pool.connect()).release()
-  } catch (error) {
-    await pool.end()
-    throw error
-  }
   return {
     async openSession() {
       const client = await pool.connect()
       let changed = false
       let lost = false
+      // The pool listens only to idle connections. One that is lost between two statements has no query that gets the error.
+      const lose = (): void => {
+        lost = true
+      }
+      client.on('error', lose)
       return {
         async query(text, parameters) {
           changed ||= mayChangeSession(text)
@@ -48,14 +48,27 @@ export async function openRealPostgres(config: pg.PoolConfig): Promise<PostgresB
             const { fields, rows, command, rowCount } = result as pg.QueryArrayResult<(string | null)[]>
             return { fields, rows, command, rowCount }
           } catch (error) {
-            lost ||= !(error instanceof pg.DatabaseError)
+            lost ||= endsConnection(error)
             throw error
           }
         },
         // A connection that may carry settings or an open transaction is not used again.
-        end: async () => client.release(changed || lost),
+        end: async () => {
+          client.release(changed || lost)
+          client.off('error', lose)
+        },
       }
     },
     close: () => pool.end(),
   }
 }
+
+/**
+ * Whether the server closes the connection after an error. It states `FATAL` in its own language, so the codes of a server that ends
+ * sessions (57P01 to 57P05) count too.
+ */
+const endsConnection = (error: unknown): boolean =>
+  !(error instanceof pg.DatabaseError) ||
+  error.severity === 'FATAL' ||
+  error.severity === 'PANIC' ||
+  error.code?.startsWith('57P') === true

@@ -1,5 +1,5 @@
-import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { secretsEqual } from '../../../src/lib/crypto.ts'
 import { listenOnLoopback, type RunningServer, readBody, sendJson } from '../loopback-server.ts'
 import type { PostgresBackend } from './backend.ts'
 import { answerSql } from './sql-over-http.ts'
@@ -57,7 +57,5 @@ export async function startSqlServer(options: SqlServerOptions): Promise<Running
 function isAuthorized({ headers }: IncomingMessage, expected: string | undefined): boolean {
   if (expected === undefined) return true
   const text = String(headers['neon-connection-string'] ?? '')
-  const sent = Buffer.from(URL.canParse(text) ? new URL(text).password : '')
-  const wanted = Buffer.from(expected)
-  return sent.length === wanted.length && timingSafeEqual(sent, wanted)
+  return secretsEqual(URL.canParse(text) ? new URL(text).password : '', expected)
 }

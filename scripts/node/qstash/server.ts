@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { secretsEqual } from '../../../src/lib/crypto.ts'
 import { listenOnLoopback, type RunningServer, readBody, sendJson } from '../loopback-server.ts'
 import { RecordStore } from '../record-store.ts'
 import { OptionError } from '../start-error.ts'
@@ -104,7 +105,7 @@ async function route(
   if (url === '/health') return sendJson(response, 200, { ready: true })
   const body = await readBody(request, REQUEST_LIMIT)
   if (options.control?.(parts.broker, `${request.method} ${url}`, body, response)) return
-  if (request.headers.authorization !== `Bearer ${options.token}`) {
+  if (!secretsEqual(request.headers.authorization ?? '', `Bearer ${options.token}`)) {
     return sendJson(response, 401, { error: 'invalid token' })
   }
   const answer = answerApi(parts, {

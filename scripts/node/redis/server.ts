@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { secretsEqual } from '../../../src/lib/crypto.ts'
 import { listenOnLoopback, type RunningServer, readBody, sendJson } from '../loopback-server.ts'
 import type { RedisBackend } from './backend.ts'
 import { RestFront } from './rest-front.ts'
@@ -31,7 +32,7 @@ export async function startRedisServer(options: RedisServerOptions): Promise<Run
     if (front === undefined) return sendJson(response, 503, { error: 'ERR the store is starting' })
     if (url === '/health') return sendJson(response, 200, { ready: true })
     if (await options.control?.(request, response)) return
-    if (request.headers.authorization !== authorization) {
+    if (!secretsEqual(request.headers.authorization ?? '', authorization)) {
       return sendJson(response, 401, { error: 'WRONGPASS invalid or missing auth token' })
     }
     const body = await readBody(request, REQUEST_LIMIT)

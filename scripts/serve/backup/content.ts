@@ -1,5 +1,6 @@
 import { type ContentObjects, ObjectFiles } from '../../node/content-store/object-files.ts'
 import { S3Objects } from '../../node/content-store/s3-objects.ts'
+import { ContentError } from '../../node/content-store/wire.ts'
 import type { ContentPlace } from '../settings.ts'
 
 const PAGE = 1_000
@@ -12,20 +13,24 @@ export const objectsIn = (place: ContentPlace, isReader: boolean): ContentObject
 
 /**
  * Makes a place equal to another one. What is there already is not copied again, so that a second run after a change is short.
+ * @param seen what earlier runs with the same places copied, by key: the ETag of an object in S3 need not be its digest
  * @returns how many objects there are, and their bytes
  */
 export async function copyContent(
   from: ContentObjects,
   to: ContentObjects,
+  seen = new Map<string, string>(),
 ): Promise<{ objects: number; bytes: number }> {
   const keys = new Set<string>()
   let bytes = 0
-  for await (const { key, size, etag } of allObjects(from)) {
+  for await (const { key, size, etag, uploaded } of allObjects(from)) {
+    const mark = `${etag} ${size} ${uploaded}`
+    const known = await to.head(key)
+    const isThere = known?.size === size && (known.etag === etag || seen.get(key) === mark)
+    if (!isThere && !(await copyObject(from, to, key))) continue
+    seen.set(key, mark)
     keys.add(key)
     bytes += size
-    const known = await to.head(key)
-    if (known?.size === size && known.etag === etag) continue
-    await copyObject(from, to, key)
   }
   const left: string[] = []
   for await (const { key } of allObjects(to)) if (!keys.has(key)) left.push(key)
@@ -47,14 +52,18 @@ async function* allObjects(place: ContentObjects) {
   }
 }
 
-/** An object that was erased since it was listed is left out. */
-async function copyObject(from: ContentObjects, to: ContentObjects, key: string): Promise<void> {
+/** @returns false for an object that was erased since it was listed */
+async function copyObject(from: ContentObjects, to: ContentObjects, key: string): Promise<boolean> {
   const opened = await from.open(key)
-  if (opened === null) return
+  if (opened === null) return false
   try {
     const { object } = opened
     const content = object.size === 0 ? [] : await opened.read(0, object.size)
     await to.put(object, content as AsyncIterable<Buffer>, object.size)
+    return true
+  } catch (error) {
+    if (error instanceof ContentError && error.status === 404) return false
+    throw error
   } finally {
     await opened.close()
   }
