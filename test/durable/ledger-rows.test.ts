@@ -147,8 +147,11 @@ describe('rows that are written', () => {
       passTime(DAY_MS + 60_000)
       const third = await day()
       expect(third.rows.deleted + second.rows.deleted).toBe(0)
-      // The third takes the rows of the first, which the flush of the second has found to be old.
-      expect(third.rows.updated).toBeGreaterThanOrEqual(Math.min(third.commits, first.commits))
+      // A flush of the second finds that the rows of the first are old. It may come before the last calls of the second, which
+      // then take some of these rows; the third takes the others.
+      expect(second.rows.updated + third.rows.updated).toBeGreaterThanOrEqual(
+        Math.min(third.commits, first.commits),
+      )
       expect(sumOf(third.rows) - third.commits).toBeLessThanOrEqual(6)
       expect(sumOf(third.rows) / calls).toBeLessThanOrEqual(most)
       console.info(
