@@ -261,11 +261,13 @@ export const erasures = pgTable(
     finishedAt: instant('finished_at'),
     /** Why the last attempt of the step failed; null when it did not. Never a value of the data. */
     failure: text('failure'),
-    /** End of the lease of what advances the job. */
+    /** End of the lease of what advances the job, or of the time that a step waits for. */
     leasedUntil: instant('leased_until'),
   },
   (table) => [
     index('erasures_user').on(table.organizationId, table.userId, table.createdAt),
     index('erasures_due').on(table.createdAt).where(sql`finished_at IS NULL`),
+    // Two requests at the same time begin one erasure.
+    uniqueIndex('erasures_open').on(table.organizationId, table.userId).where(sql`finished_at IS NULL`),
   ],
 )

@@ -1,6 +1,6 @@
 import { and, eq, notExists, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../schema/database.ts'
-import { entitlements, groupMemberships, memberships, users } from '../../schema/identity.ts'
+import { entitlements, erasures, groupMemberships, memberships, users } from '../../schema/identity.ts'
 import { connectionShares, connections } from '../../schema/integrations.ts'
 import type { Entitlement, Role } from '../identity/principal.ts'
 import {
@@ -154,6 +154,11 @@ export interface MemberGuards {
   leavesOwner?: boolean
 }
 
+/** No erasure of the user is in progress. Read after `lockMembership`, under which erasures begin. */
+const hasNoErasure = (organizationId: string, userId: string) =>
+  sql`not exists (select 1 from ${erasures} where ${erasures.organizationId} = ${organizationId}
+    and ${erasures.userId} = ${userId} and ${erasures.finishedAt} is null)`
+
 const guardOf = (organizationId: string, userId: string, { isNoOwner, leavesOwner }: MemberGuards) =>
   and(
     isNoOwner ? sql`${memberIn(organizationId, userId)} and m.role <> 'owner')` : undefined,
@@ -172,6 +177,7 @@ const memberIn = (organizationId: string, userId: string) =>
 /**
  * Changes a membership. The name changes only while no other organization shares the user. Disabling it revokes the private
  * connections of the user, and ends its sessions and setup links; shared connections count as suspended while their owner is disabled.
+ * A member with an erasure in progress is not enabled.
  * @returns the changed memberships: none where a guard refused.
  */
 export function updateMember(
@@ -182,7 +188,10 @@ export function updateMember(
 ) {
   const { database, organizationId } = scope
   const { name, role, rateLimitPerMinute, disabled } = values
-  const guard = guardOf(organizationId, userId, guards)
+  const guard = and(
+    guardOf(organizationId, userId, guards),
+    disabled === false ? hasNoErasure(organizationId, userId) : undefined,
+  )
   const isUnshared = sql`not exists (select 1 from ${memberships} where ${memberships.userId} = ${userId}
     and ${memberships.organizationId} <> ${organizationId})`
   const renaming = database

@@ -2,6 +2,7 @@ import type { Entitlement } from '../identity/principal.ts'
 import { audited, type ChangeScope, changeRights, conflict } from '../ledger/changes/audited-change.ts'
 import { notFound } from '../lib/api-error.ts'
 import { OPERATOR } from '../wire/endpoints/permissions.ts'
+import { selectOpenErasure } from './erasure/erasures.store.ts'
 import { type Author, checkNotItself } from './member-rules.ts'
 import {
   deleteEntitlement,
@@ -20,7 +21,7 @@ import {
  * Adds a member to the organization. An address that is known already stays the same user with the name it has. Names
  * and addresses stay out of the audit record, which is permanent.
  * @param author the member that does it; null for the administration token.
- * @throws ApiError `unprocessable` when the user is a member already; `forbidden` for an operator that adds itself.
+ * @throws ApiError `unprocessable` when the user is a member already, and when it is being erased; `forbidden` for an operator that adds itself.
  */
 export async function addMember(
   scope: ChangeScope,
@@ -32,6 +33,8 @@ export async function addMember(
   if ((await selectMember(scope, userId)) !== null) {
     throw conflict('This address belongs to a member of the organization already.')
   }
+  // No erasure begins of a user without a membership.
+  if (known !== null) await checkNoErasure(scope, userId)
   if (author !== null) checkNotItself(author, userId)
   if (known !== null && known.kind !== member.kind) {
     throw conflict(
@@ -55,7 +58,8 @@ export async function readMember(scope: ChangeScope, userId: string): Promise<Me
 /**
  * Changes role, limit, name or whether the membership is disabled. A disabled member's keys fail on the next call.
  * @param guards what must hold when the change is made, for a change by a member.
- * @throws ApiError `not_found`; `unprocessable` for the name of a user that other organizations share, and where a guard refuses.
+ * @throws ApiError `not_found`; `unprocessable` for the name of a user that other organizations share, for enabling one that is being
+ *   erased, and where a guard refuses.
  */
 export async function changeMember(
   scope: ChangeScope,
@@ -79,11 +83,19 @@ export async function changeMember(
   await changeRights(scope, { action, resource: `users/${userId}`, detail }, async () => {
     const change = await updateMember(scope, userId, values, guards)
     if (change.result.length === 0) {
+      if (values.disabled === false) await checkNoErasure(scope, userId)
       throw conflict('The last owner stays; or the user has become an owner meanwhile.')
     }
     return change
   })
   return readMember(scope, userId)
+}
+
+/** @throws ApiError `unprocessable` for a user whose data is being erased: it stays disabled, and is not added again, until that ends. */
+async function checkNoErasure(scope: ChangeScope, userId: string): Promise<void> {
+  const erasure = await selectOpenErasure(scope, userId)
+  if (erasure !== null)
+    throw conflict(`The data of this user is being erased (${erasure.id}), which cannot be undone.`)
 }
 
 /**

@@ -80,7 +80,7 @@ describe.skipIf(!hasRealPostgres)('statements on tables that grow', { timeout: 3
         LEDGER_FLUSH_MS: '200',
       },
     })
-    world = await createWorld(gateway, holder.server, provider)
+    world = await createWorld(gateway, client, holder.server, provider)
   }, 300_000)
   afterAll(async () => {
     await gateway?.stop()

@@ -1,11 +1,11 @@
 import type { AgentDeps } from '../../agents/agent-deps.ts'
 import { NO_ACTOR } from '../../ledger/audit-record.ts'
-import { audited, type ChangeScope, describeChange } from '../../ledger/changes/audited-change.ts'
+import { audited, type ChangeScope, conflict, describeChange } from '../../ledger/changes/audited-change.ts'
 import type { LedgerOf } from '../../ledger/contract.ts'
 import { HOME_SHARD } from '../../ledger/shards/shards.ts'
 import { notFound } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
-import { errorText, logEvent } from '../../lib/log.ts'
+import { logEvent } from '../../lib/log.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { type Author, checkErasure } from '../member-rules.ts'
 import { changeMember, readMember } from '../members.ts'
@@ -33,10 +33,11 @@ const MOST_ATTEMPTS = 6
 const MOST_ERASURES = 20
 
 /**
- * Disables a user, whose keys fail from the next call on, and begins to erase its data in the organization. A second request finds the
- * erasure of the first.
+ * Disables a user, whose keys fail from the next call on, and begins to erase its data in the organization. A second request, also one at
+ * the same time, finds the erasure of the first.
  * @param author the member that asks; null for the administration token.
- * @throws ApiError `not_found`; `forbidden` for a member that asks for itself; `unprocessable` for the last owner.
+ * @throws ApiError `not_found`; `forbidden` for a member that asks for itself; `unprocessable` for the last owner, and for a user that
+ *   was enabled at the same time.
  */
 export async function beginErasure(
   scope: ChangeScope,
@@ -48,17 +49,28 @@ export async function beginErasure(
   if (author !== null) checkErasure(author, userId)
   await changeMember(scope, userId, { disabled: true }, { leavesOwner: true })
   const id = newId('erasure')
+  try {
+    await recordBegun(scope, userId, id)
+  } catch (error) {
+    const other = await selectOpenErasure(scope, userId)
+    if (other === null) throw error
+    return other
+  }
+  return readErasure(scope, userId, id)
+}
+
+async function recordBegun(scope: ChangeScope, userId: string, id: string): Promise<void> {
   const intent = { action: 'user.erasure_begun', resource: `users/${userId}`, detail: { erasure: id } }
-  await audited(scope, intent, () =>
-    insertErasure(scope, {
+  await audited(scope, intent, async () => {
+    const isBegun = await insertErasure(scope, {
       id,
       userId,
       requestedBy: scope.actor.userId ?? 'admin_token',
       step: STEP_NAMES[0] ?? 'done',
       createdAt: new Date(scope.clock()),
-    }),
-  )
-  return readErasure(scope, userId, id)
+    })
+    if (!isBegun) throw conflict('The user was enabled, or its erasure was begun, at the same time.')
+  })
 }
 
 /** @throws ApiError `not_found` for an erasure of another user, too. */
@@ -102,9 +114,9 @@ export async function advanceErasure(deps: ErasureDeps, id: string): Promise<boo
   try {
     return await makeSteps(deps, leased)
   } catch (error) {
-    // The text may hold what the person wrote: only the kind of the error is stored.
+    // The text may hold what the person wrote: only the kind of the error is stored and logged.
     const failure = error instanceof Error ? error.name : 'Error'
-    logEvent('error', 'erasure_failed', { erasure: id, error: errorText(error) })
+    logEvent('error', 'erasure_failed', { erasure: id, error: failure })
     await updateErasure(database, id, { failure, leasedUntil: null })
     return false
   }
@@ -121,7 +133,11 @@ async function makeSteps(deps: ErasureDeps, { id, ...begun }: ErasureRow): Promi
       await updateErasure(database, id, { leasedUntil: null })
       return true
     }
-    const erased = await STEPS[step]({ deps, scope, owner }, reached)
+    const erased = await STEPS[step]({ deps, scope, owner, begunAt: begun.createdAt.getTime() }, reached)
+    if (erased.dueAt !== undefined) {
+      await updateErasure(database, id, { leasedUntil: new Date(erased.dueAt) })
+      return false
+    }
     counts = sumOf(counts, erased.counts)
     reached = erased.next
     if (reached === null) step = STEP_NAMES[STEP_NAMES.indexOf(step) + 1] ?? 'done'

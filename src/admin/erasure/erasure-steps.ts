@@ -3,12 +3,8 @@ import { cancelRun } from '../../agents/runs/change-run.ts'
 import type { ChangeScope } from '../../ledger/changes/audited-change.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { Owner } from '../../responses/model/types.ts'
-import { deleteContentErasures } from '../../responses/store/content-garbage.store.ts'
-import {
-  deleteConversations,
-  deleteResponses,
-  selectContentKeys,
-} from '../../responses/store/delete-responses.store.ts'
+import { eraseContent, eraseLeftContent } from '../../responses/store/content-garbage.ts'
+import { deleteConversations, deleteResponses } from '../../responses/store/delete-responses.store.ts'
 import { removeWorkspace } from '../../responses/tools/workspace/remove-workspace.ts'
 import { removeConnection } from '../connections/connections.ts'
 import { administrator } from '../connections/manager.ts'
@@ -33,12 +29,16 @@ interface ErasureJob {
   deps: AgentDeps
   scope: ChangeScope
   owner: Owner
+  /** When the erasure began, in milliseconds since the epoch: the person was disabled by then. */
+  begunAt: number
 }
 
 /** What one page of a step has erased, and where the step goes on; null when it is done. */
 interface ErasedPage {
   counts: Record<string, number>
   next: Position | null
+  /** When the step is due, in milliseconds since the epoch; absent when it was. */
+  dueAt?: number
 }
 
 type Step = (job: ErasureJob, position: Position | null) => Promise<ErasedPage>
@@ -47,6 +47,12 @@ type Step = (job: ErasureJob, position: Position | null) => Promise<ErasedPage>
 const PAGE = 5_000
 /** Responses and workspaces that one statement, or one round of calls, takes. */
 const BATCH = 50
+/**
+ * Time from the disabling of a person to the second search. What was admitted before may still write rows: rights are valid for at most a
+ * minute after they were read where the change could not be published, and a request then stores its rows before the model is called,
+ * within seconds or, where Postgres is slow, minutes.
+ */
+const GRACE_MS = 15 * 60_000
 
 const done = (counts: Record<string, number>): ErasedPage => ({ counts, next: null })
 
@@ -61,15 +67,11 @@ async function eraseConnections({ deps, scope, owner }: ErasureJob): Promise<Era
 }
 
 /** Cancels runs in progress, and deletes all runs. */
-async function eraseRuns({ deps, scope, owner }: ErasureJob, position: Position | null): Promise<ErasedPage> {
+async function eraseRuns(job: ErasureJob, position: Position | null): Promise<ErasedPage> {
+  const { deps, owner } = job
   const { database } = deps
   if (position === null) {
-    for (const runId of await selectRunsInProgress(database, owner)) {
-      // It may have ended meanwhile.
-      await cancelRun(deps, scope, runId).catch((error) => {
-        if (!(error instanceof ApiError)) throw error
-      })
-    }
+    await cancelRuns(job)
     await deleteRunRequests(database, owner)
   }
   const { rows, next } = await selectOwnRuns(database, owner, position, PAGE)
@@ -80,6 +82,22 @@ async function eraseRuns({ deps, scope, owner }: ErasureJob, position: Position 
   )
   return { counts: { runs: deleted }, next }
 }
+
+/** @throws when a run may still be in progress: the step is repeated. */
+async function cancelRuns({ deps, scope, owner }: ErasureJob): Promise<void> {
+  for (const runId of await selectRunsInProgress(deps.database, owner)) {
+    await cancelRun(deps, scope, runId).catch((error) => {
+      if (!isOfState(error)) throw error
+    })
+  }
+  // A run that was refused may have ended meanwhile, or keep changing.
+  const left = await selectRunsInProgress(deps.database, owner)
+  if (left.length > 0) throw new Error('runs are in progress still')
+}
+
+/** Whether a run was not cancelled for its state, or is gone. */
+const isOfState = (error: unknown): boolean =>
+  error instanceof ApiError && (error.kind === 'not_found' || error.code === 'conflict')
 
 /** Stops responses that an object may still have, and deletes all with their items. */
 async function eraseResponses({ deps, owner }: ErasureJob, position: Position | null): Promise<ErasedPage> {
@@ -96,16 +114,17 @@ async function eraseResponses({ deps, owner }: ErasureJob, position: Position | 
     )
     await removeWorkspaces(deps, owner, batch)
     const ids = batch.map(({ id }) => id)
-    // The content first: as long as the rows are there, an attempt that died is repeated.
-    const keys = await selectContentKeys(database, owner.organizationId, ids)
-    await deps.contentStore.remove(keys)
     const deleted = await deleteResponses(database, owner.organizationId, ids)
+    await eraseContent(deps, deleted.contentKeys)
     counts.responses += deleted.responses
     counts.items += deleted.items
-    counts.stored_contents += keys.length
-    await deleteContentErasures(database, keys)
+    counts.stored_contents += deleted.contentKeys.length
   }
-  if (next === null) await deleteApprovalClaims(database, owner)
+  if (next === null) {
+    // Content whose rows an attempt deleted that died before it erased the content.
+    await eraseLeftContent(deps, owner.organizationId)
+    await deleteApprovalClaims(database, owner)
+  }
   return { counts, next }
 }
 
@@ -128,6 +147,12 @@ async function removeWorkspaces(deps: AgentDeps, owner: Owner, of: readonly Posi
   if (removed.includes(false)) throw new Error('files of a workspace were not removed')
 }
 
+/** Waits until what was in flight when the person was disabled has stored its rows. */
+const awaitInFlight: Step = async ({ deps, begunAt }) => {
+  const dueAt = begunAt + GRACE_MS
+  return deps.clock() < dueAt ? { ...done({}), dueAt } : done({})
+}
+
 /** Deletes keys, sign-ins and rights, and then what identifies the person. */
 async function erasePerson({ deps, owner }: ErasureJob): Promise<ErasedPage> {
   const { database } = deps
@@ -145,6 +170,12 @@ export const STEPS = {
   runs: eraseRuns,
   responses: eraseResponses,
   conversations: eraseConversations,
+  wait: awaitInFlight,
+  // All rows again: an old conversation stays as long as a response is in it that was in flight.
+  late_connections: eraseConnections,
+  late_runs: eraseRuns,
+  late_responses: eraseResponses,
+  late_conversations: eraseConversations,
   person: erasePerson,
 } satisfies Record<string, Step>
 

@@ -1,17 +1,32 @@
-import { and, desc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
-import { erasures } from '../../../schema/identity.ts'
+import { erasures, memberships } from '../../../schema/identity.ts'
 import { type OrganizationScope, selectPage } from '../../ledger/changes/scoped-statements.store.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+import { lockMembership } from '../lock-members.store.ts'
 
 export type ErasureRow = typeof erasures.$inferSelect
+type NewErasure = Pick<ErasureRow, 'id' | 'userId' | 'requestedBy' | 'step' | 'createdAt'>
 
-/** Begins an erasure. */
+/**
+ * Begins an erasure of a disabled member. `updateMember` takes the same lock and enables no member with an erasure, so a member is either
+ * enabled before, and has no erasure, or stays disabled.
+ * @returns whether it is begun: not for a user that is enabled, is no member, or has an erasure that has not ended.
+ */
 export async function insertErasure(
-  { database, organizationId }: OrganizationScope,
-  row: Pick<ErasureRow, 'id' | 'userId' | 'requestedBy' | 'step' | 'createdAt'>,
-): Promise<void> {
-  await database.insert(erasures).values({ ...row, organizationId, counts: {} })
+  scope: OrganizationScope,
+  { id, userId, requestedBy, step, createdAt }: NewErasure,
+): Promise<boolean> {
+  const { database, organizationId } = scope
+  const [, { rows }] = await database.batch([
+    lockMembership(scope, userId),
+    database.execute(sql`
+      INSERT INTO ${erasures} (id, organization_id, user_id, requested_by, step, counts, created_at)
+      SELECT ${id}::text, organization_id, user_id, ${requestedBy}::text, ${step}::text, '{}'::jsonb, ${time(createdAt.getTime())}
+      FROM ${memberships} WHERE organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid AND disabled_at IS NOT NULL
+      ON CONFLICT (organization_id, user_id) WHERE finished_at IS NULL DO NOTHING RETURNING id`),
+  ])
+  return rows.length > 0
 }
 
 /** The erasure of a user that has not ended; null without one. */
@@ -23,8 +38,6 @@ export async function selectOpenErasure(
     .select()
     .from(erasures)
     .where(and(ofUser(organizationId, userId), isNull(erasures.finishedAt)))
-    .orderBy(desc(erasures.createdAt))
-    .limit(1)
   return row ?? null
 }
 

@@ -4,10 +4,13 @@ import type { Owner } from '../../responses/model/types.ts'
 import { readMember } from '../members.ts'
 import {
   type ExportedRow,
+  type ListedType,
+  type RowSize,
   selectCallsOf,
-  selectItemsOf,
+  selectItemSizes,
   selectPersonRows,
   selectRowsById,
+  selectSizes,
 } from './exported-person.store.ts'
 import {
   type Position,
@@ -27,8 +30,11 @@ interface ExportDeps {
 }
 
 const PAGE = 5_000
-/** Responses whose items are read at once. */
+/** Responses whose items are listed at once. */
 const BATCH = 20
+/** Rows that are read at once, and the bytes that their long texts may have together. */
+const PORTION = 500
+const PORTION_BYTES = 4 * 1024 * 1024
 
 /**
  * Reads the data of a person in the organization, part by part, without credentials. That it is read is recorded before.
@@ -45,7 +51,7 @@ export async function exportPerson(
 }
 
 async function* partsOf(
-  deps: ExportDeps,
+  { contentStore }: ExportDeps,
   { database }: ChangeScope,
   owner: Owner,
 ): AsyncGenerator<ExportedPart> {
@@ -53,28 +59,54 @@ async function* partsOf(
     for (const data of rows) yield { type, data }
   }
   for await (const ids of pagesOf((after) => selectOwnRuns(database, owner, after, PAGE))) {
-    for (const data of await selectRowsById(database, 'runs', owner, ids)) yield { type: 'run', data }
+    yield* rowsOf(database, 'run', owner, await selectSizes(database, 'run', owner, ids))
   }
   for await (const ids of pagesOf((after) => selectOwnConversations(database, owner, after, PAGE))) {
-    for (const data of await selectRowsById(database, 'conversations', owner, ids)) {
-      yield { type: 'conversation', data }
-    }
+    yield* rowsOf(database, 'conversation', owner, await selectSizes(database, 'conversation', owner, ids))
   }
   for await (const ids of pagesOf((after) => selectOwnResponses(database, owner, after, PAGE))) {
     for (let start = 0; start < ids.length; start += BATCH) {
-      yield* responsesOf(deps, database, owner, ids.slice(start, start + BATCH))
+      const batch = ids.slice(start, start + BATCH)
+      yield* rowsOf(database, 'response', owner, await selectSizes(database, 'response', owner, batch))
+      const items = rowsOf(database, 'item', owner, await selectItemSizes(database, owner, batch))
+      for await (const { data } of items) yield { type: 'item', data: await withContent(contentStore, data) }
     }
   }
+  yield* callsOf(database, owner)
+}
+
+/** Reads rows in portions: their sizes are known before, so that long texts of many rows are never in memory together. */
+async function* rowsOf(
+  database: ChangeScope['database'],
+  type: ListedType,
+  owner: Owner,
+  sizes: readonly RowSize[],
+): AsyncGenerator<ExportedPart> {
+  for (const ids of portionsOf(sizes)) {
+    for (const data of await selectRowsById(database, type, owner, ids)) yield { type, data }
+  }
+}
+
+/** Ids of rows that are read at once: of `PORTION_BYTES` together, or of one row that has more. */
+function* portionsOf(sizes: readonly RowSize[]): Generator<string[]> {
+  let [ids, total]: [string[], number] = [[], 0]
+  for (const { id, bytes } of sizes) {
+    if (ids.length === PORTION || (ids.length > 0 && total + bytes > PORTION_BYTES)) {
+      yield ids
+      ;[ids, total] = [[], 0]
+    }
+    ids.push(id)
+    total += bytes
+  }
+  if (ids.length > 0) yield ids
+}
+
+async function* callsOf(database: ChangeScope['database'], owner: Owner): AsyncGenerator<ExportedPart> {
   let after: Position | null = null
   do {
-    const { rows, next }: { rows: ExportedRow[]; next: Position | null } = await selectCallsOf(
-      database,
-      owner,
-      after,
-      PAGE,
-    )
-    for (const data of rows) yield { type: 'call', data }
-    after = next
+    const page: Awaited<ReturnType<typeof selectCallsOf>> = await selectCallsOf(database, owner, after, PAGE)
+    for (const data of page.rows) yield { type: 'call', data }
+    after = page.next
   } while (after !== null)
 }
 
@@ -89,17 +121,12 @@ async function* pagesOf(
   } while (after !== null)
 }
 
-async function* responsesOf(
-  { contentStore }: ExportDeps,
-  database: ChangeScope['database'],
-  owner: Owner,
-  ids: readonly string[],
-): AsyncGenerator<ExportedPart> {
-  for (const data of await selectRowsById(database, 'responses', owner, ids)) yield { type: 'response', data }
-  for (const { content_key: key, ...item } of await selectItemsOf(database, owner, ids)) {
-    const body = key === null ? item.body : await contentOf(contentStore, String(key))
-    yield { type: 'item', data: { ...item, body } }
-  }
+/** The item with its content, also where the content store has it, which is read one item at a time. */
+async function withContent(
+  contentStore: ExportDeps['contentStore'],
+  { content_key: key, ...item }: ExportedRow,
+): Promise<ExportedRow> {
+  return key === null ? item : { ...item, body: await contentOf(contentStore, String(key)) }
 }
 
 /** @returns null for content that was erased meanwhile. */

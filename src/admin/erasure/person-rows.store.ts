@@ -1,5 +1,5 @@
 import { type SQL, sql } from 'drizzle-orm'
-import type { PgTable } from 'drizzle-orm/pg-core'
+import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import { runRequests, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
 import {
@@ -23,11 +23,13 @@ import { grants } from '../../../schema/models.ts'
 import { approvalClaims, conversations, responses } from '../../../schema/responses.ts'
 import { READ_IN_ORDER } from '../../ledger/records/search-newest.store.ts'
 import type { Owner } from '../../responses/model/types.ts'
+import { ownedBy, textArray } from '../../responses/store/rows.store.ts'
 
 // Rows of one person in one organization: what the erasure deletes and the export reads. Every statement can be repeated.
 
-const owned = ({ organizationId, userId }: Owner) =>
-  sql`organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid`
+/** A table whose rows belong to a person. */
+type OwnedTable = PgTable & { organizationId: PgColumn; userId: PgColumn }
+
 const subject = ({ organizationId, userId }: Owner) =>
   sql`organization_id = ${organizationId}::uuid AND subject_type = 'user' AND subject_id = ${userId}`
 
@@ -45,36 +47,39 @@ async function deleteRows(database: Database, table: PgTable, condition: SQL): P
   return rows.length
 }
 
-async function deleteAll(
+const deleteOwn = (database: Database, table: OwnedTable, owner: Owner): Promise<number> =>
+  deleteRows(database, table, ownedBy(table, owner))
+
+async function deleteAll<Table extends PgTable>(
   database: Database,
-  tables: Record<string, PgTable>,
-  condition: SQL,
+  tables: Record<string, Table>,
+  conditionOf: (table: Table) => SQL,
 ): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const [name, table] of Object.entries(tables)) {
-    counts[name] = await deleteRows(database, table, condition)
+    counts[name] = await deleteRows(database, table, conditionOf(table))
   }
   return counts
 }
 
 /** Deletes what the person signs in with. */
 export const deleteSignIns = (database: Database, owner: Owner): Promise<Record<string, number>> =>
-  deleteAll(database, SIGN_IN, owned(owner))
+  deleteAll<OwnedTable>(database, SIGN_IN, (table) => ownedBy(table, owner))
 
 /** Deletes rights and preferences. */
 export const deleteRights = async (database: Database, owner: Owner): Promise<Record<string, number>> => ({
-  ...(await deleteAll(database, RIGHTS, owned(owner))),
-  ...(await deleteAll(database, SUBJECTS, subject(owner))),
+  ...(await deleteAll<OwnedTable>(database, RIGHTS, (table) => ownedBy(table, owner))),
+  ...(await deleteAll<PgTable>(database, SUBJECTS, () => subject(owner))),
 })
 
 export const deleteKeys = (database: Database, owner: Owner): Promise<number> =>
-  deleteRows(database, apiKeys, owned(owner))
+  deleteOwn(database, apiKeys, owner)
 
 export const deleteConnectSessions = (database: Database, owner: Owner): Promise<number> =>
-  deleteRows(database, connectSessions, owned(owner))
+  deleteOwn(database, connectSessions, owner)
 
 export const deleteApprovalClaims = (database: Database, owner: Owner): Promise<number> =>
-  deleteRows(database, approvalClaims, owned(owner))
+  deleteOwn(database, approvalClaims, owner)
 
 /** Ids of the connections that the person owns. */
 export async function selectOwnConnections(
@@ -87,13 +92,13 @@ export async function selectOwnConnections(
 }
 
 export const deleteRunRequests = (database: Database, owner: Owner): Promise<number> =>
-  deleteRows(database, runRequests, owned(owner))
+  deleteOwn(database, runRequests, owner)
 
 /** Deletes runs of the person. One that is in progress still is cancelled before. @returns how many. */
 export const deleteRuns = (database: Database, owner: Owner, ids: readonly string[]): Promise<number> =>
   ids.length === 0
     ? Promise.resolve(0)
-    : deleteRows(database, runs, sql`${owned(owner)} AND id = ANY(${`{${ids.join(',')}}`}::uuid[])`)
+    : deleteRows(database, runs, sql`${ownedBy(runs, owner)} AND id = ANY(${textArray(ids)}::uuid[])`)
 
 export async function selectRunsInProgress(
   database: Database,
@@ -166,11 +171,12 @@ export const selectOwnRuns = pager(runs, 'ended_at')
  */
 export async function anonymize(
   database: Database,
-  { organizationId, userId }: Owner,
+  owner: Owner,
 ): Promise<{ membership: number; person: number }> {
+  const { userId } = owner
   const [{ rows: left }, { rows: anonymous }] = await database.batch([
     database.execute(
-      sql`DELETE FROM ${memberships} WHERE ${owned({ organizationId, userId })} RETURNING 1 AS deleted`,
+      sql`DELETE FROM ${memberships} WHERE ${ownedBy(memberships, owner)} RETURNING 1 AS deleted`,
     ),
     database.execute(sql`UPDATE ${users} SET name = 'Erased user', email = 'erased-' || id || '@erased.invalid'
       WHERE id = ${userId}::uuid AND NOT EXISTS (SELECT FROM ${memberships} WHERE user_id = ${userId}::uuid)

@@ -30,7 +30,7 @@ export async function eraseResponse(
 ): Promise<{ conversationId: string | null } | null> {
   const deleted = await deleteResponse(deps.database, owner, id)
   if (!deleted) return null
-  const erasing = erase(deps, deleted.contentKeys).catch((error) =>
+  const erasing = eraseContent(deps, deleted.contentKeys).catch((error) =>
     logEvent('warn', 'content_not_erased', { error: errorText(error) }),
   )
   deps.waitUntil(erasing)
@@ -40,15 +40,16 @@ export async function eraseResponse(
 
 /**
  * Erases the content that earlier deletions could not erase. Called by a schedule; concurrent calls are safe.
+ * @param organizationId whose content is erased; that of all without one.
  * @returns number of erased keys. @throws when Postgres or the content store is not available; the rest stays recorded.
  */
-export async function eraseLeftContent(deps: ErasureDeps): Promise<number> {
+export async function eraseLeftContent(deps: ErasureDeps, organizationId?: string): Promise<number> {
   let erased = 0
   let since: Date | null = null
   for (let round = 0; round < MOST_ROUNDS; round++) {
-    const { keys, last } = await selectContentErasures(deps.database, since, ROUND)
+    const { keys, last } = await selectContentErasures(deps.database, { organizationId, since }, ROUND)
     since = last
-    await erase(deps, keys)
+    await eraseContent(deps, keys)
     erased += keys.length
     if (keys.length < ROUND) break
   }
@@ -56,7 +57,14 @@ export async function eraseLeftContent(deps: ErasureDeps): Promise<number> {
   return erased
 }
 
-async function erase({ database, contentStore }: ErasureDeps, keys: readonly string[]): Promise<void> {
+/**
+ * Erases content that a deletion has recorded as garbage, and its record.
+ * @throws when Postgres or the content store is not available; the content stays recorded.
+ */
+export async function eraseContent(
+  { database, contentStore }: ErasureDeps,
+  keys: readonly string[],
+): Promise<void> {
   if (keys.length === 0) return
   await contentStore.remove(keys)
   await deleteContentErasures(database, keys)

@@ -1,7 +1,6 @@
-import { type SQL, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import {
-  contentErasures,
   conversationItems,
   conversations,
   responseItems,
@@ -9,9 +8,9 @@ import {
   responses,
 } from '../../../schema/responses.ts'
 import type { Owner } from '../model/types.ts'
-import { inOneBatch, instant } from './rows.store.ts'
+import { contentGarbageStatement, inOneBatch, instant, isItemOf, ownedBy, textArray } from './rows.store.ts'
 
-// Deletion of many responses at once, for retention and the erasure of a person. Rows are locked in the order of `rows.store.ts`.
+// Deletion of responses, and of many at once for retention and the erasure of a person. Rows are locked in the order of `rows.store.ts`.
 
 /** An ended response, as far as its deletion needs it. */
 interface EndedResponse {
@@ -42,18 +41,31 @@ export async function selectOldResponses(
   }))
 }
 
+/** What a deletion has removed. */
+interface DeletedResponses {
+  responses: number
+  items: number
+  /** Keys of the items' content, which is recorded as garbage, for the caller to erase. */
+  contentKeys: string[]
+  /** Conversations that the responses belonged to. */
+  conversationIds: string[]
+}
+
 /**
- * Deletes responses of an organization with the items that they brought in, and records their content as garbage.
- * @returns numbers of deleted responses and items.
+ * Deletes responses and the items that they brought in, also where other responses use them, and records their content as garbage. Items
+ * that they only referred to stay, but leave the conversation places that the responses gave them.
+ * @param of an organization, or one user of it: responses of others count as ones that do not exist.
  */
 export async function deleteResponses(
   database: Database,
-  organizationId: string,
+  of: string | Owner,
   ids: readonly string[],
-): Promise<{ responses: number; items: number }> {
-  if (ids.length === 0) return { responses: 0, items: 0 }
-  const given = sql`${responses.id} = ANY(${textArray(ids)}) AND ${responses.organizationId} = ${organizationId}::uuid`
-  const isItem = sql`${responseItems.responseId} = ANY(ARRAY(SELECT id FROM ${responses} WHERE ${given}))`
+): Promise<DeletedResponses> {
+  if (ids.length === 0) return { responses: 0, items: 0, contentKeys: [], conversationIds: [] }
+  const organizationId = typeof of === 'string' ? of : of.organizationId
+  const isOf =
+    typeof of === 'string' ? sql`${responses.organizationId} = ${of}::uuid` : ownedBy(responses, of)
+  const given = sql`(${responses.id} = ANY(${textArray(ids)}) AND ${isOf})`
   const results = await inOneBatch(database, [
     sql`SELECT 1 FROM ${responses} WHERE ${given} ORDER BY id FOR UPDATE`,
     sql`UPDATE ${conversations} SET
@@ -63,26 +75,17 @@ export async function deleteResponses(
     sql`DELETE FROM ${conversationItems} WHERE response_id = ANY(${textArray(ids)}) AND item_id = ANY(ARRAY(
       SELECT item_id FROM ${responseItemUses}
       WHERE response_id = ANY(ARRAY(SELECT id FROM ${responses} WHERE ${given}))))`,
-    sql`INSERT INTO ${contentErasures} (content_key, organization_id)
-      SELECT content_key, ${organizationId}::uuid FROM ${responseItems} WHERE content_key IS NOT NULL AND ${isItem}
-      ON CONFLICT DO NOTHING`,
-    sql`DELETE FROM ${responseItems} WHERE ${isItem} RETURNING 1 AS deleted`,
-    sql`DELETE FROM ${responses} WHERE ${given} RETURNING 1 AS deleted`,
+    contentGarbageStatement({ organizationId }, given),
+    sql`DELETE FROM ${responseItems} WHERE ${isItemOf(given)} RETURNING 1 AS deleted`,
+    sql`DELETE FROM ${responses} WHERE ${given} RETURNING conversation_id`,
   ])
-  const [items = [], deleted = []] = results.slice(-2)
-  return { responses: deleted.length, items: items.length }
-}
-
-/** Keys of what the content store has of the items of responses. */
-export async function selectContentKeys(
-  database: Database,
-  organizationId: string,
-  ids: readonly string[],
-): Promise<string[]> {
-  const { rows } = await database.execute<{ content_key: string }>(sql`
-    SELECT content_key FROM ${responseItems} WHERE response_id = ANY(${textArray(ids)})
-      AND organization_id = ${organizationId}::uuid AND content_key IS NOT NULL`)
-  return rows.map(({ content_key: key }) => key)
+  const [keys = [], items = [], deleted = []] = results.slice(-3)
+  return {
+    responses: deleted.length,
+    items: items.length,
+    contentKeys: keys.map((row) => String(row.content_key)),
+    conversationIds: deleted.flatMap((row) => (row.conversation_id as string | null) ?? []),
+  }
 }
 
 /** Deletes conversations that have no item, no writer and no response any more. @returns those, with their owners. */
@@ -118,6 +121,3 @@ export async function deleteConversations(
     RETURNING 1 AS deleted`)
   return rows.length
 }
-
-const textArray = (ids: readonly string[]): SQL =>
-  sql`${`{${ids.map((id) => JSON.stringify(id)).join(',')}}`}::text[]`

@@ -30,6 +30,10 @@ export function ownedBy(table: { organizationId: AnyColumn; userId: AnyColumn },
 /** An id from a caller, as a parameter. Text that Postgres cannot hold becomes an id that no row has. */
 export const idParameter = (id: string): string => (isPlainText(id) ? id : '')
 
+/** Ids as one parameter. Text that Postgres cannot hold must have been replaced (`idParameter`). */
+export const textArray = (ids: readonly string[]): SQL =>
+  sql`${`{${ids.map((id) => `"${id.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`}::text[]`
+
 /** A time in milliseconds since the epoch, as a parameter. */
 export const instant = (at: number): SQL => sql`${new Date(at).toISOString()}::timestamptz`
 
@@ -54,13 +58,23 @@ export const ownItem = (owner: Owner, id: SQL): SQL =>
   sql`SELECT * FROM ${responseItems} WHERE ${responseItems.id} = ${id} AND ${ownedBy(responseItems, owner)} OFFSET 0`
 
 /**
- * Records the content of a deleted response's items as garbage, until the content store has erased it. An earlier
- * statement has to lock the response, since items are inserted ahead of the final write.
- * @param condition selects the response to be deleted.
+ * Records the content of items of responses that are deleted as garbage, until the content store has erased it. An earlier
+ * statement has to lock the responses, since items are inserted ahead of the final write.
+ * @param condition selects the responses to be deleted.
  */
-export function contentGarbageStatement({ organizationId }: Owner, condition: SQL): SQL {
+export function contentGarbageStatement(
+  { organizationId }: Pick<Owner, 'organizationId'>,
+  condition: SQL,
+): SQL {
   return sql`INSERT INTO ${contentErasures} (content_key, organization_id)
     SELECT content_key, ${organizationId}::uuid FROM ${responseItems}
-    WHERE content_key IS NOT NULL AND response_id IN (SELECT id FROM ${responses} WHERE ${condition})
+    WHERE content_key IS NOT NULL AND ${isItemOf(condition)}
     ON CONFLICT DO NOTHING RETURNING content_key`
 }
+
+/**
+ * The condition that an item was brought in by one of the responses that another condition selects. As an array: with a join, a planner
+ * without statistics may read all items.
+ */
+export const isItemOf = (condition: SQL): SQL =>
+  sql`${responseItems.responseId} = ANY(ARRAY(SELECT id FROM ${responses} WHERE ${condition}))`

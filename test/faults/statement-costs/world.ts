@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import type { AuthorizationServer } from '../../harness/authorization-server.ts'
 import type { IdentityProvider } from '../../harness/identity-provider.ts'
 import {
@@ -17,6 +18,8 @@ import { Surfaces } from './surfaces.ts'
 /** The organization whose tables grow, and what its surfaces are driven with. */
 export interface World {
   surfaces: Surfaces
+  /** For what a test changes itself: nothing of it is measured. */
+  postgres: pg.Client
   tenant: Tenant
   server: McpServer
   integration: IntegrationItem
@@ -36,6 +39,7 @@ const EFFECT = 'add'
 
 export async function createWorld(
   address: StartedGateway,
+  postgres: pg.Client,
   authorizationServer: AuthorizationServer,
   identityProvider: IdentityProvider,
 ): Promise<World> {
@@ -50,6 +54,7 @@ export async function createWorld(
     turnsScript('chat', [[callTool(`${integration.slug}_${tool}`, { text: 'Ada' })], [say('Done.')]], address)
   const world: World = {
     surfaces: new Surfaces(address),
+    postgres,
     tenant: { ...tenant, key },
     server,
     integration,
