@@ -7,7 +7,7 @@ import { ConsoleBrowser } from '../../harness/console-browser.ts'
 import { WRANGLER_FILE } from '../../harness/start-gateway.ts'
 import { bearer } from '../../harness/tenant.ts'
 import { codePolicy } from '../../http/support/dlp.ts'
-import { type Created, type Json, type Manage, managing, type Surfaces } from './surfaces.ts'
+import { type Created, type Json, type Manage, managing } from './surfaces.ts'
 import type { World } from './world.ts'
 
 /** Documents that are served without a statement, as this campaign shows as well. */
