@@ -285,7 +285,7 @@ describe('a statement of retention', () => {
     expect((await sequencesOf(id))[0]).toBe(1)
     expect(await faultsOf(id)).toEqual([])
 
-    await sweep({}, earlier(2))
+    await sweep({}, earlier(1))
     expect((await statementsOf(id)).find(({ kind }) => kind === 'records')).toEqual(
       stated.find(({ kind }) => kind === 'records'),
     )
