@@ -124,16 +124,17 @@ async function* removableParts(
 }
 
 /**
- * States which records of a chain may be missing, unless it is stated that all may that the partition has.
+ * States which records of a chain may be missing, unless it is stated already. A statement that an earlier run has not finished counts:
+ * the records after it are moved.
  * @returns null for a chain of which all stay; `unfinished` when the budget is spent before.
  */
 async function removableRecords(
   run: RetentionRun,
-  { organizationId, shard, last, stored }: PartOfPartition,
+  { organizationId, shard, stored }: PartOfPartition,
   before: Date,
 ): Promise<RemovablePart | 'unfinished' | null> {
   const held = prunedParts(run.configuration.KEY_PEPPERS, stored ? [stored] : []).records.get(shard)
-  if (held && held.sequence >= last && held.before >= before.toISOString()) return held
+  if (held && held.before >= before.toISOString()) return held
   if (!run.budget.take()) return 'unfinished'
   const chain = { organizationId, shard }
   const pruned = await run.attempts.make('statement of records', organizationId, () =>

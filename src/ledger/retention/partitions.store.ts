@@ -51,15 +51,12 @@ const ownersOf = (table: SQL, after: SQL) => sql`
 
 /** What a partition has of a chain, with the statement about it as it is stored; of an organization and its usage, with shard 0. */
 export interface PartOfPartition extends ChainIdentity {
-  /** The last record of the chain that the partition has; 0 for usage. */
-  last: number
   stored: SignedPruning | null
 }
 
 interface PartRow extends Record<string, unknown> {
   organization_id: string
   shard: number
-  last: string
   statement: string | null
   pepper_id: string | null
   mac: string | null
@@ -69,7 +66,7 @@ const partOf = (kind: 'records' | 'usage', row: PartRow): PartOfPartition => {
   const { organization_id: organizationId, shard, statement, pepper_id: pepperId, mac } = row
   const isStated = statement !== null && pepperId !== null && mac !== null
   const stored = isStated ? { organizationId, kind, shard, statement, pepperId, mac } : null
-  return { organizationId, shard, last: Number(row.last), stored }
+  return { organizationId, shard, stored }
 }
 
 /** The chains that have records in a partition, after one. */
@@ -86,9 +83,7 @@ export async function listChainsOfPartition(
       : sql`(organization_id, shard) > (${after.organizationId}::uuid, ${after.shard}::int)`
   const { rows } = await database.execute<PartRow>(sql`
     ${chainsOf(table, first)}
-    SELECT chain.organization_id, chain.shard, statement, pepper_id, mac, (
-      SELECT sequence FROM ${table} AS record WHERE record.organization_id = chain.organization_id AND record.shard = chain.shard
-      ORDER BY record.sequence DESC LIMIT 1) AS last
+    SELECT chain.organization_id, chain.shard, statement, pepper_id, mac
     FROM (SELECT * FROM chains LIMIT ${most}) AS chain LEFT JOIN ${prunings} AS pruning
       ON pruning.organization_id = chain.organization_id AND pruning.kind = 'records' AND pruning.shard = chain.shard
     ORDER BY chain.organization_id, chain.shard`)
@@ -106,7 +101,7 @@ export async function listOrganizationsOfPartition(
   const first = after === null ? sql`true` : sql`organization_id > ${after}::uuid`
   const { rows } = await database.execute<PartRow>(sql`
     ${ownersOf(table, first)}
-    SELECT owner.organization_id, 0 AS shard, 0 AS last, statement, pepper_id, mac
+    SELECT owner.organization_id, 0 AS shard, statement, pepper_id, mac
     FROM (SELECT * FROM owners LIMIT ${most}) AS owner LEFT JOIN ${prunings} AS pruning
       ON pruning.organization_id = owner.organization_id AND pruning.kind = 'usage' AND pruning.shard = 0
     ORDER BY owner.organization_id`)
