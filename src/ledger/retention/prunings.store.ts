@@ -1,4 +1,4 @@
-import { inArray, sql } from 'drizzle-orm'
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { auditRecords, creditEntries, prunings } from '../../../schema/governance.ts'
 import { timeParameter, utc } from '../../../schema/sql-values.ts'
@@ -17,16 +17,41 @@ export const selectPrunings = (
         .from(prunings)
         .where(inArray(prunings.organizationId, [...organizationIds]))
 
-/** Replaces the statement about a chain, or about the usage or rejected calls of an organization. */
-export async function upsertPruning(database: Database, row: SignedPruning): Promise<void> {
+/** The statement about a chain, or about the usage or rejected calls of an organization. */
+export async function selectPruning(
+  database: Database,
+  { organizationId, kind, shard }: Pick<SignedPruning, 'organizationId' | 'kind' | 'shard'>,
+): Promise<SignedPruning | null> {
+  const [row] = await database
+    .select()
+    .from(prunings)
+    .where(
+      and(eq(prunings.organizationId, organizationId), eq(prunings.kind, kind), eq(prunings.shard, shard)),
+    )
+  return row ?? null
+}
+
+const stated = (column: SQL) => sql`(${column}::jsonb->>'before')::timestamptz`
+const statedSequence = (column: SQL) => sql`coalesce((${column}::jsonb->>'sequence')::bigint, 0)`
+
+/**
+ * Replaces the statement about a chain, or about the usage or rejected calls of an organization, by one that reaches as far or further:
+ * what a statement allows to be missing may be missing already.
+ * @returns whether it was stored; false where the one that is stored reaches further.
+ */
+export async function upsertPruning(database: Database, row: SignedPruning): Promise<boolean> {
   const { statement, pepperId, mac } = row
-  await database
+  const [held, offered] = [sql`${prunings.statement}`, sql`excluded.statement`]
+  const rows = await database
     .insert(prunings)
     .values(row)
     .onConflictDoUpdate({
       target: [prunings.organizationId, prunings.kind, prunings.shard],
       set: { statement, pepperId, mac },
+      setWhere: sql`${statedSequence(held)} <= ${statedSequence(offered)} AND ${stated(held)} <= ${stated(offered)}`,
     })
+    .returning({ kind: prunings.kind })
+  return rows.length > 0
 }
 
 const ofChain = ({ organizationId, shard }: ChainIdentity) =>
