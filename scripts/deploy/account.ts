@@ -102,7 +102,7 @@ async function readDatabase(sources: AccountSources): Promise<DatabaseState> {
     }
     return {
       exists: false,
-      pending: described(await pendingMigrations(null)),
+      pending: describeMigrations(await pendingMigrations(null)),
       hasProtectedData: false,
       tested: { gateway: null, tools: null },
     }
@@ -111,7 +111,7 @@ async function readDatabase(sources: AccountSources): Promise<DatabaseState> {
   try {
     return {
       exists: true,
-      pending: described(await pendingMigrations(opened)),
+      pending: describeMigrations(await pendingMigrations(opened)),
       hasProtectedData: await hasProtectedData(opened),
       tested: await testedVersions(opened, sources.settings.gateway.name),
     }
@@ -120,7 +120,10 @@ async function readDatabase(sources: AccountSources): Promise<DatabaseState> {
   }
 }
 
-const described = (migrations: Array<{ name: string; statements: string[] }>): PendingMigration[] =>
+/** Migrations as the plan shows them. */
+export const describeMigrations = (
+  migrations: Array<{ name: string; statements: string[] }>,
+): PendingMigration[] =>
   migrations.map(({ name, statements }) => ({ name, removes: statements.some((text) => REMOVES.test(text)) }))
 
 /** Whether Postgres has the audit record of a request. */

@@ -79,7 +79,12 @@ describe('the smoke test of a deployment', () => {
   })
 
   it.each([
-    ['a version that is not the wanted one', { 'x-headgate-tools-version': 'before' }, {}, 'reached version before of'],
+    [
+      'a version that is not the wanted one',
+      { 'x-headgate-tools-version': 'before' },
+      {},
+      'reached version before of',
+    ],
     ['no version', {}, {}, 'names no version of'],
     ['no answer', {}, { degraded: ['tools'] }, ': no answer from'],
   ])('waits for the script of tools, and fails with %s of it', async (_, headers, more, text) => {
