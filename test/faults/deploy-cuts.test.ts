@@ -10,7 +10,7 @@ afterEach(() => expect(account.deployment.cloud.unknown).toEqual([]))
 
 /** Requests that change something, of a deployment that is not cut. */
 const FIRST_CHANGES = 12
-const UPDATE_CHANGES = 6
+const UPDATE_CHANGES = 12
 
 describe('a first deployment that is cut', () => {
   beforeEach(async () => {

@@ -30,8 +30,8 @@ function served(name: string): string {
 
 const rotate = (name: string) => account.deployment.run(['--yes', '--rotate', name])
 
-/** Upload, 0 %, 10 % and 100 %. */
-const ROTATION_CHANGES = 4
+/** Requests that change something: of the upload, and of 0, 10 and 100 %. */
+const ROTATION_CHANGES = 8
 
 describe('the rotation of a secret', () => {
   it('replaces ADMIN_TOKEN on the script and in the file, tested with the new one', async () => {

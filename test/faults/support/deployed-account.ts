@@ -38,11 +38,13 @@ export class DeployedAccount {
 
   /** An account that has a database with its schema only. */
   readonly beginEmpty = async (): Promise<void> => {
+    this.release = 1
     this.#deployment = await emptyAccount(this.#postgres.url)
   }
 
   /** An account without anything. */
   readonly beginWithoutDatabase = async (): Promise<void> => {
+    this.release = 1
     this.#deployment = await accountWithoutDatabase(this.#postgres.url)
   }
 
