@@ -15,7 +15,7 @@ const PARTS = {
 type ReadinessPart = keyof typeof PARTS
 
 /** Whether the services answer. */
-export interface Readiness {
+interface Readiness {
   /** Those that do not. */
   failed: ReadinessPart[]
   /** Those that do not, and that only some tools need: the gateway stays in rotation. */

@@ -1,51 +1,55 @@
-import * as fs from 'node:fs'
+import fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterAll, beforeEach, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, expect, it } from 'vitest'
 import { writePrivateFile } from '../../../scripts/node/private-file.ts'
 
 /** Calls of the file system, in their order. */
-const calls = vi.hoisted(() => ({ list: [] as string[], names: new Map<number, string>() }))
+const calls: string[] = []
+const { openSync, fsyncSync, renameSync } = fs
 
-vi.mock('node:fs', async (original) => {
-  const real = await original<typeof import('node:fs')>()
-  return {
-    ...real,
-    openSync: (path: string, ...rest: [string, number?]) => {
-      const file = real.openSync(path, ...rest)
-      calls.names.set(file, path)
-      return file
-    },
-    fsyncSync: (file: number) => {
-      real.fsyncSync(file)
-      calls.list.push(`sync ${calls.names.get(file)}`)
-    },
-    renameSync: (from: string, to: string) => {
-      real.renameSync(from, to)
-      calls.list.push(`rename ${to}`)
-    },
+/** Records calls, also those of a module that another test of this worker has loaded. */
+function recordCalls(): void {
+  const names = new Map<number, string>()
+  fs.openSync = (path, ...rest) => {
+    const file = openSync(path, ...rest)
+    names.set(file, String(path))
+    return file
   }
+  fs.fsyncSync = (file) => {
+    fsyncSync(file)
+    calls.push(`sync ${names.get(file)}`)
+  }
+  fs.renameSync = (from, to) => {
+    renameSync(from, to)
+    calls.push(`rename ${to}`)
+  }
+  syncBuiltinESMExports()
+}
+
+afterEach(() => {
+  Object.assign(fs, { openSync, fsyncSync, renameSync })
+  syncBuiltinESMExports()
 })
 
 const root = fs.mkdtempSync(join(tmpdir(), 'headgate-private-file-'))
 afterAll(() => fs.rmSync(root, { recursive: true }))
-beforeEach(() => {
-  calls.list.length = 0
-})
 
 it('syncs the text before it gets its name, and then each folder that has a new name', () => {
   const path = join(root, 'one/two/secrets.json')
+  recordCalls()
   writePrivateFile(path, 'a secret')
-  expect(calls.list).toEqual([
+  expect(calls).toEqual([
     `sync ${path}.${process.pid}.tmp`,
     `rename ${path}`,
     `sync ${dirname(path)}`,
     `sync ${join(root, 'one')}`,
     `sync ${root}`,
   ])
-  calls.list.length = 0
+  calls.length = 0
   writePrivateFile(path, 'another one')
-  expect(calls.list.slice(1)).toEqual([`rename ${path}`, `sync ${dirname(path)}`])
+  expect(calls.slice(1)).toEqual([`rename ${path}`, `sync ${dirname(path)}`])
   expect(fs.readFileSync(path, 'utf8')).toBe('another one')
 })
 
