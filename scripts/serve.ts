@@ -5,12 +5,13 @@ import { join } from 'node:path'
 import { migrateDatabase, missingMigrations } from './migrate.ts'
 import { StartError } from './node/start-error.ts'
 import type { RunningTools } from './node/tools-script.ts'
+import { BUNDLE_FOLDER } from './serve/bundle.ts'
 import { readOptions } from './serve/command-line.ts'
 import { claimDataFolder, type FolderOwner } from './serve/data-folder.ts'
 import { type DatabaseLock, lockDatabase } from './serve/database-lock.ts'
 import { checkInstallation } from './serve/installation.ts'
 import { log } from './serve/log.ts'
-import { BUNDLE_FOLDER, GatewayNode, startToolsOf } from './serve/node.ts'
+import { GatewayNode } from './serve/node.ts'
 import {
   type NodeSettings,
   readNodeSettings,
@@ -18,6 +19,7 @@ import {
   SettingsError,
   type ToolsSettings,
 } from './serve/settings.ts'
+import { startToolsOf } from './serve/tools.ts'
 
 const USAGE = `usage: npm run serve [-- --tools]
 
