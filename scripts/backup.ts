@@ -95,6 +95,7 @@ async function copyPaused(
     copyFiles(join(toolsFolder, DATA.tools), join(target, BACKUP.tools))
     copyFiles(join(dataFolder, DATA.queue), join(target, BACKUP.queue))
     copied = await copyContent(objectsIn(settings.content, true), content.to, content.seen)
+    for (const folder of paused) folder.check()
   } finally {
     haveResumed = await resumeAll(paused)
   }

@@ -20,6 +20,8 @@ export interface FolderOwner {
 export interface PausedFolder {
   /** Whether a process uses it, which is paused. */
   hadOwner: boolean
+  /** @throws StartError if the owner has ended since: the next one may have written in the folder */
+  check(): void
   /**
    * Lets the owner continue, and waits until it serves again.
    * @returns whether it does; true without an owner
@@ -125,7 +127,7 @@ export async function pauseDataFolder(folder: string): Promise<PausedFolder> {
   const socket = await connectTo(join(folder, SOCKET))
   if (socket === null) {
     const release = await claimDataFolder(folder, null)
-    return { hadOwner: false, end: () => release().then(() => true) }
+    return { hadOwner: false, check: () => {}, end: () => release().then(() => true) }
   }
   const ask = questions(socket)
   const text = await ask('pause')
@@ -134,12 +136,15 @@ export async function pauseDataFolder(folder: string): Promise<PausedFolder> {
     socket.destroy()
     throw new StartError(`the process that uses ${folder} does not pause: ${text}`)
   }
+  const check = (): void => {
+    if (socket.closed) throw new StartError(`the process that used ${folder} has ended: begin again`)
+  }
   const end = async (): Promise<boolean> => {
     const hasResumed = (await ask('resume')) === 'resumed'
     socket.destroy()
     return hasResumed
   }
-  return { hadOwner: true, end }
+  return { hadOwner: true, check, end }
 }
 
 /** @returns sends a line and waits for the next one of the other side, which may end instead */

@@ -51,6 +51,15 @@ describe('a data folder', () => {
     expect(owner.resume).toHaveBeenCalledTimes(2)
   })
 
+  it('whose owner ends during a pause is reported', async () => {
+    const release = await claimDataFolder(folder, { pause: async () => {}, resume: async () => {} })
+    const paused = await pauseDataFolder(folder)
+    paused.check()
+    await release()
+    await vi.waitFor(() => expect(() => paused.check()).toThrow('has ended: begin again'))
+    expect(await paused.end()).toBe(false)
+  })
+
   it('resumes when the connection of its pause is lost', async () => {
     const owner = { pause: vi.fn(async () => {}), resume: vi.fn(async () => {}) }
     cleanUps.push(await claimDataFolder(folder, owner))
