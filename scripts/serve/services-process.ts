@@ -5,10 +5,10 @@ import { serveContent, startContentStore } from '../node/content-store/server.ts
 import type { RunningServer } from '../node/loopback-server.ts'
 import { openRealPostgres } from '../node/postgres/real-backend.ts'
 import { startSqlServer } from '../node/postgres/server.ts'
-import type { DeadMessage } from '../node/qstash/queued-message.ts'
 import { startQueue } from '../node/qstash/server.ts'
 import { openRealBackend } from '../node/redis/real-backend.ts'
 import { startRedisServer } from '../node/redis/server.ts'
+import { deadLetterFields } from './dead-letter.ts'
 import { log } from './log.ts'
 import { linkToParent } from './parent-link.ts'
 import type { ContentPlace } from './settings.ts'
@@ -53,7 +53,7 @@ linkToParent(async (settings: ServicesSettings) => {
       port: ports.queue,
       route: { origin: settings.origin, port: settings.gatewayPort },
       isPaused: true,
-      onDeadLetter: logDeadLetter,
+      onDeadLetter: (letter) => log('error', 'dead_letter', deadLetterFields(letter)),
     }),
     startContent(settings),
   ])
@@ -66,17 +66,6 @@ linkToParent(async (settings: ServicesSettings) => {
     },
   }
 })
-
-/** Neither the bodies nor the query, which may have what a user wrote. */
-function logDeadLetter({ messageId, url, retried, responseStatus, createdAt }: DeadMessage): void {
-  log('error', 'dead_letter', {
-    message_id: messageId,
-    path: new URL(url).pathname,
-    deliveries: retried + 1,
-    status: responseStatus,
-    published_at: new Date(createdAt).toISOString(),
-  })
-}
 
 function startContent({ content, contentSocket }: ServicesSettings): Promise<RunningServer> {
   if ('folder' in content) return startContentStore({ folder: content.folder, socketPath: contentSocket })

@@ -7,6 +7,7 @@ import { DeadLetters } from '../../scripts/node/qstash/dead-letters.ts'
 import { createMessage, type DeadMessage } from '../../scripts/node/qstash/queued-message.ts'
 import { startQueue } from '../../scripts/node/qstash/server.ts'
 import { RecordStore } from '../../scripts/node/record-store.ts'
+import { deadLetterFields } from '../../scripts/serve/dead-letter.ts'
 import {
   CURRENT_KEY,
   connectClient,
@@ -51,11 +52,15 @@ describe('dead letters', () => {
     destination.answer = () => 500
     const client = connectClient(queue.url)
     const { messageId } = await client.publishJSON({
-      url: `${destination.url}/dead`,
+      url: `${destination.url}/dead?query=1`,
       body: 'secret',
       retries: 0,
     })
     await expect.poll(() => letters.map((letter) => letter.messageId)).toEqual([messageId])
+    const [letter] = letters
+    const fields = letter && deadLetterFields(letter)
+    expect(fields).toMatchObject({ message_id: messageId, path: '/dead', deliveries: 1, status: 500 })
+    expect(JSON.stringify(fields)).not.toMatch(/secret|seen|query/)
     clock.advance(7 * DAY_MS - 1_000)
     expect((await client.dlq.listMessages()).messages).toHaveLength(1)
     clock.advance(2_000)
