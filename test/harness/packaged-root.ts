@@ -64,31 +64,8 @@ export function spawnInRoot(
   emptyFolder: string,
 ): ChildProcess {
   mkdirSync(emptyFolder, { recursive: true })
-  const inRoot = (path: string) => `"$ROOT"${path}`
-  const readOnly = ([path, from]: [string, string]) => [
-    lstatSync(from).isDirectory() ? `mkdir -p ${inRoot(path)}` : `install -D /dev/null ${inRoot(path)}`,
-    `mount --rbind ${from} ${inRoot(path)}`,
-    `mount -o remount,bind,ro ${inRoot(path)}`,
-  ]
-  const writable = ([path, from]: [string, string]) => [
-    `mkdir -p ${inRoot(path)}`,
-    `mount --bind ${from} ${inRoot(path)}`,
-  ]
-  const system = SYSTEM.filter((path) => existsSync(path)).flatMap((path) =>
-    lstatSync(path).isSymbolicLink()
-      ? [`ln -s ${readlinkSync(path)} ${inRoot(path)}`]
-      : [`mkdir ${inRoot(path)}`, `mount --rbind ${path} ${inRoot(path)}`],
-  )
   const script = [
-    'set -e',
-    'mount -t tmpfs -o mode=755 tmpfs "$ROOT"',
-    ...system,
-    'mount -o remount,bind,ro "$ROOT"/usr',
-    ...Object.entries({ ...root.files, [NODE]: process.execPath }).flatMap(readOnly),
-    ...Object.entries(root.folders).flatMap(writable),
-    `mkdir ${inRoot('/tmp')}`,
-    `mount -t tmpfs -o mode=1777,size=64m tmpfs ${inRoot('/tmp')}`,
-    'mount -o remount,ro "$ROOT"',
+    ...mountSteps(root),
     'in_root=$ROOT; unset ROOT',
     // Every step replaces the process, so that signals reach Node.
     `exec chroot "$in_root" env -C ${root.workingFolder} setpriv --reuid ${root.uid} --regid ${root.uid} --clear-groups \\
@@ -98,4 +75,34 @@ export function spawnInRoot(
     env: { PATH: process.env.PATH, ...environment, ROOT: emptyFolder },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+}
+
+const inRoot = (path: string): string => `"$ROOT"${path}`
+
+/** Lines of a shell that build the root at `$ROOT`. */
+function mountSteps({ files, folders }: PackagedRoot): string[] {
+  const readOnly = ([path, from]: [string, string]) => [
+    lstatSync(from).isDirectory() ? `mkdir -p ${inRoot(path)}` : `install -D /dev/null ${inRoot(path)}`,
+    `mount --rbind ${from} ${inRoot(path)}`,
+    `mount -o remount,bind,ro ${inRoot(path)}`,
+  ]
+  const writable = ([path, from]: [string, string]) => [
+    `mkdir -p ${inRoot(path)}`,
+    `mount --bind ${from} ${inRoot(path)}`,
+  ]
+  const ofSystem = (path: string) =>
+    lstatSync(path).isSymbolicLink()
+      ? [`ln -s ${readlinkSync(path)} ${inRoot(path)}`]
+      : [`mkdir ${inRoot(path)}`, `mount --rbind ${path} ${inRoot(path)}`]
+  return [
+    'set -e',
+    'mount -t tmpfs -o mode=755 tmpfs "$ROOT"',
+    ...SYSTEM.filter((path) => existsSync(path)).flatMap(ofSystem),
+    `mount -o remount,bind,ro ${inRoot('/usr')}`,
+    ...Object.entries({ ...files, [NODE]: process.execPath }).flatMap(readOnly),
+    ...Object.entries(folders).flatMap(writable),
+    `mkdir ${inRoot('/tmp')}`,
+    `mount -t tmpfs -o mode=1777,size=64m tmpfs ${inRoot('/tmp')}`,
+    'mount -o remount,ro "$ROOT"',
+  ]
 }
