@@ -80,7 +80,11 @@ export async function applyPlan(deployment: Deployment): Promise<DeploymentResul
   if (result.outcome !== 'applied') {
     // A new gateway that keeps the traffic needs the tools of its own release.
     const isGatewayBefore = result.outcome === 'rolled_back' || plan.gateway.kind === 'none'
-    if (isGatewayBefore) for (const { undo } of done.reverse()) await undo?.(deployment, progress)
+    if (!isGatewayBefore) return result
+    for (const { undo } of done.reverse()) {
+      if (undo) await confirmForRollback(lease, result.problems)
+      await undo?.(deployment, progress)
+    }
     return result
   }
   if (plan.gateway.kind === 'version') await setTriggers(deployment, progress)
@@ -217,6 +221,7 @@ async function raiseTraffic(
     if (share > 0 && share < 100) await clock.sleep(waitSeconds * 1000)
     const problems = await test(deployment, version, false)
     if (problems.length > 0) {
+      await confirmForRollback(lease, problems)
       await wrangler.rollBack(release.gateway, change.base)
       report(`gateway: rolled back to ${change.base}`)
       return { outcome: 'rolled_back', version: change.base, problems }
@@ -224,6 +229,20 @@ async function raiseTraffic(
   }
   await lease.recordTested(version)
   return { outcome: 'applied', version, problems: [] }
+}
+
+/**
+ * Confirms the lease before something is rolled back: the tests take minutes, in which another deployment may have taken over, whose
+ * version a rollback would replace.
+ * @throws DeployError with what the test found, and why nothing is rolled back
+ */
+async function confirmForRollback(lease: DeployLease, problems: readonly string[]): Promise<void> {
+  try {
+    await lease.confirm()
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new DeployError([...problems, `not rolled back: ${reason}`].join('; '), { cause: error })
+  }
 }
 
 const sharesOf = (version: string, base: string, share: number): Array<[string, number]> =>

@@ -46,7 +46,7 @@ linkToParent(async (settings: ServicesSettings) => {
     startRedisServer({
       port: ports.redis,
       token: settings.redisToken,
-      open: () => openRealBackend(settings.redisUrl),
+      open: () => openRealBackend(settings.redisUrl, reportRedis),
     }),
     startQueue({
       ...queueSettings,
@@ -66,6 +66,12 @@ linkToParent(async (settings: ServicesSettings) => {
     },
   }
 })
+
+/** Limits count without Redis, and its loss must not end the way to the database. */
+function reportRedis(state: { away: string } | 'reached'): void {
+  if (state === 'reached') log('info', 'redis_reached')
+  else log('error', 'redis_away', { reason: state.away })
+}
 
 function startContent({ content, contentSocket }: ServicesSettings): Promise<RunningServer> {
   if ('folder' in content) return startContentStore({ folder: content.folder, socketPath: contentSocket })

@@ -289,6 +289,25 @@ describe('a version that fails', () => {
     expect(deployment.cloud.cloudflare.summary()).toEqual(before)
   })
 
+  it('stays at its share when the lease was lost during its test', async () => {
+    deployment.cloud.gateway.isBroken = (version, percentage) => isNew(version) && percentage > 0
+    const { cloud } = deployment
+    const [before] = serving()
+    let divisions = 0
+    cloud.onRequest = async ({ method, path }) => {
+      if (method !== 'POST' || !path.endsWith('/headgate/deployments')) return
+      divisions += 1
+      if (divisions === 2)
+        await sql(
+          "update headgate_deployment.leases set holder = 'another', expires_at = now() + interval '9 s'",
+        )
+    }
+    const { code, stderr } = await deployment.run()
+    const lost = expect.stringMatching(/\S.*; not rolled back: the lease of this deployment was lost/)
+    expect([code, stderr, divisions]).toEqual([1, lost, 2])
+    expect(serving().sort()).toEqual([before?.replace('at 100', 'at 90'), `${release} at 10`].sort())
+  })
+
   it('is tested again by the next run, without another upload', async () => {
     deployment.cloud.gateway.isBroken = isNew
     expect((await deployment.run()).code).toBe(1)

@@ -1,4 +1,4 @@
-import { type SQL, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import {
   contentErasures,
@@ -8,8 +8,9 @@ import {
   responseItemUses,
   responses,
 } from '../../../schema/responses.ts'
+import { textArray, timeParameter } from '../../../schema/sql-values.ts'
 import type { Owner } from '../model/types.ts'
-import { inOneBatch, instant } from './rows.store.ts'
+import { inOneBatch } from './rows.store.ts'
 
 // Deletion of many responses at once, for retention and the erasure of a person. Rows are locked in the order of `rows.store.ts`.
 
@@ -33,7 +34,7 @@ export async function selectOldResponses(
     conversation_id: string | null
   }>(sql`
     SELECT id, user_id, conversation_id FROM ${responses}
-    WHERE organization_id::text = ${organizationId} AND created_at < ${instant(before)} AND status <> 'in_progress'
+    WHERE organization_id::text = ${organizationId} AND created_at < ${timeParameter(before)} AND status <> 'in_progress'
     ORDER BY created_at, id LIMIT ${most}`)
   return rows.map(({ id, user_id: userId, conversation_id: conversationId }) => ({
     id,
@@ -118,6 +119,3 @@ export async function deleteConversations(
     RETURNING 1 AS deleted`)
   return rows.length
 }
-
-const textArray = (ids: readonly string[]): SQL =>
-  sql`${`{${ids.map((id) => JSON.stringify(id)).join(',')}}`}::text[]`
