@@ -8,6 +8,7 @@ import { startSqlServer } from '../node/postgres/server.ts'
 import { startQueue } from '../node/qstash/server.ts'
 import { openRealBackend } from '../node/redis/real-backend.ts'
 import { startRedisServer } from '../node/redis/server.ts'
+import { deadLetterFields } from './dead-letter.ts'
 import { log } from './log.ts'
 import { linkToParent } from './parent-link.ts'
 import type { ContentPlace } from './settings.ts'
@@ -52,6 +53,7 @@ linkToParent(async (settings: ServicesSettings) => {
       port: ports.queue,
       route: { origin: settings.origin, port: settings.gatewayPort },
       isPaused: true,
+      onDeadLetter: (letter) => log('error', 'dead_letter', deadLetterFields(letter)),
     }),
     startContent(settings),
   ])

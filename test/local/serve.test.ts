@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -269,7 +269,9 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
       code: 0,
       text: expect.stringMatching(/1 objects of content; calls were refused for \d/),
     })
-    await vi.waitFor(async () => expect(await ready()).toBe(200), { timeout: 15_000, interval: 100 })
+    // The backup has waited for that.
+    expect(await ready()).toBe(200)
+    for (const place of ['data', 'content', 'backup']) expect(openToOthers(join(folder, place))).toEqual([])
     expect(readFileSync(join(backup, 'manifest.json'), 'utf8')).not.toContain(variables.KEY_PEPPERS?.slice(3))
 
     const elsewhere = {
@@ -401,6 +403,13 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
     expect(lost.output()).toContain('DATA_DIR is empty, and the database is not')
   })
 })
+
+/** Files and folders that other users may read or write. The runtime's copy of the bundle has no secret. */
+const openToOthers = (path: string): string[] =>
+  readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() || entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((each) => !each.includes('/run/') && (statSync(each).mode & 0o077) !== 0)
 
 /** The frames of a streamed answer, of which the last come after a signal. */
 function held(steps: ReturnType<typeof answered>, signal: string): ReturnType<typeof answered> {
