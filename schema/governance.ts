@@ -44,6 +44,10 @@ export const auditRecords = pgTable(
     primaryKey({ columns: [table.organizationId, table.shard, table.sequence] }),
     index('audit_records_id').on(table.id),
     index('audit_records_at').on(table.organizationId, table.at),
+    // The last change of the settings of retention, which its sweep compares with those that are stored.
+    index('audit_records_retention')
+      .on(table.organizationId, table.at)
+      .where(sql`action = 'retention.replaced'`),
   ],
 )
 

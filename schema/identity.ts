@@ -29,7 +29,9 @@ export const organizations = pgTable(
     toolSettings: jsonb('tool_settings').$type<Record<string, unknown>>(),
     /** How long rows are kept (`wire/retention`); null takes the deployment's defaults. */
     retention: jsonb('retention').$type<Record<string, number | null>>(),
-    /** When the sweep of retention last found nothing more to delete; null before the first time. */
+    /** MAC of these settings (`admin/retention/retention-seal`); null where none were ever set. */
+    retentionSeal: jsonb('retention_seal').$type<Record<string, string>>(),
+    /** When the sweep of retention last came to it, whether or not it finished; null before the first time. */
     retentionSweptAt: instant('retention_swept_at'),
     /** Revocation epoch: raised by every change of rights. Cached rights of another epoch are stale. */
     epoch: bigint('epoch', { mode: 'number' }).notNull().default(1),

@@ -1,7 +1,6 @@
 // npm run backup -- --to <folder>: a copy of a node in which objects, Postgres and content agree.
 import { readFileSync, renameSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { migrationNames, missingMigrations } from './migrate.ts'
 import { ObjectFiles } from './node/content-store/object-files.ts'
@@ -11,12 +10,24 @@ import { copyContent, objectsIn } from './serve/backup/content.ts'
 import { copyFiles, makeEmptyFolder } from './serve/backup/files.ts'
 import { BACKUP, digestsOf, type Manifest } from './serve/backup/manifest.ts'
 import { beginSnapshot, copyTables } from './serve/backup/tables.ts'
-import { DATA, quietDataFolder } from './serve/data-folder.ts'
+import { readOptions, refuseUsage } from './serve/command-line.ts'
+import { DATA, type PausedFolder, pauseDataFolder } from './serve/data-folder.ts'
 import { readInstallation } from './serve/installation.ts'
 import { fingerprints, type NodeSettings, readNodeSettings } from './serve/settings.ts'
 
 const VERSION = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'))
   .version as string
+
+const USAGE = `usage: npm run backup -- --to <folder>
+
+Copies a node into a folder that is empty or missing. A node that runs refuses calls while its objects are copied.
+
+  --to <folder>  where the backup is made
+  -h, --help     this text
+
+It takes the settings of the node (npm run serve), and TOOLS_DATA_DIR: the DATA_DIR of tools that run at TOOLS_URL.
+docs/self-hosting.md has them all.
+`
 
 /**
  * Makes a backup. A node that runs refuses calls while its objects are copied and the snapshot of the database begins; the
@@ -39,7 +50,7 @@ async function backUp(settings: NodeSettings, target: string): Promise<string> {
   const client = new pg.Client(settings.database)
   await client.connect()
   try {
-    const stored = await copyStill(settings, target, content, client)
+    const stored = await copyPaused(settings, target, content, client)
     const tables = await copyTables(client, join(target, BACKUP.postgres))
     const manifest: Manifest = {
       format: 1,
@@ -56,14 +67,14 @@ async function backUp(settings: NodeSettings, target: string): Promise<string> {
     writePrivateFile(join(target, `${BACKUP.manifest}.part`), `${JSON.stringify(manifest, null, 2)}\n`)
     renameSync(join(target, `${BACKUP.manifest}.part`), join(target, BACKUP.manifest))
     const rows = tables.tables.reduce((sum, table) => sum + table.rows, 0)
-    return `${rows} rows, ${stored.content.objects} objects of content; calls were refused for ${stored.seconds} s`
+    return `${rows} rows, ${stored.content.objects} objects of content; ${stored.pause}`
   } finally {
     await client.end()
   }
 }
 
-/** Copies what has to be still, and begins the snapshot of the database. */
-async function copyStill(
+/** Copies what must not change meanwhile, and begins the snapshot of the database. */
+async function copyPaused(
   settings: NodeSettings,
   target: string,
   content: { to: ObjectFiles; seen: Map<string, string> },
@@ -74,19 +85,36 @@ async function copyStill(
   if (settings.toolsAddress !== null && toolsFolder === dataFolder)
     throw new StartError('TOOLS_DATA_DIR is not set: it is the DATA_DIR of the tools behind TOOLS_URL')
   const begun = performance.now()
-  const still = [await quietDataFolder(dataFolder)]
+  const paused = [await pauseDataFolder(dataFolder)]
+  let copied: Awaited<ReturnType<typeof copyContent>>
+  let haveResumed = false
   try {
-    if (toolsFolder !== dataFolder) still.push(await quietDataFolder(toolsFolder))
+    if (toolsFolder !== dataFolder) paused.push(await pauseDataFolder(toolsFolder))
     await beginSnapshot(client)
     copyFiles(join(dataFolder, DATA.objects), join(target, BACKUP.objects))
     copyFiles(join(toolsFolder, DATA.tools), join(target, BACKUP.tools))
     copyFiles(join(dataFolder, DATA.queue), join(target, BACKUP.queue))
-    const copied = await copyContent(objectsIn(settings.content, true), content.to, content.seen)
-    const hadOwner = still.some((folder) => folder.hadOwner)
-    return { content: copied, seconds: hadOwner ? ((performance.now() - begun) / 1_000).toFixed(1) : '0' }
+    copied = await copyContent(objectsIn(settings.content, true), content.to, content.seen)
+    for (const folder of paused) folder.check()
   } finally {
-    for (const folder of still.reverse()) await folder.end()
+    haveResumed = await resumeAll(paused)
   }
+  const seconds = ((performance.now() - begun) / 1_000).toFixed(1)
+  return { content: copied, pause: pauseText(paused, haveResumed, seconds) }
+}
+
+/** The tools first: the node that uses them serves calls at once. @returns whether all serve again */
+async function resumeAll(paused: PausedFolder[]): Promise<boolean> {
+  const resumed: boolean[] = []
+  for (const folder of paused.reverse()) resumed.push(await folder.end())
+  return resumed.every(Boolean)
+}
+
+function pauseText(paused: PausedFolder[], haveResumed: boolean, seconds: string): string {
+  if (!paused.some(({ hadOwner }) => hadOwner)) return 'the node did not run'
+  return haveResumed
+    ? `calls were refused for ${seconds} s`
+    : 'the node does not serve again: its log has the reason'
 }
 
 export const keysOf = ({ variables }: NodeSettings): Manifest['keys'] => ({
@@ -103,9 +131,11 @@ async function newestMigration({ database }: NodeSettings): Promise<string> {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { to: { type: 'string' } } })
-  if (values.to === undefined) throw new StartError('usage: npm run backup -- --to <folder>')
-  const target = resolve(values.to)
+  const { to } = readOptions(USAGE, { to: { type: 'string' } })
+  if (to === undefined) refuseUsage(USAGE, '--to is not given')
+  // What is made here belongs to this user alone.
+  process.umask(0o077)
+  const target = resolve(to)
   console.log(`${target}: ${await backUp(readNodeSettings(process.env), target)}`)
 }
 

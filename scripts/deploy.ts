@@ -1,4 +1,4 @@
-// npm run deploy -- [--plan] [--yes] [--json] [--config <file>]: deploys Headgate to Cloudflare (docs/deployment.md).
+// npm run deploy: deploys Headgate to Cloudflare (docs/deployment.md; --help names the options).
 import { createInterface } from 'node:readline/promises'
 import { realClock } from './deploy/deploy-clock.ts'
 import { runDeploy } from './deploy/run-deploy.ts'
@@ -8,7 +8,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 // A reader that goes away (`| head`) must not end a deployment between two of its steps.
 for (const output of [process.stdout, process.stderr]) output.on('error', () => {})
 
-async function askPerson(question: string): Promise<string> {
+async function promptForAnswer(question: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   try {
     return await terminal.question(question, { signal: interruption.signal })
@@ -22,7 +22,7 @@ process.exitCode = await runDeploy(process.argv.slice(2), {
   fetch,
   clock: realClock(interruption.signal),
   print: (line) => process.stdout.write(`${line}\n`),
-  complain: (line) => process.stderr.write(`${line}\n`),
-  ...(process.stdin.isTTY && process.stderr.isTTY && { ask: askPerson }),
+  printError: (line) => process.stderr.write(`${line}\n`),
+  ...(process.stdin.isTTY && process.stderr.isTTY && { prompt: promptForAnswer }),
   signal: interruption.signal,
 })

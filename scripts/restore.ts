@@ -1,6 +1,5 @@
 // npm run restore -- --from <folder>: fills an empty node from a backup.
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { keysOf } from './backup.ts'
 import { migrateDatabase, migrationNames } from './migrate.ts'
@@ -11,8 +10,20 @@ import { copyContent, isEmptyPlace, objectsIn } from './serve/backup/content.ts'
 import { copyFiles, makeEmptyFolder } from './serve/backup/files.ts'
 import { BACKUP, checkKeys, type Manifest, readBackup } from './serve/backup/manifest.ts'
 import { checkEmptyDatabase, restoreTables } from './serve/backup/tables.ts'
+import { readOptions, refuseUsage } from './serve/command-line.ts'
 import { claimDataFolder, DATA } from './serve/data-folder.ts'
 import { type NodeSettings, readNodeSettings } from './serve/settings.ts'
+
+const USAGE = `usage: npm run restore -- --from <folder>
+
+Fills an empty node from a backup: its DATA_DIR, CONTENT and database have to be empty.
+
+  --from <folder>  a folder that npm run backup has made
+  -h, --help       this text
+
+It takes the settings of the node (npm run serve), and TOOLS_DATA_DIR: the DATA_DIR of tools that run at TOOLS_URL.
+docs/self-hosting.md has them all.
+`
 
 /**
  * Restores a backup into empty places. Everything is checked before anything is written; a restore that fails later leaves a node
@@ -65,9 +76,11 @@ async function restoreInto(
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { from: { type: 'string' } } })
-  if (values.from === undefined) throw new StartError('usage: npm run restore -- --from <folder>')
-  const manifest = await restore(readNodeSettings(process.env), resolve(values.from))
+  const { from } = readOptions(USAGE, { from: { type: 'string' } })
+  if (from === undefined) refuseUsage(USAGE, '--from is not given')
+  // What is made here belongs to this user alone.
+  process.umask(0o077)
+  const manifest = await restore(readNodeSettings(process.env), resolve(from))
   console.log(`restored the backup of ${manifest.created_at} (${manifest.migration})`)
 }
 

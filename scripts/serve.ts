@@ -2,15 +2,16 @@
 // `-- --tools` runs the script of tools alone, for a container or unit with limits of its own.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { migrateDatabase, missingMigrations } from './migrate.ts'
 import { StartError } from './node/start-error.ts'
 import type { RunningTools } from './node/tools-script.ts'
-import { claimDataFolder } from './serve/data-folder.ts'
+import { BUNDLE_FOLDER } from './serve/bundle.ts'
+import { readOptions } from './serve/command-line.ts'
+import { claimDataFolder, type FolderOwner } from './serve/data-folder.ts'
 import { type DatabaseLock, lockDatabase } from './serve/database-lock.ts'
 import { checkInstallation } from './serve/installation.ts'
 import { log } from './serve/log.ts'
-import { BUNDLE_FOLDER, GatewayNode, startToolsOf } from './serve/node.ts'
+import { GatewayNode } from './serve/node.ts'
 import {
   type NodeSettings,
   readNodeSettings,
@@ -18,6 +19,18 @@ import {
   SettingsError,
   type ToolsSettings,
 } from './serve/settings.ts'
+import { startToolsOf } from './serve/tools.ts'
+
+const USAGE = `usage: npm run serve [-- --tools]
+
+Serves one node with a PostgreSQL and a Redis of its own, until SIGTERM.
+
+  --tools     runs the script of tools alone, at TOOLS_PORT; the node reaches it at its TOOLS_URL
+  -h, --help  this text
+
+A node needs DATABASE_URL, REDIS_URL, DATA_DIR, CONTENT, BASE_URL, ADMIN_TOKEN, KEY_PEPPERS and VAULT_KEYS, the tools DATA_DIR.
+docs/self-hosting.md has all settings.
+`
 
 /** Functions that end parts of the process, called in reverse order. */
 const cleanUps: Array<() => unknown> = []
@@ -32,10 +45,7 @@ async function serve(settings: NodeSettings): Promise<void> {
   let lock: DatabaseLock | undefined
   const node = new GatewayNode(settings, log, async () => (lock === undefined ? 0 : countLive(lock)))
   cleanUps.push(
-    await claimDataFolder(dataFolder, {
-      pause: () => node.pause(stopLimitMs),
-      resume: () => node.resume().catch(fail),
-    }),
+    await claimFor(dataFolder, { pause: () => node.pause(stopLimitMs), resume: () => node.resume() }),
   )
   abort = () => node.abort()
   const port = await node.listen()
@@ -47,6 +57,20 @@ async function serve(settings: NodeSettings): Promise<void> {
   if (!isStopping)
     log('info', 'ready', { host: settings.host, port, base_url: settings.baseUrl, ...node.pids() })
 }
+
+/** Claims the data folder. A process that cannot continue after a pause ends. */
+const claimFor = (folder: string, { pause, resume }: FolderOwner) =>
+  claimDataFolder(folder, {
+    pause,
+    resume: async () => {
+      try {
+        await resume()
+      } catch (error) {
+        fail(error)
+        throw error
+      }
+    },
+  })
 
 async function countLive({ client }: DatabaseLock): Promise<number> {
   const { rows } = await client.query(
@@ -87,7 +111,7 @@ async function serveTools(settings: ToolsSettings): Promise<void> {
   const resume = async (): Promise<void> => {
     tools = await start()
   }
-  cleanUps.push(await claimDataFolder(dataFolder, { pause, resume: () => resume().catch(fail) }))
+  cleanUps.push(await claimFor(dataFolder, { pause, resume }))
   stop = async () => tools?.stop()
   abort = stop
   tools = await start()
@@ -133,9 +157,11 @@ function fail(error: unknown): void {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { tools: { type: 'boolean', default: false } } })
+  const { tools } = readOptions(USAGE, { tools: { type: 'boolean' } })
+  // What this process and those that it starts make belongs to this user alone.
+  process.umask(0o077)
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => onSignal(signal))
-  const run = values.tools ? prepared(readToolsSettings, serveTools) : prepared(readNodeSettings, serve)
+  const run = tools ? prepared(readToolsSettings, serveTools) : prepared(readNodeSettings, serve)
   await run()
 }
 

@@ -7,7 +7,7 @@ import { withKnownCallers } from './http/known-callers.ts'
 import { admission } from './http/middleware/admission.ts'
 import { requireEntitlement } from './http/middleware/require-entitlement.ts'
 import { requireResponseScope, requireScope } from './http/middleware/require-scope.ts'
-import { failedParts } from './http/readiness.ts'
+import { readReadiness } from './http/readiness.ts'
 import { everyRequest, KEYED_REQUEST, middlewareOf } from './http/request-steps.ts'
 import { agentRoutes } from './http/routes/agents.ts'
 import { connectPageRoutes } from './http/routes/connect-pages.ts'
@@ -27,6 +27,7 @@ import { webhookRoutes } from './http/routes/webhooks.ts'
 import { wellKnownRoutes } from './http/routes/well-known.ts'
 import { staticFile } from './http/static-file.ts'
 import { unknownRoute } from './http/unknown-route.ts'
+import { TOOLS_VERSION_HEADER } from './workspace/contract.ts'
 
 /**
  * The API at a glance: the middleware of every request, in order, and the mounted routes.
@@ -51,9 +52,11 @@ app.get('/health', (context) => {
   return context.json({ status: 'ok' }, 200, version === undefined ? {} : { 'x-headgate-version': version })
 })
 app.get('/health/ready', async (context) => {
-  const failed = await failedParts(context.get('deps'))
+  const { failed, degraded, toolsVersion } = await readReadiness(context.get('deps'))
+  // A deployment that changes the script of tools must know which version of it answered.
+  if (toolsVersion !== null) context.header(TOOLS_VERSION_HEADER, toolsVersion)
   return failed.length === 0
-    ? context.json({ status: 'ok' })
+    ? context.json({ status: 'ok', ...(degraded.length > 0 && { degraded }) })
     : context.json({ status: 'unavailable', failed }, 503, { 'retry-after': '5' })
 })
 

@@ -17,7 +17,7 @@ import { responseObjectClient } from './responses/pool/pool-client.ts'
 import { type OpenSocket, socketClient } from './responses/sockets/socket-client.ts'
 import type { HostedTool } from './responses/tools/hosted-tool.ts'
 import { hostedTools } from './responses/tools/registry.ts'
-import { type WorkspaceOf, workspaceClient } from './responses/tools/workspace/workspace-client.ts'
+import { pingTools, type WorkspaceOf, workspaceClient } from './responses/tools/workspace/workspace-client.ts'
 
 /** Everything that reaches out of the process, built in one place. Modules declare the parts that they need. */
 export interface Deps {
@@ -36,6 +36,8 @@ export interface Deps {
   responseObject: (organizationId: string, responseId: string) => ResponseMethods
   /** The files of a conversation, in the script of tools. */
   workspaceOf: WorkspaceOf
+  /** Asks the script of tools for its version; null where it has none. Rejects if it cannot run a call. */
+  pingTools: () => Promise<string | null>
   /** Opens a WebSocket in the object of its user. */
   openSocket: OpenSocket
   /** Renews the tokens of a connection, in its object. */
@@ -151,6 +153,7 @@ export function createDeps(environment: Bindings, context: ExecutionContext, led
     responseObject: (organizationId, responseId) =>
       responseObjectClient(environment, organizationId, responseId),
     workspaceOf,
+    pingTools: () => pingTools(environment.TOOLS),
     get hostedTools() {
       return known.hostedTools
     },

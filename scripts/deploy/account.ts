@@ -3,7 +3,7 @@ import { type DatabaseAddress, openDatabase } from '../database.ts'
 import { pendingMigrations } from '../migrate.ts'
 import type { CloudflareApi } from './cloudflare-api.ts'
 import { DeployError } from './deploy-error.ts'
-import { testedVersion } from './lease.ts'
+import { testedVersions } from './lease.ts'
 import type { NeonApi } from './neon.ts'
 import type { AccountState, DatabaseState, PendingMigration } from './plan-types.ts'
 import { hasProtectedData } from './protected-data.ts'
@@ -102,25 +102,28 @@ async function readDatabase(sources: AccountSources): Promise<DatabaseState> {
     }
     return {
       exists: false,
-      pending: described(await pendingMigrations(null)),
+      pending: describeMigrations(await pendingMigrations(null)),
       hasProtectedData: false,
-      testedVersion: null,
+      tested: { gateway: null, tools: null },
     }
   }
   const opened = await openDatabase(address)
   try {
     return {
       exists: true,
-      pending: described(await pendingMigrations(opened)),
+      pending: describeMigrations(await pendingMigrations(opened)),
       hasProtectedData: await hasProtectedData(opened),
-      testedVersion: await testedVersion(opened, sources.settings.gateway.name),
+      tested: await testedVersions(opened, sources.settings.gateway.name),
     }
   } finally {
     await opened.close()
   }
 }
 
-const described = (migrations: Array<{ name: string; statements: string[] }>): PendingMigration[] =>
+/** Migrations as the plan shows them. */
+export const describeMigrations = (
+  migrations: Array<{ name: string; statements: string[] }>,
+): PendingMigration[] =>
   migrations.map(({ name, statements }) => ({ name, removes: statements.some((text) => REMOVES.test(text)) }))
 
 /** Whether Postgres has the audit record of a request. */

@@ -28,7 +28,14 @@ const SCHEMA = [
   `create table if not exists headgate_deployment.leases (
      script text primary key, holder text not null, label text not null,
      expires_at timestamptz not null, tested_version text)`,
+  'alter table headgate_deployment.leases add column if not exists tested_tools_version text',
 ]
+
+/** The versions of both scripts that passed the smoke test together; null if there are none. */
+export interface TestedVersions {
+  gateway: string | null
+  tools: string | null
+}
 
 /** The right to deploy a script, held in its database: one deployment at a time. */
 export class DeployLease {
@@ -106,11 +113,12 @@ export class DeployLease {
     }
   }
 
-  /** Stores that a version of the gateway passed its test while it had all traffic. */
-  async recordTested(versionId: string): Promise<void> {
+  /** Stores that versions passed their test while they had all traffic. */
+  async recordTested({ gateway, tools }: TestedVersions): Promise<void> {
     const { database } = this.#opened
     await database.execute(
-      sql`update ${LEASES} set tested_version = ${versionId} where script = ${this.#script} and holder = ${this.#holder}`,
+      sql`update ${LEASES} set tested_version = ${gateway}, tested_tools_version = ${tools}
+          where script = ${this.#script} and holder = ${this.#holder}`,
     )
   }
 
@@ -157,16 +165,23 @@ async function within<Result>(limitMs: number, result: Promise<Result>): Promise
   return Promise.race([result, limit]).finally(() => clearTimeout(timer))
 }
 
-/** The version of a script that passed its test last; null if there is none. */
-export async function testedVersion({ database }: OpenDatabase, script: string): Promise<string | null> {
+/** The versions that passed their test last. @param script name of the gateway */
+export async function testedVersions({ database }: OpenDatabase, script: string): Promise<TestedVersions> {
   const [table] = await rows(
     database,
     sql`select to_regclass('headgate_deployment.leases') is not null as there`,
   )
-  if (table?.there !== true) return null
-  const [row] = await rows(database, sql`select tested_version from ${LEASES} where script = ${script}`)
-  return typeof row?.tested_version === 'string' ? row.tested_version : null
+  if (table?.there !== true) return { gateway: null, tools: null }
+  // As JSON: an earlier release made the table without the second column.
+  const [row] = await rows(
+    database,
+    sql`select stored ->> 'tested_version' as gateway, stored ->> 'tested_tools_version' as tools
+        from (select to_jsonb(leases) as stored from ${LEASES} where script = ${script}) as found`,
+  )
+  return { gateway: textOf(row?.gateway), tools: textOf(row?.tools) }
 }
+
+const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null)
 
 async function rows(
   database: ScriptDatabase,

@@ -56,9 +56,11 @@ function scriptChange(
   const tagged = new Set(versions.filter((version) => version.tag === tag).map(({ id }) => id))
   const newest = versions[0]
   const others = traffic.filter(({ versionId }) => !tagged.has(versionId))
-  const base = mostTraffic(others) ?? mostTraffic(traffic)
+  // Versions of one tag differ in their secrets: a rotation that was cut has divided the traffic between them.
+  const before = others.length > 0 ? others : traffic.filter(({ versionId }) => versionId !== newest?.id)
+  const base = mostTraffic(before) ?? mostTraffic(traffic)
   if (base === null || changesClasses) return { kind: 'deploy', isNew: false, base }
-  if (others.length === 0 && secrets.length === 0) return { kind: 'none' }
+  if (others.length === 0 && traffic.length === 1 && secrets.length === 0) return { kind: 'none' }
   // A version carries secrets: only the newest one is known to have those that the next one would inherit.
   const uploaded = newest !== undefined && newest.tag === tag && secrets.length === 0 ? newest.id : null
   return { kind: 'version', versionId: uploaded, base }

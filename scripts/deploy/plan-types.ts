@@ -1,4 +1,5 @@
 import type { DomainOwner, ScriptState } from './cloudflare-api.ts'
+import type { TestedVersions } from './lease.ts'
 import type { SecretSource } from './secrets.ts'
 
 /** A migration of the schema that the database does not have. */
@@ -14,8 +15,8 @@ export interface DatabaseState {
   pending: PendingMigration[]
   /** Whether it has rows that only the KEY_PEPPERS and VAULT_KEYS of an earlier deployment can read or check. */
   hasProtectedData: boolean
-  /** Version of the gateway that passed the smoke test last. */
-  testedVersion: string | null
+  /** Versions that passed the smoke test last. */
+  tested: TestedVersions
 }
 
 /** What was read, without any value of a secret. */
@@ -72,6 +73,8 @@ export interface DeploymentPlan {
   problems: string[]
   /** Secrets that the upload of the gateway carries. */
   secrets: string[]
+  /** Those of them that replace a value of the script. */
+  rotated: string[]
   tools: ScriptChange
   gateway: ScriptChange
   /** Branch of Neon to return to, to whose name the time is added; null: none is made. */

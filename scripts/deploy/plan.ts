@@ -18,18 +18,23 @@ import type { DeploySettings } from './settings.ts'
 export const hasChanges = ({ steps }: DeploymentPlan): boolean =>
   steps.some(({ action }) => action !== 'same')
 
-/** Compares what is wanted with what was read. Pure: the same arguments give the same plan. */
+/**
+ * Compares what is wanted with what was read. Pure: the same arguments give the same plan.
+ *
+ * @param rotations names of secrets that get another value
+ */
 export function planDeployment(
   settings: DeploySettings,
   release: Release,
   state: AccountState,
   known: KnownSecrets,
+  rotations: readonly string[] = [],
 ): DeploymentPlan {
-  const secrets = planSecrets(state, known)
+  const secrets = planSecrets(state, known, rotations)
   const tools = planScript('tools', release.tools, state.tools, [])
   const gateway = planScript('gateway', release.gateway, state.gateway, secrets.uploaded)
   const restorePoint = restorePointOf(settings, state.database)
-  const changesScript = gateway.change.kind !== 'none'
+  const changesScript = [tools, gateway].some(({ change }) => change.kind !== 'none')
   return {
     steps: [
       ...servicesSteps(settings, state),
@@ -39,7 +44,7 @@ export function planDeployment(
       ...secrets.steps,
       gateway.step,
       triggersStep(release.gateway, state.gateway, gateway.change),
-      smokeTestStep(settings, state, known, changesScript),
+      smokeTestStep(settings, state, { ...known, ...generatedIn(secrets.rotated) }, changesScript),
     ].sort((left, right) => STEP_NAMES.indexOf(left.step) - STEP_NAMES.indexOf(right.step)),
     problems: [
       ...secrets.problems,
@@ -48,6 +53,7 @@ export function planDeployment(
       ...hostProblems(release.gateway, state.hosts),
     ],
     secrets: secrets.uploaded,
+    rotated: secrets.rotated,
     tools: tools.change,
     gateway: gateway.change,
     restorePoint,
@@ -111,14 +117,22 @@ function toolsStep(
     : step
 }
 
-function planSecrets(state: AccountState, known: KnownSecrets) {
+const generatedIn = (rotated: readonly string[]): KnownSecrets =>
+  rotated.includes('ADMIN_TOKEN') ? { ADMIN_TOKEN: 'generated' } : {}
+
+function planSecrets(state: AccountState, known: KnownSecrets, rotations: readonly string[]) {
   const present = new Set(state.gateway?.secrets)
   const steps: PlannedStep[] = []
   const problems: string[] = []
   const uploaded: string[] = []
+  const rotated: string[] = []
   for (const name of UPLOADED_SECRETS) {
     const source = known[name]
-    if (present.has(name)) {
+    if (present.has(name) && rotations.includes(name)) {
+      if (source === undefined && name !== 'ADMIN_TOKEN') problems.push(unknownValue(name))
+      rotated.push(name)
+      steps.push(plannedStep('secrets', name, 'change', [rotationText(name, source)]))
+    } else if (present.has(name)) {
       steps.push(plannedStep('secrets', name, 'same', ['present, never overwritten']))
     } else if (source !== undefined) {
       uploaded.push(name)
@@ -130,8 +144,21 @@ function planSecrets(state: AccountState, known: KnownSecrets) {
       problems.push(missingSecret(name))
     }
   }
-  return { steps, problems, uploaded }
+  return { steps, problems, uploaded: [...uploaded, ...rotated], rotated }
 }
+
+function rotationText(name: string, source: SecretSource | undefined): string {
+  const isGiven = !isGenerated(name) || source === 'environment'
+  if (isGiven) return `replaced by that of ${sourceText(source ?? 'environment')}`
+  return name === 'ADMIN_TOKEN'
+    ? 'replaced by a generated one, kept in the file of secrets'
+    : 'a generated pair is added, or the one that was added before is put first'
+}
+
+const unknownValue = (name: string): string =>
+  isGenerated(name)
+    ? `${name} is not given, and its rotation keeps the pairs that it has`
+    : `${name} is not given, and its rotation needs the new value`
 
 const sourceText = (source: SecretSource): string =>
   ({ environment: 'the environment', file: 'the file of secrets', generated: 'the file of secrets' })[
@@ -159,20 +186,22 @@ function triggersStep(release: ScriptRelease, state: ScriptState | null, change:
 const canonical = ({ crons, hosts, workersDev }: Triggers): string =>
   JSON.stringify([[...crons].sort(), [...hosts].sort(), workersDev])
 
-/** A deployment that was cut after the upload has a version that serves and was not tested. */
+/** A deployment that was cut after an upload has a version that serves and was not tested. */
 function smokeTestStep(
   settings: DeploySettings,
-  { gateway, database }: AccountState,
+  { gateway, tools, database: { tested } }: AccountState,
   known: KnownSecrets,
   changesScript: boolean,
 ): PlannedStep {
-  const calls = ['/health/ready', 'a wrong key']
+  const calls = ['/health/ready', 'tools', 'a wrong key']
   const knowsToken = known.ADMIN_TOKEN !== undefined || !gateway?.secrets.includes('ADMIN_TOKEN')
   if (knowsToken) calls.push('management API')
   if (known.SMOKE_TEST_KEY !== undefined) calls.push(...modelCalls(settings))
   const isWeak = !knowsToken && known.SMOKE_TEST_KEY === undefined
   const details = isWeak ? ['no call with rights: neither ADMIN_TOKEN nor SMOKE_TEST_KEY is given'] : []
-  const isTested = gateway !== null && gateway.traffic[0]?.versionId === database.testedVersion
+  const isServing = (script: ScriptState | null, version: string | null) =>
+    version !== null && script?.traffic[0]?.versionId === version
+  const isTested = isServing(gateway, tested.gateway) && isServing(tools, tested.tools)
   return plannedStep('smoke test', calls.join(', '), changesScript || !isTested ? 'change' : 'same', details)
 }
 

@@ -1,14 +1,17 @@
-import { join } from 'node:path'
+import { spawnSync } from 'node:child_process'
+import { isAbsolute, join, relative, resolve } from 'node:path'
 import { ConfigurationError, parseConfiguration } from '../../src/env.ts'
 import { buildScripts } from '../build.ts'
 import type { AccountSources, ReadAccount } from './account.ts'
 import { CloudflareApi } from './cloudflare-api.ts'
 import type { DeployClock } from './deploy-clock.ts'
 import { DeployError } from './deploy-error.ts'
+import type { DeployOptions } from './deploy-options.ts'
 import { NeonApi } from './neon.ts'
 import { planDeployment } from './plan.ts'
 import type { DeploymentPlan, KnownSecrets } from './plan-types.ts'
 import { type Release, readRelease } from './release.ts'
+import { pendingRotations } from './rotate-secrets.ts'
 import {
   placeholderSecrets,
   readSecrets,
@@ -21,16 +24,17 @@ import { UpstashApi } from './upstash.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** What surrounds a deployment; tests have one of their own. */
-export interface DeployWorld {
+/** What a deployment gets from its process. */
+export interface DeployContext {
   environment: NodeJS.ProcessEnv
   fetch: typeof fetch
   clock: DeployClock
-  /** Lines for the person on stdout, or on stderr beside a JSON document. */
+  /** Prints a line on stdout. */
   print: (line: string) => void
-  complain: (line: string) => void
-  /** Asks a person; undefined without a terminal. */
-  ask?: (question: string) => Promise<string>
+  /** Prints a line on stderr. */
+  printError: (line: string) => void
+  /** Reads an answer from the terminal; undefined without one. */
+  prompt?: (question: string) => Promise<string>
   signal: AbortSignal
   /** Folder of built scripts; default: they are built. */
   bundle?: string
@@ -43,25 +47,28 @@ export interface Run {
   secretsFile: string
   bundle: string
   sources: AccountSources
-  world: DeployWorld
+  /** Names of secrets that get another value: those of `--rotate`, and those whose rotation was cut. */
+  rotations: string[]
+  context: DeployContext
 }
 
-/** Reads the settings and secrets, and builds both scripts. @param config path of the settings @throws DeployError, StartError */
+/** Reads the settings and secrets, and builds both scripts. @throws DeployError, StartError */
 export async function prepareRun(
-  config: string,
-  world: DeployWorld,
-  say: (line: string) => void,
+  { config, rotate }: Pick<DeployOptions, 'config' | 'rotate'>,
+  context: DeployContext,
+  report: (line: string) => void,
 ): Promise<Run> {
-  const { environment } = world
+  const { environment } = context
   const settings = readSettings(config)
   const folder = join(environment.HEADGATE_FOLDER || join(ROOT, '.headgate'), 'deploy', settings.stage)
   const secretsFile =
-    settings.secretsFile === undefined ? join(folder, 'secrets.json') : join(ROOT, settings.secretsFile)
+    settings.secretsFile === undefined ? join(folder, 'secrets.json') : resolve(ROOT, settings.secretsFile)
+  refuseCommittedFile(secretsFile)
   const token = required(environment, 'CLOUDFLARE_API_TOKEN')
   if (testedOrigin(settings) === null) {
     throw new DeployError('the gateway has no address: give gateway.hosts or smokeTest.url')
   }
-  const { fetch, clock } = world
+  const { fetch, clock } = context
   const sources: AccountSources = {
     settings,
     environment,
@@ -71,18 +78,34 @@ export async function prepareRun(
       clock,
       baseUrl: environment.CLOUDFLARE_API_BASE_URL,
     }),
-    neon: neonOf(settings, world),
-    upstash: upstashOf(settings, world),
+    neon: neonOf(settings, context),
+    upstash: upstashOf(settings, context),
   }
-  const bundle = world.bundle ?? join(folder, 'bundle')
-  if (world.bundle === undefined) {
-    say('building both scripts …')
+  const bundle = context.bundle ?? join(folder, 'bundle')
+  if (context.bundle === undefined) {
+    report('building both scripts …')
     await buildScripts(bundle)
   }
-  return { settings, folder, secretsFile, bundle, sources, world }
+  const rotations = [...rotate, ...pendingRotations(secretsFile)]
+  return { settings, folder, secretsFile, bundle, sources, rotations, context }
 }
 
-function neonOf({ database }: DeploySettings, { environment, fetch, clock }: DeployWorld): NeonApi | null {
+/** Git's answer to a path that no rule ignores; others are of a folder without Git. */
+const NOT_IGNORED = 1
+
+/** @throws DeployError if the file is in this checkout and Git would add it */
+function refuseCommittedFile(file: string): void {
+  const path = relative(ROOT, file)
+  if (path.startsWith('..') || isAbsolute(path)) return
+  const { status } = spawnSync('git', ['check-ignore', '--quiet', '--', path], { cwd: ROOT })
+  if (status === NOT_IGNORED) {
+    throw new DeployError(
+      `the file of secrets ${path} is in this repository, and git does not ignore it: give another secretsFile`,
+    )
+  }
+}
+
+function neonOf({ database }: DeploySettings, { environment, fetch, clock }: DeployContext): NeonApi | null {
   if (database === 'environment') return null
   return new NeonApi(required(environment, 'NEON_API_KEY'), {
     fetch,
@@ -91,7 +114,10 @@ function neonOf({ database }: DeploySettings, { environment, fetch, clock }: Dep
   })
 }
 
-function upstashOf({ redis }: DeploySettings, { environment, fetch, clock }: DeployWorld): UpstashApi | null {
+function upstashOf(
+  { redis }: DeploySettings,
+  { environment, fetch, clock }: DeployContext,
+): UpstashApi | null {
   if (redis === 'environment') return null
   const account = {
     email: required(environment, 'UPSTASH_EMAIL'),
@@ -110,21 +136,29 @@ export function required(environment: NodeJS.ProcessEnv, name: string): string {
 export function makePlan(run: Run, account: ReadAccount): DeploymentPlan {
   const release = releaseOf(run, account)
   const { secrets } = run.sources
-  const plan = planDeployment(run.settings, release, account.state, knownSecrets(run, account))
-  return { ...plan, problems: [...plan.problems, ...configurationProblems(release, secrets)] }
+  const known = knownSecrets(run, account)
+  const plan = planDeployment(run.settings, release, account.state, known, run.rotations)
+  const variables = {
+    ...(createsRedis(run, account) && { UPSTASH_REDIS_REST_URL: 'https://created.later' }),
+    ...release.gateway.variables,
+  }
+  return { ...plan, problems: [...plan.problems, ...configurationProblems(variables, secrets)] }
 }
 
+const createsRedis = ({ settings }: Run, { state }: ReadAccount): boolean =>
+  settings.redis !== 'environment' && !state.redis.exists
+
 /** Secrets that a step creates count as known. */
-function knownSecrets({ settings, sources }: Run, account: ReadAccount): KnownSecrets {
+function knownSecrets(run: Run, account: ReadAccount): KnownSecrets {
+  const { settings, sources } = run
   const known = [...UPLOADED_SECRETS, SMOKE_TEST_KEY].flatMap((name) => {
     const source = sources.secrets.source(name)
     return source === undefined ? [] : [[name, source] as const]
   })
   const createsDatabase = settings.database !== 'environment' && !account.state.database.exists
-  const createsRedis = settings.redis !== 'environment' && !account.state.redis.exists
   return {
     ...(createsDatabase && { DATABASE_URL: 'Neon' as const }),
-    ...(createsRedis && { UPSTASH_REDIS_REST_TOKEN: 'Upstash' as const }),
+    ...(createsRedis(run, account) && { UPSTASH_REDIS_REST_TOKEN: 'Upstash' as const }),
     ...Object.fromEntries(known),
   }
 }
@@ -140,17 +174,15 @@ export function releaseOf({ settings, bundle }: Run, { redisUrl }: ReadAccount):
 }
 
 /** What the Worker would refuse at its first request. */
-function configurationProblems({ gateway }: Release, secrets: SecretValues): string[] {
+function configurationProblems(variables: Record<string, string>, secrets: SecretValues): string[] {
   const given = UPLOADED_SECRETS.flatMap((name) => {
     const value = secrets.get(name)
     return value === undefined ? [] : [[name, value]]
   })
-  const redis = { UPSTASH_REDIS_REST_URL: 'https://created.later' }
   try {
     parseConfiguration({
       ...placeholderSecrets(),
-      ...redis,
-      ...gateway.variables,
+      ...variables,
       ...Object.fromEntries(given),
     })
     return []

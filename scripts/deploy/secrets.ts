@@ -38,10 +38,18 @@ export type SecretSource = 'environment' | 'file' | 'Neon' | 'Upstash' | 'genera
 /** Values of secrets by name, with where each comes from. A plan holds names and sources only. */
 export class SecretValues {
   readonly #values = new Map<string, { value: string; source: SecretSource }>()
+  readonly #replaced: string[] = []
 
   /** Adds a value. One that is known already wins. */
   add(name: string, value: string, source: SecretSource): void {
     if (value !== '' && !this.#values.has(name)) this.#values.set(name, { value, source })
+  }
+
+  /** Sets another value. The one before stays known to `redact`. */
+  replace(name: string, value: string, source: SecretSource): void {
+    const before = this.#values.get(name)
+    if (before !== undefined) this.#replaced.push(before.value)
+    this.#values.set(name, { value, source })
   }
 
   get(name: string): string | undefined {
@@ -57,7 +65,8 @@ export class SecretValues {
    * a secret by itself.
    */
   redact(text: string): string {
-    const values = [...this.#values].flatMap(([, { value }]) => [value, ...passwordOf(value)])
+    const known = [...[...this.#values.values()].map(({ value }) => value), ...this.#replaced]
+    const values = known.flatMap((value) => [value, ...passwordOf(value)])
     const forms = values.flatMap((value) => [
       value,
       JSON.stringify(value).slice(1, -1),
@@ -91,17 +100,18 @@ export function readSecrets(environment: NodeJS.ProcessEnv, file: string): Secre
 export function generateSecret(name: string, file: string, secrets: SecretValues): void {
   if (secrets.get(name) !== undefined) return
   const value = newSecret(name)
-  writePrivateFile(file, `${JSON.stringify({ ...readSecretsFile(file), [name]: value }, null, 2)}\n`)
+  writeSecretsFile(file, { ...readSecretsFile(file), [name]: value })
   secrets.add(name, value, 'generated')
 }
 
 function newSecret(name: string): string {
   if (name === 'ADMIN_TOKEN') return `hga_${randomBytes(32).toString('base64url')}`
-  // Ids of pairs; a rotation puts p2 or v2 in front.
+  // Ids of pairs; a rotation adds p2 or v2.
   return `${name === 'KEY_PEPPERS' ? 'p1' : 'v1'}:${randomBytes(32).toString('base64')}`
 }
 
-function readSecretsFile(file: string): Record<string, string> {
+/** @returns the members of the file; none without it @throws DeployError if it cannot be read or is damaged */
+export function readSecretsFile(file: string): Record<string, string> {
   let text: string
   try {
     text = readFileSync(file, 'utf8')
@@ -116,6 +126,11 @@ function readSecretsFile(file: string): Record<string, string> {
     // Reported below: the message of JSON.parse would quote the file.
   }
   throw new DeployError(`${file} is damaged: it must be a JSON object of names and values`)
+}
+
+/** Writes the file of secrets, with mode 0600. It is on the disk before this returns. */
+export function writeSecretsFile(file: string, values: Readonly<Record<string, string>>): void {
+  writePrivateFile(file, `${JSON.stringify(values, null, 2)}\n`)
 }
 
 /** Placeholders of the right form, to check the variables of a configuration whose secrets cannot be read back. */

@@ -1,3 +1,4 @@
+import { TOOLS_VERSION_HEADER } from '../../src/workspace/contract.ts'
 import type { DeployClock } from './deploy-clock.ts'
 
 export interface SmokeTestOptions {
@@ -5,7 +6,11 @@ export interface SmokeTestOptions {
   origin: string
   /** Name of its script and the version that must answer. */
   version: { script: string; id: string }
+  /** Version of the script of tools that the gateway must reach; null if it is not known. */
+  toolsVersion: string | null
   adminToken: string | undefined
+  /** Where that is from: of a message. */
+  adminTokenPlace: string
   /** Key of a caller. */
   key: string | undefined
   model: string | undefined
@@ -16,9 +21,6 @@ export interface SmokeTestOptions {
   fetch: typeof fetch
   clock: DeployClock
 }
-
-/** A check that failed, as a sentence without a secret. */
-type Problem = string
 
 interface Answer {
   status: number
@@ -42,7 +44,7 @@ const REQUEST_LIMIT_MS = 60_000
  *
  * @returns what failed; nothing if the version works
  */
-export async function runSmokeTest(options: SmokeTestOptions): Promise<Problem[]> {
+export async function runSmokeTest(options: SmokeTestOptions): Promise<string[]> {
   const unreachable = await awaitVersion(options)
   if (unreachable !== null) return [unreachable]
   const problems = [await checkServices(options), await checkRefusal(options), await checkManagement(options)]
@@ -50,7 +52,7 @@ export async function runSmokeTest(options: SmokeTestOptions): Promise<Problem[]
   return problems.filter((problem) => problem !== null)
 }
 
-async function awaitVersion(options: SmokeTestOptions): Promise<Problem | null> {
+async function awaitVersion(options: SmokeTestOptions): Promise<string | null> {
   const { clock, patienceMs, version } = options
   const end = clock.now() + patienceMs
   for (;;) {
@@ -67,16 +69,27 @@ async function awaitVersion(options: SmokeTestOptions): Promise<Problem | null> 
 const otherVersion = (id: string | null): string =>
   id === null ? ', and the answer names no version' : `, but by version ${id}`
 
-/** Postgres, Redis, the ledger and R2, as the version reaches them. A first connection may take longer than the check waits. */
-async function checkServices(options: SmokeTestOptions): Promise<Problem | null> {
+/** Postgres, Redis, the ledger, R2 and the script of tools, as the version reaches them. A first connection may take longer than the check waits. */
+async function checkServices(options: SmokeTestOptions): Promise<string | null> {
   const { clock } = options
   const end = clock.now() + SERVICES_PATIENCE_MS
   for (;;) {
     const answer = await call(options, '/health/ready')
-    if (answer?.status === 200) return null
-    if (clock.now() >= end) return `/health/ready ${describe(answer)}${failedServices(answer)}`
+    const failure = servicesFailure(answer, options.toolsVersion)
+    if (failure === null || clock.now() >= end) return failure
     await clock.sleep(READY_POLL_MS)
   }
+}
+
+/** @returns why the answer of /health/ready is not the wanted one; null if it is */
+function servicesFailure(answer: Answer | null, toolsVersion: string | null): string | null {
+  if (answer?.status !== 200) return `/health/ready ${describe(answer)}${failedServices(answer)}`
+  if (/"degraded":\["tools"\]/.test(answer.text)) return '/health/ready: no answer from the script of tools'
+  const answering = answer.headers.get(TOOLS_VERSION_HEADER)
+  if (toolsVersion === null || answering === toolsVersion) return null
+  return answering === null
+    ? '/health/ready names no version of the script of tools'
+    : `/health/ready reached version ${answering} of the script of tools instead of ${toolsVersion}`
 }
 
 /** The parts that the gateway names. Anything else that answers 503 has no such list. */
@@ -86,24 +99,27 @@ function failedServices(answer: Answer | null): string {
 }
 
 /** A key that does not exist is looked up in the ledger's and Postgres' data, with the peppers. */
-async function checkRefusal(options: SmokeTestOptions): Promise<Problem | null> {
+async function checkRefusal(options: SmokeTestOptions): Promise<string | null> {
   const answer = await call(options, '/v1/models', { authorization: 'Bearer hg_smoke_test_without_rights' })
   return answer?.status === 401 ? null : `/v1/models with a wrong key ${describe(answer)} instead of 401`
 }
 
-async function checkManagement(options: SmokeTestOptions): Promise<Problem | null> {
+async function checkManagement(options: SmokeTestOptions): Promise<string | null> {
   if (options.adminToken === undefined) return null
   const answer = await call(options, '/api/organizations', { authorization: `Bearer ${options.adminToken}` })
-  return answer?.status === 200 ? null : `/api/organizations ${describe(answer)}`
+  if (answer?.status === 200) return null
+  const cause =
+    answer?.status === 401 ? `: ADMIN_TOKEN of ${options.adminTokenPlace} is not that of the script` : ''
+  return `/api/organizations ${describe(answer)}${cause}`
 }
 
-async function checkModels(options: SmokeTestOptions): Promise<Problem | null> {
+async function checkModels(options: SmokeTestOptions): Promise<string | null> {
   const answer = await call(options, '/v1/models', { authorization: `Bearer ${options.key}` })
   return answer?.status === 200 ? null : `/v1/models ${describe(answer)}`
 }
 
 /** One call as a caller makes it, and its record, which the ledger writes to Postgres. */
-async function checkModelCall(options: SmokeTestOptions): Promise<Problem | null> {
+async function checkModelCall(options: SmokeTestOptions): Promise<string | null> {
   const { model, key, clock, hasRecord } = options
   if (model === undefined) return null
   const body = { model, max_tokens: 16, messages: [{ role: 'user', content: 'Say OK.' }] }

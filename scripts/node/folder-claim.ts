@@ -1,6 +1,9 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { OptionError } from './start-error.ts'
+
+/** The claim in a folder whose other names are known. */
+const CLAIM = 'claim.lock'
 
 /**
  * Claims a data folder or file for this process, so that two local systems never write the same one. Embedded
@@ -9,16 +12,25 @@ import { OptionError } from './start-error.ts'
  * The claim is a file beside the data that names the owner by process id and start time. A claim whose owner is
  * gone is taken over, so a killed process needs no cleaning up.
  *
- * @param path the folder or file to claim; its parent folder is created
+ * @param path the folder or file to claim; its parent folder is created, and has to be writable
  * @returns gives the claim back
  * @throws OptionError when a living process holds it
  */
 export function claimPath(path: string): () => void {
-  const claim = `${path}.lock`
   mkdirSync(dirname(path), { recursive: true })
+  return claimBy(`${path}.lock`, path)
+}
+
+/**
+ * The same for a folder whose parent this process may not write, by a file in the folder.
+ * @param folder has to exist, and to be one in which other files are ignored
+ */
+export const claimFolder = (folder: string): (() => void) => claimBy(join(folder, CLAIM), folder)
+
+function claimBy(claim: string, path: string): () => void {
   const own = `${process.pid} ${startTimeOf(process.pid) ?? ''}`
   try {
-    writeFileSync(claim, own, { flag: 'wx' })
+    writeFileSync(claim, own, { flag: 'wx', mode: 0o600 })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     const holder = readFileSync(claim, 'utf8')

@@ -101,7 +101,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'headgate-workerd-'))
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const storageDirectory = resolve(options.storageDirectory ?? join(folder, 'storage'))
-  mkdirSync(storageDirectory, { recursive: true })
+  mkdirSync(storageDirectory, { recursive: true, mode: 0o700 })
   // capnp embeds only files below the configuration; the copy also keeps a rebuild away from a running gateway.
   const copyBundle = () =>
     cpSync(resolve(options.bundleDirectory), join(folder, 'bundle'), {

@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, rmSync, statSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { makePrivateFolder } from '../node/private-folder.ts'
 import { StartError } from '../node/start-error.ts'
 
 /** What another process may ask of the one that has a data folder. */
@@ -11,8 +12,21 @@ export interface FolderOwner {
    * @throws with the reason if that cannot be done now; nothing is paused then
    */
   pause(): Promise<void>
-  /** Continues after `pause`. */
+  /** Continues after `pause`, and returns when calls are served again. */
   resume(): Promise<void>
+}
+
+/** A data folder in which nothing writes. */
+export interface PausedFolder {
+  /** Whether a process uses it, which is paused. */
+  hadOwner: boolean
+  /** @throws StartError if the owner has ended since: the next one may have written in the folder */
+  check(): void
+  /**
+   * Lets the owner continue, and waits until it serves again.
+   * @returns whether it does; true without an owner
+   */
+  end(): Promise<boolean>
 }
 
 const SOCKET = 'control.sock'
@@ -29,50 +43,39 @@ export const DATA = {
 
 /**
  * Claims a data folder: its owner listens at a Unix socket in it, which works for processes of other containers too, whose process ids
- * say nothing here. The same socket takes requests to pause; a pause ends with the connection that asked for it, so that a backup
- * that is killed leaves no gateway paused.
+ * say nothing here. The same socket takes requests to pause and to resume; a pause ends with the connection that asked for it, so that a
+ * backup that is killed leaves no gateway paused.
  *
  * @param folder created if it is missing, closed to other users
  * @param owner null for one that cannot be paused
  * @returns ends the claim
- * @throws StartError if another process has the folder
+ * @throws StartError if another process has the folder, or other users may use it
  */
 export async function claimDataFolder(
   folder: string,
   owner: FolderOwner | null,
 ): Promise<() => Promise<void>> {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makePrivateFolder(folder)
+  for (const path of [DATA.objects, DATA.tools].map((name) => join(folder, name)))
+    if (existsSync(path)) chmodSync(path, 0o700)
   const path = join(folder, SOCKET)
   const other = await connectTo(path)
   other?.destroy()
   if (other !== null) throw new StartError(`${folder} is in use by another process`)
   rmSync(path, { force: true })
-  let pausing: Socket | null = null
   const sockets = new Set<Socket>()
+  const answer = ownerAnswers(owner)
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => {})
-    socket.on('close', () => {
-      sockets.delete(socket)
-      if (pausing !== socket) return
-      pausing = null
-      void owner?.resume().catch(() => {})
-    })
-    createInterface({ input: socket }).on('line', async (line) => {
-      if (line !== 'pause') return void socket.end('unknown\n')
-      if (owner === null || pausing !== null) return void socket.end('this folder cannot be paused now\n')
-      pausing = socket
-      try {
-        await owner.pause()
-        if (!socket.destroyed) socket.write('paused\n')
-      } catch (error) {
-        if (pausing === socket) pausing = null
-        socket.end(`${(error as Error).message.split('\n', 1)[0]}\n`)
-      }
-    })
+    socket.on('close', () => sockets.delete(socket))
+    answer(socket)
   })
   await listen(server, path)
   chmodSync(path, 0o600)
+  // A script of root uses the folder of a service, which has to find it in use.
+  const { uid, gid } = statSync(folder)
+  if (process.getuid?.() === 0 && uid !== 0) chownSync(path, uid, gid)
   return () =>
     new Promise((resolve) => {
       server.close(() => resolve())
@@ -80,39 +83,93 @@ export async function claimDataFolder(
     })
 }
 
+/** @returns answers the lines of a connection: `pause`, and `resume` from the one that paused */
+function ownerAnswers(owner: FolderOwner | null): (socket: Socket) => void {
+  let pausing: Socket | null = null
+  const pause = async (socket: Socket): Promise<void> => {
+    if (owner === null || pausing !== null) return void socket.end('this folder cannot be paused now\n')
+    pausing = socket
+    try {
+      await owner.pause()
+      if (!socket.destroyed) socket.write('paused\n')
+    } catch (error) {
+      if (pausing === socket) pausing = null
+      socket.end(`${firstLine(error)}\n`)
+    }
+  }
+  const resume = async (socket: Socket): Promise<void> => {
+    if (pausing !== socket) return void socket.end('this folder is not paused\n')
+    pausing = null
+    try {
+      await owner?.resume()
+      socket.end('resumed\n')
+    } catch (error) {
+      socket.end(`${firstLine(error)}\n`)
+    }
+  }
+  return (socket) => {
+    socket.on('close', () => void (pausing === socket && resume(socket)))
+    createInterface({ input: socket }).on('line', (line) => {
+      if (line === 'pause') void pause(socket)
+      else if (line === 'resume') void resume(socket)
+      else socket.end('unknown\n')
+    })
+  }
+}
+
+const firstLine = (error: unknown): string => (error as Error).message.split('\n', 1)[0] ?? ''
+
 /**
- * Lets the owner of a data folder pause, or claims the folder if it has none, so that nothing writes in it until the end.
- * @returns ends it, and whether the folder had an owner
+ * Pauses the owner of a data folder, or claims the folder if it has none, so that nothing writes in it until the end.
  * @throws StartError if the owner cannot pause
  */
-export async function quietDataFolder(folder: string): Promise<{ hadOwner: boolean; end(): Promise<void> }> {
+export async function pauseDataFolder(folder: string): Promise<PausedFolder> {
   const socket = await connectTo(join(folder, SOCKET))
-  if (socket === null) return { hadOwner: false, end: await claimDataFolder(folder, null) }
-  const answer = new Promise<string>((resolve) => {
-    createInterface({ input: socket }).once('line', resolve)
-    socket.once('close', () => resolve('it ended'))
-  })
-  socket.write('pause\n')
-  const text = await answer
+  if (socket === null) {
+    const release = await claimDataFolder(folder, null)
+    return { hadOwner: false, check: () => {}, end: () => release().then(() => true) }
+  }
+  const ask = questions(socket)
+  const text = await ask('pause')
   if (text !== 'paused') {
     // An open connection would keep this process from ending.
     socket.destroy()
     throw new StartError(`the process that uses ${folder} does not pause: ${text}`)
   }
-  const end = (): Promise<void> =>
-    new Promise((resolve) => {
-      socket.once('close', () => resolve())
-      socket.end()
-      socket.destroySoon()
-    })
-  return { hadOwner: true, end }
+  const check = (): void => {
+    if (socket.closed) throw new StartError(`the process that used ${folder} has ended: begin again`)
+  }
+  const end = async (): Promise<boolean> => {
+    const hasResumed = (await ask('resume')) === 'resumed'
+    socket.destroy()
+    return hasResumed
+  }
+  return { hadOwner: true, check, end }
 }
 
-/** @returns null if nothing listens there */
+/** @returns sends a line and waits for the next one of the other side, which may end instead */
+function questions(socket: Socket): (line: string) => Promise<string> {
+  const lines = createInterface({ input: socket })
+  return (line) =>
+    new Promise((resolve) => {
+      if (socket.closed) return resolve('it ended')
+      lines.once('line', resolve)
+      socket.once('close', () => resolve('it ended'))
+      socket.write(`${line}\n`)
+    })
+}
+
+/**
+ * @returns null if nothing listens there
+ * @throws StartError if a process may listen there that this one cannot reach
+ */
 function connectTo(path: string): Promise<Socket | null> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const socket = connect(path, () => resolve(socket))
-    socket.once('error', () => resolve(null))
+    socket.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+      if (code === 'ENOENT' || code === 'ECONNREFUSED') resolve(null)
+      else reject(new StartError(`${path} cannot be reached: ${message}`))
+    })
   })
 }
 

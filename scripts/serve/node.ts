@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -6,23 +5,20 @@ import { getText } from '../node/get-text.ts'
 import { freePorts } from '../node/ports.ts'
 import { startSchedule } from '../node/schedule.ts'
 import { StartError } from '../node/start-error.ts'
-import { type RunningTools, startTools } from '../node/tools-script.ts'
+import type { RunningTools } from '../node/tools-script.ts'
 import { type RunningWorkerd, startWorkerd } from '../node/workerd.ts'
 import { readCrons, readRuntimeSettings } from '../node/wrangler-settings.ts'
 import { Backoff } from './backoff.ts'
+import { BUNDLE_FOLDER, GATEWAY_CONFIGURATION } from './bundle.ts'
 import { DATA } from './data-folder.ts'
 import type { Closed } from './edge.ts'
+import { gatewayVariables, newTokens } from './gateway-variables.ts'
 import { untilResponsesEnd } from './live-responses.ts'
 import { type Log, logOutput } from './log.ts'
 import { ManagedChild } from './managed-child.ts'
 import type { ServicePorts } from './services-process.ts'
 import type { NodeSettings } from './settings.ts'
-
-const ROOT = join(import.meta.dirname, '../..')
-/** What `npm run build` writes; BUNDLE_DIR names another folder. */
-export const BUNDLE_FOLDER = process.env.BUNDLE_DIR || join(ROOT, 'dist')
-const GATEWAY_CONFIGURATION = join(ROOT, 'wrangler.toml')
-const TOOLS_CONFIGURATION = join(ROOT, 'workers/tools/wrangler.toml')
+import { startToolsOf } from './tools.ts'
 
 /** Beyond the time that a process is asked to wait. */
 const ASK_MARGIN_MS = 2_000
@@ -30,15 +26,6 @@ const READY_LIMIT_MS = 30_000
 const READY_INTERVAL_MS = 200
 /** Beyond the interval in which ledgers write their records. */
 const FLUSH_MARGIN_MS = 500
-
-/** Tokens of the parts among each other, new at each start. */
-interface OwnTokens {
-  sqlPassword: string
-  redis: string
-  queue: string
-  currentSigningKey: string
-  nextSigningKey: string
-}
 
 /**
  * The processes of a node: the front door, the services behind the gateway, the gateway, and the script of tools. Each that ends by
@@ -49,7 +36,7 @@ export class GatewayNode {
   readonly #log: Log
   readonly #countLive: () => Promise<number>
   readonly #run: string
-  readonly #tokens = ownTokens()
+  readonly #tokens = newTokens()
   readonly #edge: ManagedChild<{ port: number }>
   readonly #services: ManagedChild<ServicePorts>
   readonly #backoff = new Backoff()
@@ -129,7 +116,7 @@ export class GatewayNode {
    */
   pause(limitMs: number): Promise<void> {
     if (this.#closed !== null) return Promise.reject(new StartError(`it is ${this.#closed}`))
-    return this.#next(() => this.#quiet('maintenance', limitMs))
+    return this.#next(() => this.#drain('maintenance', limitMs))
   }
 
   /** Continues after `pause`. */
@@ -142,7 +129,7 @@ export class GatewayNode {
   /** Ends the node. @param limitMs milliseconds after which requests under way are cut */
   stop(limitMs: number): Promise<void> {
     return this.#next(async () => {
-      if (this.#closed !== 'maintenance') await this.#quiet('stopping', limitMs)
+      if (this.#closed !== 'maintenance') await this.#drain('stopping', limitMs)
       await this.#setClosed('stopping')
       await this.#services.stop()
       await this.#edge.stop()
@@ -176,7 +163,7 @@ export class GatewayNode {
     await this.#askServices({ resume: true })
   }
 
-  async #quiet(reason: NonNullable<Closed>, limitMs: number): Promise<void> {
+  async #drain(reason: NonNullable<Closed>, limitMs: number): Promise<void> {
     const end = performance.now() + limitMs
     this.#endSchedule()
     await this.#setClosed(reason)
@@ -222,24 +209,6 @@ export class GatewayNode {
     }
   }
 
-  #variables(): Record<string, string> {
-    const { variables, baseUrl } = this.#settings
-    const { postgres, redis, queue } = this.#ports
-    return {
-      ...variables,
-      BASE_URL: baseUrl,
-      // The endpoint is a variable of its own, so that the host is no more than a name.
-      DATABASE_URL: `postgres://headgate:${this.#tokens.sqlPassword}@node.localhost/headgate`,
-      DATABASE_FETCH_ENDPOINT: `http://127.0.0.1:${postgres}/sql`,
-      UPSTASH_REDIS_REST_URL: `http://127.0.0.1:${redis}`,
-      UPSTASH_REDIS_REST_TOKEN: this.#tokens.redis,
-      QSTASH_URL: `http://127.0.0.1:${queue}`,
-      QSTASH_TOKEN: this.#tokens.queue,
-      QSTASH_CURRENT_SIGNING_KEY: this.#tokens.currentSigningKey,
-      QSTASH_NEXT_SIGNING_KEY: this.#tokens.nextSigningKey,
-    }
-  }
-
   async #startGateway(): Promise<void> {
     const gateway = await startWorkerd({
       ...readRuntimeSettings(GATEWAY_CONFIGURATION),
@@ -247,7 +216,7 @@ export class GatewayNode {
       folder: join(this.#run, 'gateway'),
       port: this.#gatewayPort,
       socketFolder: this.#run,
-      bindings: this.#variables(),
+      bindings: gatewayVariables(this.#settings, this.#ports, this.#tokens),
       storageDirectory: join(this.#settings.dataFolder, DATA.objects),
       buckets: { CONTENT: `unix:${this.#socket('content')}` },
       services: { TOOLS: this.#toolsUrl() },
@@ -316,37 +285,5 @@ export class GatewayNode {
       report: (reason) => this.#log('error', 'trigger_failed', { reason }),
       atOnce: crons.filter((cron) => cron.startsWith('*/')),
     })
-  }
-}
-
-/** Runs the script of tools, alone or as part of a node. @throws StartError */
-export function startToolsOf(options: {
-  dataFolder: string
-  /** As workerd takes it. */
-  address: string
-  memoryLimitBytes: number
-  log: Log
-}): Promise<RunningTools> {
-  const { dataFolder, address, memoryLimitBytes, log } = options
-  return startTools({
-    ...readRuntimeSettings(TOOLS_CONFIGURATION),
-    bundleDirectory: BUNDLE_FOLDER,
-    folder: join(dataFolder, DATA.run, 'tools'),
-    address,
-    storageDirectory: join(dataFolder, DATA.tools),
-    memoryLimitBytes,
-    onLine: (line) => logOutput('tools', line),
-    report: (reason) => log('error', 'process_ended', { process: 'tools', reason }),
-  })
-}
-
-function ownTokens(): OwnTokens {
-  const token = () => randomBytes(32).toString('base64url')
-  return {
-    sqlPassword: token(),
-    redis: token(),
-    queue: token(),
-    currentSigningKey: token(),
-    nextSigningKey: token(),
   }
 }

@@ -8,6 +8,7 @@ import { startSqlServer } from '../node/postgres/server.ts'
 import { startQueue } from '../node/qstash/server.ts'
 import { openRealBackend } from '../node/redis/real-backend.ts'
 import { startRedisServer } from '../node/redis/server.ts'
+import { deadLetterFields } from './dead-letter.ts'
 import { log } from './log.ts'
 import { linkToParent } from './parent-link.ts'
 import type { ContentPlace } from './settings.ts'
@@ -45,13 +46,14 @@ linkToParent(async (settings: ServicesSettings) => {
     startRedisServer({
       port: ports.redis,
       token: settings.redisToken,
-      open: () => openRealBackend(settings.redisUrl),
+      open: () => openRealBackend(settings.redisUrl, reportRedis),
     }),
     startQueue({
       ...queueSettings,
       port: ports.queue,
       route: { origin: settings.origin, port: settings.gatewayPort },
       isPaused: true,
+      onDeadLetter: (letter) => log('error', 'dead_letter', deadLetterFields(letter)),
     }),
     startContent(settings),
   ])
@@ -64,6 +66,12 @@ linkToParent(async (settings: ServicesSettings) => {
     },
   }
 })
+
+/** Limits count without Redis, and its loss must not end the way to the database. */
+function reportRedis(state: { away: string } | 'reached'): void {
+  if (state === 'reached') log('info', 'redis_reached')
+  else log('error', 'redis_away', { reason: state.away })
+}
 
 function startContent({ content, contentSocket }: ServicesSettings): Promise<RunningServer> {
   if ('folder' in content) return startContentStore({ folder: content.folder, socketPath: contentSocket })

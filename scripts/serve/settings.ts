@@ -3,26 +3,14 @@ import { readFileSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import type { PoolConfig } from 'pg'
 import * as z from 'zod'
-import { configurationSchema, isLocalAddress, parseConfiguration } from '../../src/env.ts'
+import { isLocalAddress } from '../../src/env.ts'
 import { DOT_SEGMENT, type S3Bucket } from '../node/content-store/s3-objects.ts'
 import { readRanges } from './client-address.ts'
 import { databaseConnection } from './database-connection.ts'
+import { refusedVariables, workerProblems, workerVariables } from './gateway-variables.ts'
 
 /** Where content over 1 MB is stored. */
 export type ContentPlace = { folder: string } | S3Bucket
-
-/** Variables of the Worker that this service sets to its own parts. */
-const OWN_VARIABLES = [
-  'DATABASE_FETCH_ENDPOINT',
-  'UPSTASH_REDIS_REST_URL',
-  'UPSTASH_REDIS_REST_TOKEN',
-  'QSTASH_URL',
-  'QSTASH_TOKEN',
-  'QSTASH_CURRENT_SIGNING_KEY',
-  'QSTASH_NEXT_SIGNING_KEY',
-]
-/** Variables for development. */
-const REFUSED_VARIABLES = ['LOCAL_SIGN_IN', 'QSTASH_DEV']
 
 /** Variables that may be given as the name of a file that holds the value, as `ADMIN_TOKEN_FILE`. */
 const FROM_FILES = [
@@ -173,8 +161,7 @@ export class SettingsError extends Error {
 /** Reads the settings of a node. @throws SettingsError naming every variable that is missing, weak or wrong */
 export function readNodeSettings(environment: NodeJS.ProcessEnv): NodeSettings {
   const { given, problems } = withFiles(environment)
-  const refused = [...OWN_VARIABLES, ...REFUSED_VARIABLES].filter((name) => given[name] !== undefined)
-  problems.push(...refused.map((name) => `${name} is not for npm run serve; remove it`))
+  problems.push(...refusedVariables(given))
   const parsed = node.safeParse(given)
   if (!parsed.success) problems.push(...problemsOf(parsed.error, given))
   problems.push(...contentProblems(given), ...workerProblems(given, problems), ...sharedKeyProblems(given))
@@ -253,30 +240,6 @@ function problemsOf(error: z.ZodError, given: Record<string, string | undefined>
     const name = String(path[0])
     return given[name] === undefined ? `${name} is not set` : `${name} ${message}`
   })
-}
-
-/** What the Worker itself finds wrong, as far as it is not stated already. */
-function workerProblems(given: Record<string, string | undefined>, stated: readonly string[]): string[] {
-  const named = new Set(stated.map((problem) => problem.split(' ', 1)[0]))
-  try {
-    // The addresses of this node's own parts are known later.
-    const own = {
-      DATABASE_URL: 'postgres://x',
-      UPSTASH_REDIS_REST_URL: 'http://x',
-      UPSTASH_REDIS_REST_TOKEN: 'x',
-    }
-    parseConfiguration({ ...workerVariables(given), ...own })
-    return []
-  } catch (error) {
-    const problems = (error as Error).message.replace('Invalid configuration: ', '').split('; ')
-    return problems.filter((problem) => !named.has(problem.split(' ', 1)[0]))
-  }
-}
-
-function workerVariables(given: Record<string, string | undefined>): Record<string, string> {
-  const left = [...OWN_VARIABLES, ...REFUSED_VARIABLES, 'DATABASE_URL']
-  const names = Object.keys(configurationSchema.shape).filter((name) => !left.includes(name))
-  return Object.fromEntries(names.flatMap((name) => (given[name] === undefined ? [] : [[name, given[name]]])))
 }
 
 /** One key for two purposes: who learns a pepper would open the vault. */

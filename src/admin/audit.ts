@@ -1,18 +1,11 @@
-import type { Database } from '../../schema/database.ts'
 import { audited, type ChangeScope, recordView } from '../ledger/changes/audited-change.ts'
 import {
   type ChainPlace,
   type Checkpoint,
   readChainHeads,
   readChainPage,
-  readHashes,
-  readStoredChains,
-  type StoredChain,
 } from '../ledger/records/chain.store.ts'
-import { type ChainHead, type ChainIdentity, GENESIS, type LedgerChain } from '../ledger/records/chain.ts'
 import {
-  type Attested,
-  attest,
   type CheckpointDeps,
   type CheckpointPage,
   exportCheckpoints,
@@ -26,24 +19,14 @@ import {
   withExtractedRows,
 } from '../ledger/records/extracted-rows.store.ts'
 import type { RecordWithRows } from '../ledger/records/extracted-rows.ts'
-import { expectedHeads, findUnknown, type HeadFault, verifyHead } from '../ledger/records/ledger-heads.ts'
 import {
   type AuditFilter,
   type AuditRecordRow,
   selectAuditRecords,
 } from '../ledger/records/read-records.store.ts'
-import { type RecordFault, verifyRecord } from '../ledger/records/verify.ts'
-import {
-  type PrunedParts,
-  type PrunedRows,
-  prunedParts,
-  prunedRows,
-  type RecordsPruning,
-  removedBefore,
-} from '../ledger/retention/pruning.ts'
-import { selectPrunings, sumPrunedCredits } from '../ledger/retention/prunings.store.ts'
-import { HOME_SHARD } from '../ledger/shards/shards.ts'
-import { ApiError, invalidRequest } from '../lib/api-error.ts'
+import { prunedParts } from '../ledger/retention/pruning.ts'
+import { selectPrunings } from '../ledger/retention/prunings.store.ts'
+import { invalidRequest } from '../lib/api-error.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 import type { UnrecordedPosition } from '../wire/records.ts'
 import { readInView } from './begun-view.ts'
@@ -61,121 +44,6 @@ export function viewAudit(
   return readInView(scope, { action: 'audit.viewed', list: 'audit', filter }, page, () =>
     selectAuditRecords(scope, filter, page),
   )
-}
-
-/** The result of verifying one page of a chain. It contains no content of records, so reading it is not recorded as a view. */
-interface VerifiedRange {
-  /** The records after `afterSequence` up to `toSequence` were verified; both are equal when there were none. */
-  afterSequence: number
-  toSequence: number
-  /** The last record that retention may have removed, by its signed statement; 0 without one. Those up to it are not verified. */
-  prunedTo: number
-  faults: RecordFault[]
-  hasMore: boolean
-}
-
-/**
- * Verifies the records of one chain that follow a sequence, which the caller has verified before (or 0), and their rows of
- * usage and credits. It begins after those that retention has removed.
- * @param most records to look at.
- */
-export async function verifyChainRange(
-  { database, pepperRing }: ChangeScope,
-  chain: ChainIdentity,
-  after: number,
-  most: number,
-): Promise<VerifiedRange> {
-  const parts = prunedParts(pepperRing, await selectPrunings(database, [chain.organizationId]))
-  const pruned = parts.records.get(chain.shard)
-  const prunedTo = pruned?.sequence ?? 0
-  const afterSequence = Math.max(after, prunedTo)
-  const previous = await hashBefore(database, chain, afterSequence, pruned)
-  if (!previous) {
-    const detail = 'the record to go on from is not there'
-    const faults = [{ sequence: afterSequence, reason: 'missing' as const, detail }]
-    return { afterSequence, toSequence: afterSequence, prunedTo, faults, hasMore: false }
-  }
-  const { records, hasMore } = await readChainPage(
-    database,
-    { ...chain, afterSequence, toSequence: null },
-    most,
-  )
-  let head: ChainHead = { sequence: afterSequence, hash: previous }
-  const faults: RecordFault[] = []
-  for (const entry of await withExtractedRows(database, records)) {
-    faults.push(...verifyRecord(entry, head, removedBefore(parts, chain.shard)))
-    head = entry.record
-  }
-  return { afterSequence, toSequence: head.sequence, prunedTo, faults, hasMore }
-}
-
-/** The hash that the record after a sequence names; null where it is not known. */
-async function hashBefore(
-  database: Database,
-  chain: ChainIdentity,
-  sequence: number,
-  pruned: RecordsPruning | undefined,
-): Promise<string | null> {
-  if (pruned?.sequence === sequence) return pruned.hash
-  if (sequence === 0) return GENESIS.hash
-  return (await readHashes(database, [{ ...chain, sequence }]))[0] ?? null
-}
-
-/** The chains of an organization as its ledger and Postgres have them, at one moment. */
-interface HeadsStatement {
-  organizationId: string
-  at: string
-  chains: LedgerChain[]
-  stored: StoredChain[]
-  /** What retention may have removed. */
-  pruned: PrunedRows
-}
-
-/**
- * Compares the chains of an organization in Postgres with those of its ledger objects.
- * @returns the chains under a MAC, for an export.
- * @throws ApiError `internal` when an object does not answer.
- */
-export async function verifyHeads(
-  { database, clock, ledgerOf, pepperRing }: ChangeScope,
-  organizationId: string,
-): Promise<{ attested: Attested<HeadsStatement>; faults: HeadFault[] }> {
-  // This order matters: records reach the ledger before Postgres.
-  const stored = await readStoredChains(database, organizationId)
-  const ledger = ledgerOf(organizationId, HOME_SHARD)
-  const held = await ledger.chains().catch((cause: unknown) => {
-    throw new ApiError('internal', 'The ledger did not return its chains.', { cause })
-  })
-  const chains = held.map(({ shard, head, flushed, pending }) => ({ shard, head, flushed, pending }))
-  const expected = expectedHeads(chains)
-  const hashes = await readHashes(
-    database,
-    expected.map((head) => ({ organizationId, ...head })),
-  )
-  const differing = expected.flatMap((head, index) => verifyHead(head, hashes[index] ?? null) ?? [])
-  const parts = prunedParts(pepperRing, await selectPrunings(database, [organizationId]))
-  const pruned = prunedRows(parts)
-  const statement = { organizationId, at: new Date(clock()).toISOString(), chains, stored, pruned }
-  const faults = [...findUnknown(stored, chains), ...differing, ...(await verifyPruned(database, parts))]
-  return { attested: attest(pepperRing, statement), faults }
-}
-
-/** Verifies the statements of retention, and the credits that were moved by the records that it has removed. */
-async function verifyPruned(database: Database, { records, faults }: PrunedParts): Promise<HeadFault[]> {
-  const found: HeadFault[] = faults.map(({ shard, detail }) => ({
-    shard,
-    sequence: 0,
-    reason: 'pruning_forged',
-    detail,
-  }))
-  for (const pruning of records.values()) {
-    const { shard, sequence, entries, amount } = pruning
-    const stored = await sumPrunedCredits(database, pruning)
-    if (stored.entries === entries && stored.amount === amount) continue
-    const detail = `the credits of the records up to it differ: ${stored.entries} entries, and ${entries} when they were pruned`
-    found.push({ shard, sequence, reason: 'pruned_credits_differ', detail })
-  }
-  return found
 }
 
 /**

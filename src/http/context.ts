@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import type { IPv4, IPv6 } from 'ipaddr.js'
 import type { CallerRights, CallIdentity } from '../calls/governed-call.ts'
 import type { Deps } from '../deps.ts'
 import type { Bindings } from '../env.ts'
@@ -20,6 +21,8 @@ export interface AppEnv {
     surface: Surface
     /** middleware/request-context; authentication. */
     host: HostKind
+    /** http/caller-address, when it is first needed; null without one. */
+    address: CallerAddress | null | undefined
     /** Set by middleware/authenticate for audit and routes. Also set for a refused key whose row exists. */
     caller: KnownCaller
     /** middleware/authenticate, renewed by admissions; routes under /v1. */
@@ -33,6 +36,12 @@ export interface AppEnv {
     /** middleware/audit and http/errors: how the call failed, for the audit record. */
     errorCode: string | null
   }
+}
+
+/** The address of a caller, as it was sent and parsed. */
+export interface CallerAddress {
+  text: string
+  parsed: IPv4 | IPv6
 }
 
 /** A call whose organization is known. */

@@ -16,6 +16,7 @@ const OPERATIONS = ['exec', 'read', 'write', 'list', 'search', 'patch'] as const
 export async function answerRequest(workspace: Workspace, request: Request): Promise<Response> {
   const name = new URL(request.url).pathname.split('/').at(-1) ?? ''
   try {
+    if (name === 'readiness') return new Response(null)
     if (name === 'remove') return Response.json(await workspace.remove())
     const body: unknown = await request.json()
     if (name === 'abort') {

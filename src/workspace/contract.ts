@@ -1,3 +1,6 @@
+/** Header of the script of tools' readiness, and of the gateway's, with the version of that script. */
+export const TOOLS_VERSION_HEADER = 'x-headgate-tools-version'
+
 /**
  * The requests of the gateway to the tools script: `POST https://tools/workspaces/<name>/<operation>` with JSON. Answers are
  * JSON, 200 with the result or 4xx with `{error: {code, message}}`; the answer of `download` is the file itself.

@@ -1,76 +1,29 @@
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { sql } from 'drizzle-orm'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../schema/database.ts'
-import { findUnrecorded, verifyChainRange, verifyHeads } from '../../src/admin/audit.ts'
 import { advanceErasure } from '../../src/admin/erasure/erase-person.ts'
 import { insertErasure, selectErasure } from '../../src/admin/erasure/erasures.store.ts'
-import { applyRetention, type RetentionDeps } from '../../src/admin/retention/sweep.ts'
-import { callOutcome, NO_ACTOR } from '../../src/ledger/audit-record.ts'
-import type { ChangeScope } from '../../src/ledger/changes/audited-change.ts'
-import { verifyCheckpoints } from '../../src/ledger/records/checkpoint.ts'
-import { monthsAgo } from '../harness/old-records.ts'
-import { configuration, databaseAt } from '../unit/calls/fixtures.ts'
+import { applyRetention } from '../../src/admin/retention/sweep.ts'
+import { retentionSettings } from '../../src/wire/retention.ts'
+import {
+  changeScopeOf,
+  createAged,
+  emptyMonths,
+  retentionDepsOf,
+  verificationFaults,
+} from '../harness/aged-organization.ts'
+import { monthsAgo, storeRetention } from '../harness/old-records.ts'
+import { type PostgresFront, startFront } from '../harness/postgres-front.ts'
+import { configuration } from '../unit/calls/fixtures.ts'
 import { emptyPostgres } from '../unit/calls/stand-ins.ts'
 import { createMemoryLedgers, type MemoryLedgers } from '../unit/management/memory-ledger.ts'
 
 // What deletes is killed at each of its statements: before it reaches Postgres, and before its answer comes back.
 
-/** A front of Postgres that ends with a request. */
-interface CuttingFront {
-  database: Database
-  /** Lets so many requests through. The next one is lost: before Postgres has it, or its answer. */
-  cutAfter(requests: number, loses: 'request' | 'answer'): void
-  mend(): void
-  /** Whether a request was lost since the last call of `cutAfter`. */
-  hasCut: boolean
-  close(): Promise<void>
-}
-
-async function startFront(target: string): Promise<CuttingFront> {
-  let left = Number.POSITIVE_INFINITY
-  let loses: 'request' | 'answer' = 'request'
-  const server = createServer(async (request, response) => {
-    const parts: Buffer[] = []
-    for await (const part of request) parts.push(part as Buffer)
-    const isCut = left <= 0
-    left -= 1
-    if (isCut) front.hasCut = true
-    // A process that was killed sends nothing any more.
-    if (isCut && (loses === 'request' || left < -1)) return response.destroy()
-    const headers = Object.fromEntries(
-      Object.entries(request.headers).filter(
-        ([name]) => !/^(host|connection|content-length|transfer-encoding)$/.test(name),
-      ),
-    ) as Record<string, string>
-    const answer = await fetch(target + request.url, { method: 'POST', headers, body: Buffer.concat(parts) })
-    const body = Buffer.from(await answer.arrayBuffer())
-    if (isCut) return response.destroy()
-    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(body)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const front: CuttingFront = {
-    database: databaseAt(url),
-    cutAfter: (requests, lost) => {
-      left = requests
-      loses = lost
-      front.hasCut = false
-    },
-    mend: () => {
-      left = Number.POSITIVE_INFINITY
-    },
-    hasCut: false,
-    close: () => new Promise((resolve) => server.close(() => resolve())),
-  }
-  return front
-}
-
 let database: Database
 let ledgers: MemoryLedgers
-let front: CuttingFront
+let front: PostgresFront
 
 beforeAll(async () => {
   const postgres = await emptyPostgres()
@@ -81,73 +34,10 @@ beforeAll(async () => {
 afterEach(() => front.mend())
 
 const settings = (values: Record<string, unknown>) => configuration(values)
-const scopeOf = (organizationId: string): ChangeScope => ({
-  database,
-  organizationId,
-  ledgerOf: ledgers.of,
-  clock: Date.now,
-  pepperRing: settings({}).KEY_PEPPERS,
-  vaultRing: settings({}).VAULT_KEYS,
-  egressAllow: [],
-  requestId: 'req_test',
-  actor: NO_ACTOR,
-  propagationDelayed: () => {},
-})
-
-const retentionDeps = (through: Database, values: Record<string, unknown>): RetentionDeps => ({
-  database: through,
-  clock: Date.now,
-  ledgerOf: ledgers.of,
-  workspaceOf: () => ({ run: async () => ({}), download: async () => null }) as never,
-  waitUntil: () => {},
-  configuration: settings(values),
-})
-
-/** Everything of an organization that `audit verify` finds wrong. */
-async function faultsOf(organizationId: string): Promise<unknown[]> {
-  const scope = scopeOf(organizationId)
-  await ledgers.of(organizationId).flush()
-  const range = await verifyChainRange(scope, { organizationId, shard: 0 }, 0, 1_000)
-  const heads = await verifyHeads(scope, organizationId)
-  const usage = await findUnrecorded(scope, organizationId, { table: 'usage_events', after: null }, 1_000)
-  const credits = await findUnrecorded(scope, organizationId, { table: 'credit_entries', after: null }, 1_000)
-  const deps = { database, clock: Date.now, configuration: settings({}) }
-  const checkpoints = await verifyCheckpoints(deps, { organizationId, after: null, limit: 1_000 })
-  return [...range.faults, ...heads.faults, ...usage.rows, ...credits.rows, ...checkpoints.faults]
-}
-
-/** An organization with calls of the last five months, some of which were open over the end of one. */
-async function agedOrganization(): Promise<string> {
-  const organizationId = randomUUID()
-  await database.execute(
-    sql`INSERT INTO organizations (id, name, slug) VALUES (${organizationId}, 'Aged', ${organizationId})`,
-  )
-  const times = [
-    monthsAgo(5),
-    monthsAgo(4),
-    monthsAgo(5, 1),
-    monthsAgo(4, 1),
-    monthsAgo(3),
-    monthsAgo(1),
-    new Date(),
-  ]
-  for (const [index, date] of times.entries()) {
-    const at = date.getTime()
-    const opening = {
-      callId: `call_${organizationId}_${index}`,
-      requestId: `req_${index}`,
-      organizationId,
-      at,
-      actor: { ...NO_ACTOR, userId: 'user-1' },
-      surface: 'messages',
-      action: 'POST /v1/messages',
-      modelId: 'test-model',
-    }
-    await ledgers.of(organizationId).record(opening, callOutcome(opening, at + 5, { status: 200, cost: 3 }))
-  }
-  await ledgers.of(organizationId).flush()
-  return organizationId
-}
+const scopeOf = (organizationId: string) => changeScopeOf({ database, ledgers }, organizationId)
+const faultsOf = (organizationId: string) => verificationFaults({ database, ledgers }, organizationId)
+const retentionDeps = (through: Database, values: Record<string, unknown>) =>
+  retentionDepsOf({ database: through, ledgers }, values)
 
 const countOf = async (table: string, organizationId: string) => {
   const { rows } = await database.execute<{ n: number }>(
@@ -169,20 +59,16 @@ describe.each(LOSSES)('the sweep of retention whose %s of a statement is lost', 
       let cuts = 0
       for (let requests = 0; ; requests += 1) {
         ledgers = createMemoryLedgers(database)
-        await database.execute(sql`TRUNCATE organizations CASCADE`)
-        await database.execute(
-          sql`TRUNCATE audit_records, calls, usage_events, credit_entries, prunings, audit_checkpoints`,
-        )
-        for (const months of [5, 4]) {
-          const month = `${monthsAgo(months).toISOString().slice(0, 7)}-01`
-          await database.execute(sql`SELECT add_month_partition(parent, ${month}::timestamp)
-          FROM unnest(ARRAY['audit_records', 'usage_events']) AS parent`)
-        }
-        const organizations = [await agedOrganization(), await agedOrganization()]
+        await emptyMonths(database, [5, 4])
+        const organizations = [
+          await createAged({ database, ledgers }),
+          await createAged({ database, ledgers }),
+        ]
         const values = own ? {} : { AUDIT_RETENTION_DAYS: daysOf(3), USAGE_RETENTION_DAYS: daysOf(3) }
         if (own) {
-          const retention = JSON.stringify({ audit_records: daysOf(3), usage_events: daysOf(3) })
-          await database.execute(sql`UPDATE organizations SET retention = ${retention}::jsonb`)
+          const retention = retentionSettings.parse({ audit_records: daysOf(3), usage_events: daysOf(3) })
+          for (const id of organizations)
+            await storeRetention(database, settings({}).KEY_PEPPERS, id, retention)
         }
         front.cutAfter(requests, loses)
         await applyRetention(retentionDeps(front.database, values)).catch(() => {})

@@ -190,7 +190,7 @@ describe('options of one stand-in', { timeout: 60_000 }, () => {
     ['postgres', ['--data', 'x', '--database-url', 'postgres://localhost/db'], 2, /exclude each other/],
     ['postgres', ['--database-url', 'http://localhost/db'], 2, /postgres:\/\/ URL/],
     ['postgres', ['--database-url', 'postgres://user:hidden-password@127.0.0.1:1/db'], 1, /ECONNREFUSED/],
-    ['redis', ['--redis-url', 'localhost:6379'], 2, /redis:\/\/ URL/],
+    ['redis', ['--redis-url', 'localhost:6379'], 2, /rediss:\/\/ URL/],
     ['redis', ['--redis-url', 'redis://:hidden-password@127.0.0.1:1'], 1, /ECONNREFUSED/],
     ['redis', ['--redis-url', 'redis://127.0.0.1:1', '--control'], 2, /excludes/],
     ['qstash', [], 2, /--current-key and --next-key/],

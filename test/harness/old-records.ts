@@ -2,9 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { neon, neonConfig } from '@neondatabase/serverless'
 import { drizzle } from 'drizzle-orm/neon-http'
 import type { Database } from '../../schema/database.ts'
+import { sealRetention } from '../../src/admin/retention/retention-seal.ts'
+import { updateRetention } from '../../src/admin/retention/retention-settings.store.ts'
 import { type ChainHead, type ChainLink, GENESIS, nextLink } from '../../src/ledger/records/chain.ts'
 import { writeLinks } from '../../src/ledger/records/flush.store.ts'
 import { callText, openingText, outcomeText } from '../../src/ledger/records/record-body.ts'
+import type { KeyRing } from '../../src/lib/crypto.ts'
+import type { RetentionSettings } from '../../src/wire/retention.ts'
 import type { GatewayAddress } from './start-gateway.ts'
 
 /** The database of a gateway, as the gateway reaches it. */
@@ -12,6 +16,19 @@ export function databaseOf(address: Pick<GatewayAddress, 'variables'>): Database
   neonConfig.fetchEndpoint = (host, port) => `http://${host}:${port}/sql`
   return drizzle({ client: neon(address.variables.DATABASE_URL ?? '') })
 }
+
+/** Stores how long an organization keeps its rows as the management API does, but without an audit record. */
+export const storeRetention = (
+  database: Database,
+  peppers: KeyRing,
+  organizationId: string,
+  settings: RetentionSettings,
+): Promise<boolean> =>
+  updateRetention(
+    { database, organizationId },
+    settings,
+    sealRetention(peppers, organizationId, settings, new Date()),
+  )
 
 /** Micro-credits of an old call. */
 export const OLD_COST = 7

@@ -43,11 +43,17 @@ export function nodeSecrets(): Record<string, string> {
 
 /** Starts a node with these variables alone. */
 export function startServe(variables: Record<string, string>, parameters: string[] = []): ServedNode {
-  const child = spawn(process.execPath, [join(ROOT, 'scripts/serve.ts'), ...parameters], {
-    cwd: ROOT,
-    env: { ...inherited(), ...variables },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  return servedNode(
+    spawn(process.execPath, [join(ROOT, 'scripts/serve.ts'), ...parameters], {
+      cwd: ROOT,
+      env: { ...inherited(), ...variables },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    }),
+  )
+}
+
+/** A process of `scripts/serve.ts` that was started. */
+export function servedNode(child: ChildProcess): ServedNode {
   let output = ''
   for (const stream of [child.stdout, child.stderr])
     stream?.on('data', (text: Buffer) => {

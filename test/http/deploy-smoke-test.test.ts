@@ -33,7 +33,9 @@ const smokeTest = (options: Partial<SmokeTestOptions> = {}) => {
   return runSmokeTest({
     origin: baseUrl,
     version: { script: 'headgate', id: 'a-version' },
+    toolsVersion: null,
     adminToken,
+    adminTokenPlace: 'the file',
     key: tenant.key,
     model: model.id,
     hasRecord: (requestId) => hasAuditRecord(address, requestId),
@@ -58,7 +60,7 @@ describe('the smoke test of a deployment', () => {
     const key = `${tenant.key.slice(0, -4)}wrong`
     const problems = await smokeTest({ adminToken, key })
     expect(problems).toEqual([
-      '/api/organizations was answered 401',
+      '/api/organizations was answered 401: ADMIN_TOKEN of the file is not that of the script',
       '/v1/models was answered 401',
       `a call of ${model.id} was answered 401`,
     ])
@@ -74,6 +76,26 @@ describe('the smoke test of a deployment', () => {
       '/health/ready was answered 503: no answer from postgres, content',
     ])
     expect(clock.waits).toEqual([6_000, 6_000, 6_000, 6_000, 6_000])
+  })
+
+  it.each([
+    [
+      'a version that is not the wanted one',
+      { 'x-headgate-tools-version': 'before' },
+      {},
+      'reached version before of',
+    ],
+    ['no version', {}, {}, 'names no version of'],
+    ['no answer', {}, { degraded: ['tools'] }, ': no answer from'],
+  ])('waits for the script of tools, and fails with %s of it', async (_, headers, more, text) => {
+    const failing = (async (url: string, init: RequestInit) =>
+      url.endsWith('/health/ready')
+        ? Response.json({ status: 'ok', ...more }, { headers })
+        : fetchOfVersion(url, init)) as typeof fetch
+    const clock = new MovingClock()
+    const problems = await smokeTest({ clock, key: undefined, toolsVersion: 'wanted', fetch: failing })
+    expect(problems).toEqual([expect.stringContaining(`${text} the script of tools`)])
+    expect(clock.waits).toHaveLength(5)
   })
 
   it('fails when the record of its call stays away', async () => {

@@ -5,8 +5,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { runAdmin } from '../../scripts/admin/run-admin.ts'
 import { readCrons } from '../../scripts/node/wrangler-settings.ts'
+import { parseConfiguration } from '../../src/env.ts'
+import { retentionSettings } from '../../src/wire/retention.ts'
 import { query } from '../harness/gateway.ts'
-import { databaseOf, monthsAgo, OLD_COST, writeOldCalls } from '../harness/old-records.ts'
+import { databaseOf, monthsAgo, OLD_COST, storeRetention, writeOldCalls } from '../harness/old-records.ts'
 import { auditEntries, flush } from '../harness/records.ts'
 import { type StartedGateway, startGateway, WRANGLER_FILE } from '../harness/start-gateway.ts'
 import { addMember, administrator } from '../harness/tenant.ts'
@@ -161,10 +163,13 @@ describe('the sweep of retention', () => {
   it('leaves the last record of a chain, however old it is, and the chain goes on from it', async () => {
     const organizationId = randomUUID()
     const idle = { organizationId, base: `/organizations/${organizationId}` }
-    await sql(
-      `INSERT INTO organizations (id, name, slug, retention) VALUES ($1, 'Idle', $2, '{"audit_records": 1}')`,
-      [organizationId, `idle-${organizationId}`],
-    )
+    await sql(`INSERT INTO organizations (id, name, slug) VALUES ($1, 'Idle', $2)`, [
+      organizationId,
+      `idle-${organizationId}`,
+    ])
+    const { KEY_PEPPERS } = parseConfiguration(address.variables)
+    const settings = retentionSettings.parse({ audit_records: 1 })
+    await storeRetention(databaseOf(address), KEY_PEPPERS, organizationId, settings)
     await writeOldCalls(databaseOf(address), organizationId, OLD)
     await sweep()
     await flush(address, idle)
@@ -211,7 +216,10 @@ describe('the sweep of retention', () => {
   it('drops the months that no organization has to keep, and leaves a call that was open over their end', async () => {
     const open = await agedOrganization([monthsAgo(5), monthsAgo(4), monthsAgo(5, 2), monthsAgo(2)])
     const aged = await agedOrganization(OLD)
-    await sql('UPDATE organizations SET retention = NULL')
+    // Those of the deployment, where they were set before.
+    for (const { id } of await sql('SELECT id FROM organizations WHERE retention IS NOT NULL')) {
+      await api('PUT', `/organizations/${id}/retention`, {})
+    }
     await address.restartWorkerd({
       AUDIT_RETENTION_DAYS: String(daysOf(5)),
       USAGE_RETENTION_DAYS: String(daysOf(5)),
@@ -302,6 +310,26 @@ describe('what retention has removed', () => {
     const { output } = await verify(aged)
     expect(output).toMatch(fault)
     expect(output).toMatch(/\nBROKEN$/)
+  })
+
+  it('is nothing by settings that were changed in the database', async () => {
+    const aged = await agedOrganization(OLD)
+    await keep(aged, { audit_records: 0 })
+    await sql(
+      `UPDATE organizations SET retention = retention || '{"audit_records": 1, "usage_events": "soon"}' WHERE id = $1`,
+      [aged.organizationId],
+    )
+    const other = await agedOrganization(OLD)
+    await keep(other, { audit_records: daysOf(4) })
+    await sweep()
+    expect((await sequencesOf(aged))[0]).toBe(1)
+    expect((await sequencesOf(other))[0]).toBe(4)
+    const answer = await administrator(address).call('GET', `${aged.base}/retention`)
+    expect([answer.status, JSON.stringify(answer)]).toEqual([500, expect.stringContaining('set again')])
+    await keep(aged, { audit_records: daysOf(4) })
+    await sweep()
+    expect((await sequencesOf(aged))[0]).toBe(4)
+    await expectIntact(aged)
   })
 
   it.each([2, 3])('is nothing of a chain whose record %s is not what it was', async (sequence) => {

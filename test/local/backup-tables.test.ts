@@ -22,11 +22,16 @@ const ORGANIZATION = '00000000-0000-4000-8000-000000000001'
 /** With everything that the text form of COPY has to escape. */
 const BODY = 'a\\b\tc\nd\r"e" \\N é 🦉'
 
+/** As retention drops a month. Its limit for the lock is three seconds. */
+const DROP_MONTH = `begin; set local lock_timeout = '100ms'; alter table audit_records detach partition audit_records_2025_03;
+  drop table audit_records_2025_03; commit`
+
 describe.skipIf(!hasPostgres)('the tables of a backup', () => {
   let server: RealServer
   let folder: string
   let source: pg.Client
   let manifest: Manifest
+  let dropDuringCopy: string | undefined
   const clients: pg.Client[] = []
 
   async function migrated(): Promise<pg.Client> {
@@ -54,6 +59,10 @@ describe.skipIf(!hasPostgres)('the tables of a backup', () => {
     await source.query(`insert into organizations (id, slug, name) values ($1, 'acme', 'Acme')`, [
       ORGANIZATION,
     ])
+    await source.query(
+      `select add_month_partition('audit_records', month::timestamp) from unnest($1::text[]) as month`,
+      [['2025-03-01', '2025-04-01']],
+    )
     await insertRecord(source, 1, '2025-03-31T23:59:59Z')
     await insertRecord(source, 2, '2025-04-01T00:00:00Z')
     await beginSnapshot(source)
@@ -66,9 +75,15 @@ describe.skipIf(!hasPostgres)('the tables of a backup', () => {
     })
     await later.connect()
     await insertRecord(later, 3, '2025-04-02T00:00:00Z')
-    await later.end()
+    dropDuringCopy = await later.query(DROP_MONTH).then(
+      () => 'dropped',
+      ({ code }: pg.DatabaseError) => code,
+    )
+    await later.query('rollback')
     const tables = await copyTables(source, folder)
     manifest = { ...tables, installation: ORGANIZATION } as Manifest
+    await later.query(DROP_MONTH)
+    await later.end()
   }, 60_000)
   afterAll(async () => {
     for (const client of clients) await client.end()
@@ -88,6 +103,14 @@ describe.skipIf(!hasPostgres)('the tables of a backup', () => {
     const keys = `select count(*)::int as keys from pg_constraint where contype = 'f'`
     expect((await target.query(keys)).rows).toEqual((await source.query(keys)).rows)
     await expect(checkEmptyDatabase(target)).rejects.toThrow('the database is not empty')
+  })
+
+  it('keep a month that retention drops while they are copied; it is dropped afterwards', async () => {
+    // Of the class lock_not_available.
+    expect(dropDuringCopy).toBe('55P03')
+    expect(manifest.tables.find(({ name }) => name === 'audit_records')).toMatchObject({ rows: 2 })
+    const { rows } = await source.query('select sequence from audit_records')
+    expect(rows).toEqual([{ sequence: '2' }, { sequence: '3' }])
   })
 
   it('are restored whole or not at all', async () => {

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startContentStore } from '../../scripts/node/content-store/server.ts'
 import type { RunningServer } from '../../scripts/node/loopback-server.ts'
@@ -71,8 +71,10 @@ beforeEach(async () => {
 })
 afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
-  rmSync(`${folder}.lock`, { force: true })
 })
+
+/** Names in the folder, but for the claim. */
+const objectFiles = () => readdirSync(folder).filter((name) => name !== 'claim.lock')
 
 /** Another process on the same port would be the same to the runtime. */
 async function restart(): Promise<void> {
@@ -122,7 +124,7 @@ describe('the R2 binding over the content store', () => {
     expect(await call('describe', { key: KEY })).toMatchObject({ size: 6, text: 'second' })
     await call('put', { key: KEY }, '')
     expect(await call('describe', { key: KEY })).toMatchObject({ size: 0, text: '' })
-    expect(readdirSync(folder)).toHaveLength(1)
+    expect(objectFiles()).toHaveLength(1)
   })
 
   it('carries an object of 52 MB whole', async () => {
@@ -181,7 +183,7 @@ describe('the R2 binding over the content store', () => {
     const others = Array.from({ length: 998 }, (_, index) => `no-such-key-${index}`.padEnd(1_000, 'x'))
     await call('delete', {}, JSON.stringify(['b', ...others, 'c']))
     expect(await call('list')).toMatchObject({ objects: [] })
-    expect(readdirSync(folder)).toEqual([])
+    expect(objectFiles()).toEqual([])
   })
 
   it('keeps everything over a restart', async () => {
@@ -258,14 +260,32 @@ describe('the content store itself', () => {
     expect(await call('describe', { key: KEY })).toMatchObject({ text: 'old' })
   })
 
-  it('locks its folder until it is closed', async () => {
+  it('locks its folder until it is closed, by a file in it that is no object', async () => {
     await expect(startContentStore({ folder })).rejects.toThrow(/in use by process/)
+    expect(readdirSync(folder)).toEqual(['claim.lock'])
+    expect(await call('list', {})).toMatchObject({ objects: [], truncated: false })
     await restart()
+    expect(readdirSync(dirname(folder)).filter((name) => name.startsWith(`${basename(folder)}.`))).toEqual([])
+  })
+
+  it('refuses a folder with files that is open to other users, and closes an empty one', async () => {
+    const open = mkdtempSync(join(tmpdir(), 'headgate-open-'))
+    try {
+      chmodSync(open, 0o755)
+      await (await startContentStore({ folder: open })).close()
+      expect(statSync(open).mode & 0o777).toBe(0o700)
+      chmodSync(open, 0o755)
+      writeFileSync(join(open, 'of another program'), '')
+      await expect(startContentStore({ folder: open })).rejects.toThrow(`run chmod 700 ${open}`)
+      expect(statSync(open).mode & 0o777).toBe(0o755)
+    } finally {
+      rmSync(open, { recursive: true })
+    }
   })
 
   it('leaves its files to their owner only', async () => {
     await put(JSON.stringify({ method: 'put', object: KEY }), 'content')
-    const [name = ''] = readdirSync(folder)
+    const [name = ''] = objectFiles()
     expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600)
     expect(readFileSync(join(folder, name), 'utf8')).toContain('content')
   })

@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { claimDataFolder, quietDataFolder } from '../../scripts/serve/data-folder.ts'
+import { claimDataFolder, pauseDataFolder } from '../../scripts/serve/data-folder.ts'
 import { freePort, startServe } from '../harness/serve-node.ts'
 
 let folder: string
@@ -23,12 +24,73 @@ describe('a data folder', () => {
   it('is paused until the end, and by one process at a time', async () => {
     const owner = { pause: vi.fn(async () => {}), resume: vi.fn(async () => {}) }
     cleanUps.push(await claimDataFolder(folder, owner))
-    const quiet = await quietDataFolder(folder)
-    await expect(quietDataFolder(folder)).rejects.toThrow('this folder cannot be paused now')
+    const paused = await pauseDataFolder(folder)
+    await expect(pauseDataFolder(folder)).rejects.toThrow('this folder cannot be paused now')
     expect(owner.resume).not.toHaveBeenCalled()
-    await quiet.end()
+    await paused.end()
     await vi.waitFor(() => expect(owner.resume).toHaveBeenCalledOnce())
     expect(owner.pause).toHaveBeenCalledOnce()
+  })
+
+  it('is free again when its owner serves, and not before; an owner that fails says so', async () => {
+    const resumed = Promise.withResolvers<void>()
+    const owner = { pause: async () => {}, resume: vi.fn(() => resumed.promise) }
+    cleanUps.push(await claimDataFolder(folder, owner))
+    const paused = await pauseDataFolder(folder)
+    let ended: boolean | null = null
+    const end = paused.end().then((hasResumed) => {
+      ended = hasResumed
+    })
+    await vi.waitFor(() => expect(owner.resume).toHaveBeenCalledOnce())
+    expect(ended).toBeNull()
+    resumed.resolve()
+    await end
+    expect(ended).toBe(true)
+    owner.resume.mockRejectedValue(new Error('it does not start'))
+    expect(await (await pauseDataFolder(folder)).end()).toBe(false)
+    expect(owner.resume).toHaveBeenCalledTimes(2)
+  })
+
+  it('whose owner ends during a pause is reported', async () => {
+    const release = await claimDataFolder(folder, { pause: async () => {}, resume: async () => {} })
+    const paused = await pauseDataFolder(folder)
+    paused.check()
+    await release()
+    await vi.waitFor(() => expect(() => paused.check()).toThrow('has ended: begin again'))
+    expect(await paused.end()).toBe(false)
+  })
+
+  it('resumes when the connection of its pause is lost', async () => {
+    const owner = { pause: vi.fn(async () => {}), resume: vi.fn(async () => {}) }
+    cleanUps.push(await claimDataFolder(folder, owner))
+    const socket = connect(join(folder, 'control.sock'))
+    socket.write('pause\n')
+    await vi.waitFor(() => expect(owner.pause).toHaveBeenCalledOnce())
+    socket.destroy()
+    await vi.waitFor(() => expect(owner.resume).toHaveBeenCalledOnce())
+  })
+
+  it('that is empty is closed to other users; one with files is refused until it is closed', async () => {
+    chmodSync(folder, 0o755)
+    const release = await claimDataFolder(folder, null)
+    expect(statSync(folder).mode & 0o777).toBe(0o700)
+    await release()
+    mkdirSync(join(folder, 'objects'), { mode: 0o755 })
+    chmodSync(folder, 0o750)
+    await expect(claimDataFolder(folder, null)).rejects.toThrow(
+      `${folder} is open to other users: run chmod 700 ${folder}`,
+    )
+    chmodSync(folder, 0o700)
+    cleanUps.push(await claimDataFolder(folder, null))
+    expect(statSync(join(folder, 'objects')).mode & 0o777).toBe(0o700)
+  })
+
+  it.skipIf(process.getuid?.() !== 0)('that root has claimed is in use for its own user', async () => {
+    const USER = 1_000
+    chownSync(folder, USER, USER)
+    cleanUps.push(await claimDataFolder(folder, null))
+    const { uid, gid } = statSync(join(folder, 'control.sock'))
+    expect([uid, gid]).toEqual([USER, USER])
   })
 
   it('whose owner refuses a pause is not resumed, leaves no connection open, and may be asked again', async () => {
@@ -41,14 +103,14 @@ describe('a data folder', () => {
       resume: vi.fn(async () => {}),
     }
     const release = await claimDataFolder(folder, owner)
-    await expect(quietDataFolder(folder)).rejects.toThrow('does not pause: it is starting')
+    await expect(pauseDataFolder(folder)).rejects.toThrow('does not pause: it is starting')
     // One is the server's own.
     await vi.waitFor(() => expect(openPipes()).toBeLessThanOrEqual(before + 1))
     expect(owner.resume).not.toHaveBeenCalled()
     reason = null
-    const quiet = await quietDataFolder(folder)
-    expect(quiet.hadOwner).toBe(true)
-    await quiet.end()
+    const paused = await pauseDataFolder(folder)
+    expect(paused.hadOwner).toBe(true)
+    await paused.end()
     await release()
   })
 

@@ -5,7 +5,7 @@ import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import { sqlOf } from '../faults/support/cloud-account.ts'
 import { CloudDeployment, type DeployOutput } from '../harness/cloud/cloud-deployment.ts'
 
-// More of them, with faults at every step, are in test/faults/deploy.test.ts.
+// More of them, with faults at every step, are in test/faults/deploy-cuts.test.ts.
 
 let postgres: RunningServer
 let deployment: CloudDeployment
@@ -94,7 +94,10 @@ describe('npm run deploy', () => {
     })
     expect(gateway?.modules).toEqual(['gateway.js'])
     const tools = deployment.cloud.cloudflare.scripts.get('headgate-tools')?.versions[0]
-    expect(tools?.bindings.map(({ type }) => type)).toEqual(['durable_object_namespace'])
+    expect(tools?.bindings.map(({ type }) => type).sort()).toEqual([
+      'durable_object_namespace',
+      'version_metadata',
+    ])
     expect(deployment.cloud.gateway.calls.map(({ path }) => path)).toEqual([
       '/health',
       '/health/ready',

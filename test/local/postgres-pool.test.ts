@@ -1,5 +1,6 @@
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { freePorts } from '../../scripts/node/ports.ts'
 import { openRealPostgres } from '../../scripts/node/postgres/real-backend.ts'
 import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from './real-servers.ts'
@@ -66,6 +67,31 @@ describe.skipIf(!hasPostgres)('sessions of a pool', () => {
     const [port] = await freePorts(1)
     const backend = await openRealPostgres({ connectionString: `postgres://u@127.0.0.1:${port}/gate` })
     await expect(backend.openSession()).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    await backend.close()
+  })
+})
+
+describe('a server that takes connections and does not answer', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  it('is given up after ten seconds', async () => {
+    const sockets: Socket[] = []
+    const server = createServer((socket) => void sockets.push(socket))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const backend = await openRealPostgres({ connectionString: `postgres://u:hidden@127.0.0.1:${port}/gate` })
+    const settled = vi.fn()
+    const opening = backend.openSession().catch((error: Error) => error)
+    void opening.then(settled)
+    await vi.advanceTimersByTimeAsync(9_999)
+    expect(settled).not.toHaveBeenCalled()
+    await vi.advanceTimersByTimeAsync(1)
+    const error = await opening
+    expect(error).toMatchObject({ message: expect.stringMatching(/timeout|terminated/i) })
+    expect(String(error)).not.toContain('hidden')
+    for (const socket of sockets) socket.destroy()
+    server.close()
     await backend.close()
   })
 })

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import OpenAI from 'openai'
@@ -44,6 +45,8 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
   let variables: Record<string, string>
   let s3: S3Server
   let restoredDatabase: string
+  let emptyDatabase: string
+  let redisPort: number
   let node: ServedNode
   let address: GatewayAddress
   let model: RoutedModel
@@ -64,6 +67,8 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
     cleanUps.push(bundle.remove, postgres.stop, redis.stop, upstream.close, s3.close)
     const [database, second] = [await createDatabase(postgres.url), await createDatabase(postgres.url)]
     restoredDatabase = second
+    emptyDatabase = await createDatabase(postgres.url)
+    redisPort = Number(new URL(redis.url).port)
     variables = {
       ...nodeSecrets(),
       DATABASE_URL: database,
@@ -264,7 +269,9 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
       code: 0,
       text: expect.stringMatching(/1 objects of content; calls were refused for \d/),
     })
-    await vi.waitFor(async () => expect(await ready()).toBe(200), { timeout: 15_000, interval: 100 })
+    // The backup has waited for that.
+    expect(await ready()).toBe(200)
+    for (const place of ['data', 'content', 'backup']) expect(openToOthers(join(folder, place))).toEqual([])
     expect(readFileSync(join(backup, 'manifest.json'), 'utf8')).not.toContain(variables.KEY_PEPPERS?.slice(3))
 
     const elsewhere = {
@@ -357,6 +364,37 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
     expect(node.output()).not.toContain(tenant.key)
   })
 
+  it('starts while its Redis is away, and is ready when Redis has come', async () => {
+    const [port, later] = [await freePort(), await freePort()]
+    const early = startServe({
+      ...variables,
+      DATABASE_URL: emptyDatabase,
+      DATA_DIR: join(folder, 'early'),
+      CONTENT: join(folder, 'early-content'),
+      PORT: String(port),
+      REDIS_URL: `redis://127.0.0.1:${later}`,
+    })
+    const relay = createServer((socket) => {
+      const onward = connect(redisPort, '127.0.0.1')
+      for (const each of [socket, onward]) each.on('error', () => {})
+      socket.pipe(onward).pipe(socket)
+    })
+    try {
+      const away = expect.objectContaining({ event: 'redis_away', source: 'services' })
+      await vi.waitFor(() => expect(early.lines()).toContainEqual(away), { timeout: 30_000, interval: 50 })
+      await new Promise<void>((resolve) => relay.listen(later, '127.0.0.1', resolve))
+      await early.ready()
+      expect(await ready({ ...address, baseUrl: `http://127.0.0.1:${port}` })).toBe(200)
+      const events = early.lines().map(({ event }) => event)
+      expect(events).toContain('redis_reached')
+      expect(events).not.toContain('process_ended')
+    } finally {
+      early.process.kill('SIGTERM')
+      await early.ended()
+      relay.close()
+    }
+  }, 90_000)
+
   it('refuses a folder that is not that of the database', async () => {
     const other = join(folder, 'other')
     mkdirSync(other)
@@ -365,6 +403,13 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
     expect(lost.output()).toContain('DATA_DIR is empty, and the database is not')
   })
 })
+
+/** Files and folders that other users may read or write. The runtime's copy of the bundle has no secret. */
+const openToOthers = (path: string): string[] =>
+  readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() || entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((each) => !each.includes('/run/') && (statSync(each).mode & 0o077) !== 0)
 
 /** The frames of a streamed answer, of which the last come after a signal. */
 function held(steps: ReturnType<typeof answered>, signal: string): ReturnType<typeof answered> {

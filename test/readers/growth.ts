@@ -137,16 +137,13 @@ export async function excessesOf(
     const stepsAt = async (size: number) => (await counter.stepsOfAsync(reading(size))) - least
     let excess: string[] = []
     for (const size of sizes) {
-      const floor = size === sizes[0] ? UNEXPLAINED * size : size
-      const small = Math.max(floor, await stepsAt(size))
       const large = await stepsAt(4 * size)
-      const each = large / (4 * size)
-      // Steps that begin at a length, as of the parts of a long text, or of a text that is not refused, grow only there.
-      const growsOn = large / small > MOST_GROWTH && (await stepsAt(16 * size)) / large > MOST_GROWTH
-      const isTooMuch = budget === undefined ? growsOn || each > most : large > budget
-      const figures = `${(large / small).toFixed(1)} times, ${each.toFixed(0)} for each of ${4 * size}`
-      excess = isTooMuch ? [`${name}: ${figures}`] : []
-      if (everySize ? isTooMuch : !isTooMuch) break
+      const fault =
+        budget === undefined
+          ? await growthFault(stepsAt, size, size === sizes[0] ? UNEXPLAINED * size : size, large, most)
+          : overBudget(large, 4 * size, budget)
+      excess = fault === null ? [] : [`${name}: ${fault}`]
+      if (everySize ? fault !== null : fault === null) break
     }
     found.push(...excess)
   }
@@ -155,6 +152,28 @@ export async function excessesOf(
     ...counter.takePatterns().flatMap((pattern) => describeBacktracking(pattern, reader.name)),
   ]
 }
+
+/**
+ * What is wrong with the steps of a size and its fourfold; null when nothing is.
+ * @param floor steps of the size that need no explanation. @param most for each character or element.
+ */
+async function growthFault(
+  stepsAt: (size: number) => Promise<number>,
+  size: number,
+  floor: number,
+  large: number,
+  most: number,
+): Promise<string | null> {
+  const small = Math.max(floor, await stepsAt(size))
+  const each = large / (4 * size)
+  // Steps that begin at a length, as of the parts of a long text, or of a text that is not refused, grow only there.
+  const growsOn = large / small > MOST_GROWTH && (await stepsAt(16 * size)) / large > MOST_GROWTH
+  if (!growsOn && each <= most) return null
+  return `${(large / small).toFixed(1)} times, ${each.toFixed(0)} for each of ${4 * size}`
+}
+
+const overBudget = (steps: number, size: number, budget: number): string | null =>
+  steps <= budget ? null : `${steps} steps for ${size}, of ${budget}`
 
 /** Characters and elements of which the processor time is measured. */
 const TIMED_LENGTH = 64_000

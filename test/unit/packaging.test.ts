@@ -1,36 +1,14 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import Ajv from 'ajv'
 import { validate } from 'dockerfile-utils'
 import { describe, expect, it } from 'vitest'
-import { parse } from 'yaml'
+import { foldersOf, mountsOf, readCompose, readImage, readPackaging, readUnit } from '../harness/packaging.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
-
-interface Service {
-  image?: string
-  user?: string
-  read_only?: boolean
-  ports?: string[]
-  networks: string[]
-  volumes?: string[]
-  security_opt?: string[]
-  healthcheck?: object
-  depends_on?: Record<string, { condition: string }>
-  stop_grace_period?: string
-  environment?: Record<string, string>
-  mem_limit?: string
-  profiles?: string[]
-}
-
-const compose = parse(read('compose.yaml'), { merge: true }) as {
-  name: string
-  services: Record<string, Service>
-  networks: Record<string, { internal?: boolean }>
-  volumes: Record<string, object>
-}
+const compose = readCompose()
+const image = readImage()
 
 describe('compose.yaml', () => {
   it('is valid by the schema of the Compose specification', () => {
@@ -70,6 +48,38 @@ describe('compose.yaml', () => {
     }
   })
 
+  it('gives each own process folders that it may write: volumes at folders that the image has made for its user', () => {
+    const own = Object.entries(compose.services).filter(([, { image: name }]) => name === 'headgate')
+    expect(own.map(([name]) => name)).toEqual(['gateway', 'tools', 'backup', 'restore'])
+    for (const [name, service] of own) {
+      const folders = foldersOf(service.environment)
+      expect([name, folders.length]).toEqual([name, name === 'tools' ? 1 : name === 'gateway' ? 2 : 3])
+      for (const folder of folders) {
+        expect([name, folder, mountsOf(service)[folder]]).toEqual([
+          name,
+          folder,
+          expect.stringMatching(/^\w+$/),
+        ])
+        expect([name, image.folders]).toEqual([name, expect.arrayContaining([folder])])
+      }
+    }
+  })
+
+  it('gives each volume to one use: the folder of the tools is theirs in the scripts too', () => {
+    const { gateway, tools, backup, restore } = compose.services
+    for (const script of [backup, restore]) {
+      const mounts = script ? mountsOf(script) : {}
+      const { DATA_DIR = '', CONTENT = '', TOOLS_DATA_DIR = '' } = script?.environment ?? {}
+      const ofGateway = gateway ? mountsOf(gateway) : {}
+      expect([mounts[DATA_DIR], mounts[CONTENT]]).toEqual([
+        ofGateway[gateway?.environment?.DATA_DIR ?? ''],
+        ofGateway[gateway?.environment?.CONTENT ?? ''],
+      ])
+      expect(mounts[TOOLS_DATA_DIR]).toBe((tools ? mountsOf(tools) : {})[tools?.environment?.DATA_DIR ?? ''])
+      expect(mounts['/backups']).toBe('./backups')
+    }
+  })
+
   it('opens one port, on loopback', () => {
     const ports = Object.values(compose.services).flatMap((service) => service.ports ?? [])
     expect(ports).toEqual(['127.0.0.1:8787:8787'])
@@ -100,7 +110,7 @@ describe('compose.yaml', () => {
 })
 
 describe('Containerfile', () => {
-  const text = read('Containerfile')
+  const text = readPackaging('Containerfile')
 
   it('has no finding of the linter, and the linter finds faults', () => {
     expect(validate(text)).toEqual([])
@@ -115,26 +125,50 @@ describe('Containerfile', () => {
     expect(text).not.toMatch(/TOKEN|PEPPER|VAULT|PASSWORD/)
   })
 
-  it('copies what exists', () => {
-    const copied = [...text.matchAll(/^COPY --from=build (.+)$/gm)].flatMap(([, words = '']) =>
-      words.split(' ').slice(0, -1),
-    )
-    const made = ['node_modules', 'dist']
-    const names = copied.map((path) => path.replace('/headgate/', ''))
-    const present = new Set(readdirSync(ROOT))
-    expect(names.filter((name) => !made.includes(name) && !present.has(name.split('/')[0] ?? ''))).toEqual([])
+  it('copies what exists, and what is built', () => {
+    const built = ['node_modules', 'dist']
+    expect(image.files).toEqual(expect.arrayContaining([...built, 'scripts', 'src']))
+    expect(image.files.filter((path) => !built.includes(path) && !existsSync(join(ROOT, path)))).toEqual([])
+  })
+
+  it('has the folder of everything that the scripts of a node load by path', () => {
+    const needed = [
+      'package.json',
+      'wrangler.toml',
+      'workers/tools/wrangler.toml',
+      'schema/migrations',
+      'scripts/serve.ts',
+    ]
+    const isCopied = (path: string) =>
+      image.files.some((each) => path === each || path.startsWith(`${each}/`))
+    expect(needed.filter((path) => !isCopied(path) || !existsSync(join(ROOT, path)))).toEqual([])
   })
 })
 
 describe('systemd units', () => {
-  it.each(['headgate.service', 'headgate-tools.service'])(
-    '%s signals the first process only, and has limits',
-    (name) => {
-      const unit = read(`packaging/systemd/${name}`)
-      expect(unit).toMatch(/^KillMode=mixed$/m)
-      expect(unit).toMatch(/^MemoryMax=/m)
-      expect(unit).toMatch(/^ProtectSystem=strict$/m)
-      expect(unit).not.toMatch(/^User=root$/m)
+  const units = ['headgate', 'headgate-tools'].map(readUnit)
+
+  it.each(units)('of $user signals the first process only, and has limits', ({ text, user }) => {
+    expect(text).toMatch(/^KillMode=mixed$/m)
+    expect(text).toMatch(/^MemoryMax=/m)
+    expect(text).toMatch(/^ProtectSystem=strict$/m)
+    expect(text).not.toMatch(/^(ReadWritePaths|BindPaths)=/m)
+    expect(user).not.toBe('root')
+  })
+
+  it.each(units)(
+    'of $user names folders that systemd makes for it alone',
+    ({ environment, folders, folderMode }) => {
+      expect(folders).toEqual(foldersOf(environment))
+      expect(folderMode).toBe(0o700)
     },
   )
+
+  it('make every folder that the documents name', () => {
+    const text = readPackaging('docs/self-hosting.md')
+    const named = new Set(text.match(/\/var\/lib\/[\w-]+/g))
+    expect([...named].sort()).toEqual(units.flatMap(({ folders }) => folders).sort())
+    for (const [, folder] of text.matchAll(/docker compose run .*?(?:--to|--from) (\/\S+?)[`\s]/g))
+      expect(folder).toMatch(/^\/backups\/\w+$/)
+  })
 })

@@ -2,7 +2,6 @@ import { createHash, randomBytes } from 'node:crypto'
 import {
   closeSync,
   fstatSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readSync,
@@ -14,6 +13,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { makePrivateFolder } from '../private-folder.ts'
 
 /** A writer's metadata of an object, as it came over the wire. */
 export interface ObjectFields {
@@ -83,12 +83,13 @@ export class ObjectFiles implements ContentObjects {
   #sorted: Buffer[] | null = null
 
   /**
-   * @param folder created if it is missing; only one process at a time may have it open
-   * @param isReader for a process that reads beside that one; it sees the objects that are there now
+   * @param folder created if it is missing; only one process at a time may have it open. Files with other names are ignored
+   * @param isReader for a process that reads beside that one; it sees the objects that are there now, and needs the folder
+   * @throws StartError for a folder that other users may use
    */
   constructor(folder: string, isReader = false) {
     this.#folder = folder
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    if (!isReader) makePrivateFolder(folder)
     for (const name of readdirSync(folder)) {
       if (name.endsWith('.part') && !isReader) rmSync(join(folder, name))
       const object = name.endsWith('.object') ? readTrailer(join(folder, name)) : null

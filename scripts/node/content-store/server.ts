@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
-import { claimPath } from '../folder-claim.ts'
+import { claimFolder } from '../folder-claim.ts'
 import { listenOnLoopback, type RunningServer } from '../loopback-server.ts'
+import { makePrivateFolder } from '../private-folder.ts'
 import { type ContentObjects, LengthError, ObjectFiles } from './object-files.ts'
 import {
   ContentError,
@@ -29,14 +30,15 @@ const LIST_LIMIT_WITH_METADATA = 100
  *
  * @param options.folder where the objects are. @param options.port 0 for any free one. @param options.socketPath of a Unix socket
  * in place of a port
- * @throws OptionError when another process has the folder, and the error of `listen`
+ * @throws OptionError when another process has the folder, StartError when other users may use it, and the error of `listen`
  */
 export async function startContentStore(options: {
   folder: string
   port?: number
   socketPath?: string
 }): Promise<RunningServer> {
-  const release = claimPath(options.folder)
+  makePrivateFolder(options.folder)
+  const release = claimFolder(options.folder)
   try {
     const { port, url, close } = await serveContent(
       new ObjectFiles(options.folder),

@@ -4,12 +4,18 @@ import { mayChangeSession, type PostgresBackend, toParameterText } from './backe
 
 /** Sessions at a time; a stock server takes 100. */
 const POOL_SIZE = 20
+/**
+ * How long a statement waits for a session, in milliseconds: for a server that takes the connection and does not answer, such as one
+ * behind a firewall that drops packets, and for a free session of the pool. Without it, it would wait for as long as TCP does.
+ */
+const CONNECT_TIMEOUT_MS = 10_000
 
 /**
  * Puts a real PostgreSQL behind the endpoint of SQL over HTTP. Connections are made when statements need them, so a process can
  * start while the server is away.
  *
- * @param config how `pg` connects: `connectionString` is a `postgres://` URL; `max` sessions at a time, 20 when left out
+ * @param config how `pg` connects: `connectionString` is a `postgres://` URL; `max` sessions at a time, 20 when left out;
+ *   `connectionTimeoutMillis` for a session, 10,000 when left out
  * @throws OptionError when the string is no such URL
  */
 export async function openRealPostgres(config: pg.PoolConfig): Promise<PostgresBackend> {
@@ -19,6 +25,7 @@ export async function openRealPostgres(config: pg.PoolConfig): Promise<PostgresB
   }
   const pool = new pg.Pool({
     max: POOL_SIZE,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     ...config,
     // Values stay text: the Neon driver on the other side does the parsing.
     types: { getTypeParser: () => (value: string) => value } as never,

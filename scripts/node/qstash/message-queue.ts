@@ -1,4 +1,5 @@
 import type { RecordCollection, RecordStore } from '../record-store.ts'
+import { DeadLetters } from './dead-letters.ts'
 import { type DeliveryOutcome, type DeliveryRoute, deliver, deliveredBody } from './delivery.ts'
 import { defaultBackoff, requestedDelay } from './durations.ts'
 import type { QueueClock } from './queue-clock.ts'
@@ -21,6 +22,8 @@ export interface BrokerParts {
   readonly signingKey: string
   /** Where deliveries connect to; null for the host of each URL. */
   readonly route: DeliveryRoute | null
+  /** Gets each message that becomes a dead letter. */
+  readonly onDeadLetter: (letter: DeadMessage) => void
 }
 
 /** How long a deduplication id is remembered, in milliseconds. https://upstash.com/docs/qstash/features/deduplication */
@@ -38,9 +41,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 export class MessageQueue {
   readonly #parts: BrokerParts
   readonly #messages: RecordCollection<QueuedMessage>
-  readonly #dead: RecordCollection<DeadMessage>
+  readonly #deadLetters: DeadLetters
   readonly #deduplication: RecordCollection<{ messageId: string; until: number }>
-  readonly #counters: RecordCollection<number>
   readonly #active = new Set<string>()
   readonly #closing = new AbortController()
   /** Aborted when deliveries under way are abandoned. */
@@ -53,9 +55,10 @@ export class MessageQueue {
   constructor(parts: BrokerParts) {
     this.#parts = parts
     this.#messages = parts.store.collection('message')
-    this.#dead = parts.store.collection('dead')
+    this.#deadLetters = new DeadLetters(parts.store)
     this.#deduplication = parts.store.collection('deduplication')
-    this.#counters = parts.store.collection('counter')
+    // Nothing is appended before the store is open, which rewrites the file without them.
+    this.#deadLetters.removeOld(parts.clock.now())
     parts.clock.onAdvance(() => this.pump())
   }
 
@@ -72,6 +75,7 @@ export class MessageQueue {
     if (earlier !== undefined && earlier.until > now)
       return { messageId: earlier.messageId, deduplicated: true }
     this.#forgetOldDeduplication(now)
+    this.#deadLetters.removeOld(now)
     this.#messages.set(message.messageId, message)
     // After the message: a kill in between may double it, but an id without its message would swallow the next one.
     if (deduplicationId !== undefined) {
@@ -105,7 +109,7 @@ export class MessageQueue {
 
   /** The dead letter queue, the oldest first. */
   deadMessages(): DeadMessage[] {
-    return this.#dead.values()
+    return this.#deadLetters.list(this.#parts.clock.now())
   }
 
   /** Begins the deliveries that are due and sets the timer for the next one. Call it after every change. */
@@ -169,7 +173,8 @@ export class MessageQueue {
   #conclude(message: QueuedMessage, outcome: DeliveryOutcome): void {
     const now = this.#parts.clock.now()
     if (outcome.status >= 200 && outcome.status < 300) this.#messages.delete(message.messageId)
-    else if (isFinal(outcome) || message.retried >= message.maxRetries) this.#bury(message, outcome, now)
+    else if (isFinal(outcome) || message.retried >= message.maxRetries)
+      this.#deadLetter(message, outcome, now)
     else {
       const delay = requestedDelay(outcome.headers, now) ?? backoff(message)
       const retry = { ...message, retried: message.retried + 1, nextDeliveryAt: now + delay }
@@ -177,18 +182,10 @@ export class MessageQueue {
     }
   }
 
-  #bury(message: QueuedMessage, outcome: DeliveryOutcome, now: number): void {
-    const sequence = (this.#counters.get('dlq') ?? 0) + 1
-    this.#counters.set('dlq', sequence)
-    const dlqId = `${now}-${sequence}`
-    this.#dead.set(dlqId, {
-      ...message,
-      dlqId,
-      responseStatus: outcome.status,
-      responseHeader: outcome.headers,
-      responseBody: outcome.body.toString('base64'),
-    })
+  #deadLetter(message: QueuedMessage, outcome: DeliveryOutcome, now: number): void {
+    const letter = this.#deadLetters.add(message, outcome, now)
     this.#messages.delete(message.messageId)
+    this.#parts.onDeadLetter(letter)
   }
 
   #forgetOldDeduplication(now: number): void {

@@ -7,6 +7,7 @@ import { answerApi } from './api.ts'
 import type { DeliveryRoute } from './delivery.ts'
 import { MessageQueue } from './message-queue.ts'
 import { type QueueClock, SYSTEM_CLOCK } from './queue-clock.ts'
+import type { DeadMessage } from './queued-message.ts'
 import { Schedules } from './schedules.ts'
 
 /** Options of the message queue. */
@@ -25,6 +26,8 @@ export interface QueueOptions {
   readonly route?: DeliveryRoute
   /** Whether it delivers only after `resume`. */
   readonly isPaused?: boolean
+  /** Gets each message whose retries are exhausted. */
+  onDeadLetter?(letter: DeadMessage): void
   /** Answers requests that need no token. @returns whether it has answered this one */
   control?(broker: MessageQueue, action: string, body: Buffer, response: ServerResponse): boolean
 }
@@ -68,6 +71,7 @@ export async function startQueue(options: QueueOptions): Promise<RunningQueue> {
     clock,
     signingKey: currentSigningKey,
     route: deliveryRoute ?? null,
+    onDeadLetter: options.onDeadLetter ?? (() => {}),
   })
   const schedules = new Schedules(store, broker, clock)
   if (options.isPaused) await broker.pause(0)

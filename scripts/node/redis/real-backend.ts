@@ -6,13 +6,17 @@ import { RedisError, type Reply } from './reply.ts'
 /** How long the first connection may take, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 5_000
 
+/** Called when Redis cannot be reached any more, with the reason, and when it can again. */
+type Report = (state: { away: string } | 'reached') => void
+
 /**
- * Puts a real Redis behind the REST front.
+ * Puts a real Redis behind the REST front. A connection that is lost is made again.
  *
  * @param url `redis://…` or `rediss://…`
- * @throws OptionError if it is no such URL; the connection error if there is no Redis
+ * @param report makes it start also while Redis is away: commands fail until it comes. Without it, there has to be a Redis
+ * @throws OptionError if it is no such URL; the connection error if there is no Redis, or one that refuses the password
  */
-export async function openRealBackend(url: string): Promise<RedisBackend> {
+export async function openRealBackend(url: string, report?: Report): Promise<RedisBackend> {
   if (!URL.canParse(url) || !/^rediss?:/.test(url))
     throw new OptionError('Redis needs a redis:// or rediss:// URL')
   const client = new Redis(url, {
@@ -23,14 +27,26 @@ export async function openRealBackend(url: string): Promise<RedisBackend> {
     protocol: 2,
   })
   let lastError: Error | undefined
+  let isReached = true
   client.on('error', (error: Error) => {
     lastError = error
+    // Every further attempt fails in the same way.
+    if (isReached) report?.({ away: error.message })
+    isReached = false
+  })
+  client.on('ready', () => {
+    if (!isReached) report?.('reached')
+    isReached = true
   })
   try {
     await client.connect()
   } catch (error) {
-    client.disconnect()
-    throw lastError ?? error
+    const reason = lastError ?? error
+    // A server that refuses the password will not change its mind.
+    if (report === undefined || reason instanceof ReplyError) {
+      client.disconnect()
+      throw reason
+    }
   }
   return {
     async run(words) {

@@ -41,12 +41,19 @@ const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 const fileOf = (folder: string, table: string): string => join(folder, `${table}.copy.gz`)
 
 /**
- * Begins the transaction whose snapshot the copy is made of. What is written later is not in it.
+ * Begins the transaction whose snapshot the copy is made of. What is written later is not in it, and no table or partition of it can be
+ * dropped until `copyTables` is done: a snapshot keeps rows, and not tables. Retention gives up its drop of a month after three
+ * seconds, and tries again at its next sweep.
+ *
  * @param client used for nothing else until `copyTables` is done
  */
 export async function beginSnapshot(client: pg.ClientBase): Promise<void> {
+  const { rows } = await client.query<FoundTable>(TABLES)
   await client.query('begin transaction isolation level repeatable read, read only')
-  // The snapshot is taken by the first statement after it.
+  // Before the snapshot, which the first query takes: it has no drop that waited for these locks. A lock of a table is one of its
+  // partitions too.
+  if (rows.length > 0)
+    await client.query(`lock table ${rows.map(({ name }) => quoted(name)).join(', ')} in access share mode`)
   await client.query('select 1')
 }
 

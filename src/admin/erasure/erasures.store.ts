@@ -1,6 +1,7 @@
 import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { erasures, memberships } from '../../../schema/identity.ts'
+import { timeParameter } from '../../../schema/sql-values.ts'
 import { type OrganizationScope, selectPage } from '../../ledger/changes/scoped-statements.store.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { lockMembership } from '../lock-members.store.ts'
@@ -22,7 +23,7 @@ export async function insertErasure(
     lockMembership(scope, userId),
     database.execute(sql`
       INSERT INTO ${erasures} (id, organization_id, user_id, requested_by, step, counts, created_at)
-      SELECT ${id}::text, organization_id, user_id, ${requestedBy}::text, ${step}::text, '{}'::jsonb, ${time(createdAt.getTime())}
+      SELECT ${id}::text, organization_id, user_id, ${requestedBy}::text, ${step}::text, '{}'::jsonb, ${timeParameter(createdAt)}
       FROM ${memberships} WHERE organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid AND disabled_at IS NOT NULL
       ON CONFLICT (organization_id, user_id) WHERE finished_at IS NULL DO NOTHING RETURNING id`),
   ])
@@ -68,8 +69,6 @@ export const selectErasures = (
 const ofUser = (organizationId: string, userId: string) =>
   and(eq(erasures.organizationId, organizationId), eq(erasures.userId, userId))
 
-const time = (at: number) => sql`${new Date(at).toISOString()}::timestamptz`
-
 /** Takes the lease of an erasure that nothing advances. @returns null when something does, or it has ended. */
 export async function leaseErasure(
   database: Database,
@@ -79,12 +78,12 @@ export async function leaseErasure(
 ): Promise<ErasureRow | null> {
   const [row] = await database
     .update(erasures)
-    .set({ leasedUntil: time(until) })
+    .set({ leasedUntil: timeParameter(until) })
     .where(
       and(
         eq(erasures.id, id),
         isNull(erasures.finishedAt),
-        sql`(${erasures.leasedUntil} IS NULL OR ${erasures.leasedUntil} <= ${time(now)})`,
+        sql`(${erasures.leasedUntil} IS NULL OR ${erasures.leasedUntil} <= ${timeParameter(now)})`,
       ),
     )
     .returning()
@@ -99,7 +98,7 @@ export async function selectDueErasures(database: Database, now: number, most: n
     .where(
       and(
         sql`finished_at IS NULL`,
-        sql`(${erasures.leasedUntil} IS NULL OR ${erasures.leasedUntil} <= ${time(now)})`,
+        sql`(${erasures.leasedUntil} IS NULL OR ${erasures.leasedUntil} <= ${timeParameter(now)})`,
       ),
     )
     .orderBy(erasures.createdAt)

@@ -5,9 +5,10 @@ import { calls } from '../../../schema/governance.ts'
 import { apiKeys, entitlements, memberships, passkeys, sessions } from '../../../schema/identity.ts'
 import { identities } from '../../../schema/identity-providers.ts'
 import { conversations, responseItems, responses } from '../../../schema/responses.ts'
+import { textArray } from '../../../schema/sql-values.ts'
 import { READ_IN_ORDER } from '../../ledger/records/search-newest.store.ts'
 import type { Owner } from '../../responses/model/types.ts'
-import { ownedBy, textArray } from '../../responses/store/rows.store.ts'
+import { ownedBy } from '../../responses/store/rows.store.ts'
 import type { Position } from './person-rows.store.ts'
 
 // What an export has of each table. Columns are named one by one: a new one may be a credential.

@@ -21,9 +21,10 @@ import {
 } from '../../../schema/integrations.ts'
 import { grants } from '../../../schema/models.ts'
 import { approvalClaims, conversations, responses } from '../../../schema/responses.ts'
+import { textArray } from '../../../schema/sql-values.ts'
 import { READ_IN_ORDER } from '../../ledger/records/search-newest.store.ts'
 import type { Owner } from '../../responses/model/types.ts'
-import { ownedBy, textArray } from '../../responses/store/rows.store.ts'
+import { ownedBy } from '../../responses/store/rows.store.ts'
 
 // Rows of one person in one organization: what the erasure deletes and the export reads. Every statement can be repeated.
 

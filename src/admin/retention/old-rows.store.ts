@@ -2,12 +2,10 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { calls, rejectedCalls, usageEvents } from '../../../schema/governance.ts'
 import { connectSessions } from '../../../schema/integrations.ts'
+import { timeParameter, utc } from '../../../schema/sql-values.ts'
 
 // Rows that retention removes one by one, in batches. Those of tables without partitions are taken by where they were found (ctid), so
 // that no plan looks for them again.
-
-const time = (date: Date) => sql`${date.toISOString()}::timestamptz`
-const utc = (instant: SQL) => sql`${instant} AT TIME ZONE 'UTC'`
 
 async function deleteOldest(
   database: Database,
@@ -35,7 +33,7 @@ export const deleteOldCalls = (
   deleteOldest(
     database,
     calls,
-    sql`${ofOrganization(organizationId)} AND at < ${time(before)}`,
+    sql`${ofOrganization(organizationId)} AND at < ${timeParameter(before)}`,
     sql`at, id`,
     most,
   )
@@ -49,16 +47,16 @@ export const deleteOldConnectSessions = (
   deleteOldest(
     database,
     connectSessions,
-    sql`organization_id::text = ${organizationId} AND created_at < ${time(before)}`,
+    sql`organization_id::text = ${organizationId} AND created_at < ${timeParameter(before)}`,
     sql`created_at`,
     most,
   )
 
 export const deleteOldRejectedCalls = (database: Database, before: Date, most: number): Promise<number> =>
-  deleteOldest(database, rejectedCalls, sql`minute < ${time(before)}`, sql`minute`, most)
+  deleteOldest(database, rejectedCalls, sql`minute < ${timeParameter(before)}`, sql`minute`, most)
 
 const isOldUsage = (organizationId: string, before: Date) =>
-  sql`${ofOrganization(organizationId)} AND at < ${time(before)} AND ${utc(sql`at`)} < ${utc(time(before))}`
+  sql`${ofOrganization(organizationId)} AND at < ${timeParameter(before)} AND ${utc(sql`at`)} < ${utc(timeParameter(before))}`
 
 /** Deletes usage of an organization. @returns how many; `most` or a few more, of the same instant, where there is more. */
 export async function deleteOldUsage(
@@ -90,6 +88,6 @@ export async function hasUsageBefore(
 export async function hasRejectedCallsBefore(database: Database, before: Date): Promise<boolean> {
   // Ordered, so that Postgres reads one entry of the index also where it has no statistics.
   const { rows } = await database.execute<{ is_old: boolean }>(sql`
-    SELECT minute < ${time(before)} AS is_old FROM ${rejectedCalls} ORDER BY minute LIMIT 1`)
+    SELECT minute < ${timeParameter(before)} AS is_old FROM ${rejectedCalls} ORDER BY minute LIMIT 1`)
   return rows[0]?.is_old === true
 }

@@ -1,14 +1,14 @@
 import { deleteEndedRuns } from '../../agents/runs/sweep.store.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../ledger/audit-record.ts'
 import { readStoredChains } from '../../ledger/records/chain.store.ts'
-import { writeCheckpoint } from '../../ledger/records/checkpoint.ts'
 import { addPartitions } from '../../ledger/retention/partitions.store.ts'
-import type { PruneDeps } from '../../ledger/retention/prune-chain.ts'
+import { pruneChain } from '../../ledger/retention/prune-chain.ts'
 import { deletePrunedRecords } from '../../ledger/retention/prunings.store.ts'
 import { stateRemoved } from '../../ledger/retention/state-removed.ts'
+import { logEvent } from '../../lib/log.ts'
 import { Budget } from './budget.ts'
 import { dropOldPartitions } from './drop-partitions.ts'
-import { deleteOldResponses, type ResponseDeletionDeps } from './old-responses.ts'
+import { deleteOldResponses } from './old-responses.ts'
 import {
   deleteOldCalls,
   deleteOldConnectSessions,
@@ -17,22 +17,16 @@ import {
   hasRejectedCallsBefore,
   hasUsageBefore,
 } from './old-rows.store.ts'
-import { pruneOrLog } from './prune-or-log.ts'
+import { type Cutoffs, monthOf } from './retention-periods.ts'
 import {
-  type Cutoffs,
-  cutoffsOf,
-  defaultRetention,
-  monthOf,
-  type RetentionVariables,
-} from './retention-periods.ts'
+  beginRun,
+  deploymentCutoffs,
+  type RetentionDeps,
+  type RetentionRun,
+  verifiedCutoffs,
+} from './retention-run.ts'
+import type { StoredRetention } from './retention-seal.ts'
 import { markSwept, selectOrganizationsToSweep } from './retention-settings.store.ts'
-
-export interface RetentionDeps extends Omit<PruneDeps, 'beforePruning'>, ResponseDeletionDeps {
-  configuration: PruneDeps['configuration'] &
-    RetentionVariables & {
-      REJECTED_CALL_RETENTION_DAYS: number
-    }
-}
 
 const DAY_MS = 86_400_000
 /** This month and the next two have partitions before they begin. */
@@ -41,6 +35,8 @@ const MONTHS_AHEAD = 3
 const MOST_DELETED = 1_000
 /** Batches of one run: some minutes. What is left waits for the next. */
 const MOST_BATCHES = 1_000
+/** Those of them that may prepare the drop of months, so that some are left for the rows of organizations. */
+const MOST_DROP_BATCHES = 500
 /** Organizations of one run. */
 const MOST_ORGANIZATIONS = 200
 /** An organization is swept once an hour, by the job of the hour. */
@@ -48,95 +44,105 @@ const SWEPT_FOR_MS = 50 * 60_000
 
 /**
  * Removes rows that are older than their organizations keep them, in batches, and makes the partitions of the months to come. A run that
- * is killed is continued by the next. Partitions that nobody has to keep are dropped; other rows are deleted.
- * @throws what Postgres throws first; broken chains are logged and left as they are.
+ * is killed is continued by the next. Months that no organization has to keep are dropped; other rows are deleted. A part that fails,
+ * and an organization whose settings do not count, are logged; the others go on.
+ * @throws what the first part that failed has thrown, after all are made. Broken chains are logged and left as they are.
  */
 export async function applyRetention(deps: RetentionDeps): Promise<void> {
-  const { database, clock, configuration } = deps
-  const now = clock()
-  const defaults = defaultRetention(configuration)
-  await addPartitions(database, monthOf(new Date(now)), MONTHS_AHEAD)
-  const run = runOf(deps)
-  await removeRejectedCalls(run, now)
-  await dropOldPartitions(run, defaults, now)
-  const ofDeployment = cutoffsOf(null, defaults, now).audit_records
-  if (ofDeployment) await removeRecords(run, DEPLOYMENT_ORGANIZATION_ID, ofDeployment)
-  const waiting = await selectOrganizationsToSweep(database, new Date(now - SWEPT_FOR_MS), MOST_ORGANIZATIONS)
-  for (const { id, retention } of waiting) {
-    if (run.budget.isSpent) return
-    const isDone = await removeRows(run, id, cutoffsOf(retention, defaults, now))
-    if (isDone) await markSwept(database, id, new Date(now))
+  const run = beginRun(deps, MOST_BATCHES)
+  const { attempts, database, now } = run
+  await attempts.make('partitions', null, () => addPartitions(database, monthOf(new Date(now)), MONTHS_AHEAD))
+  await attempts.make('rejected calls', null, () => removeRejectedCalls(run))
+  await attempts.make('drops', null, () =>
+    dropOldPartitions({ ...run, budget: new Budget(MOST_DROP_BATCHES) }),
+  )
+  const ofDeployment = deploymentCutoffs(run).audit_records
+  if (ofDeployment) {
+    await attempts.make('records', DEPLOYMENT_ORGANIZATION_ID, () =>
+      removeRecords(run, DEPLOYMENT_ORGANIZATION_ID, ofDeployment),
+    )
+  }
+  await attempts.make('organizations', null, () => sweepOrganizations(run))
+  attempts.throwFirst()
+}
+
+/** Each goes behind the others then, also one that failed or is not finished: it must not keep them from their turn. */
+async function sweepOrganizations(run: RetentionRun): Promise<void> {
+  const { database, budget, attempts, now } = run
+  const sweptBefore = new Date(now - SWEPT_FOR_MS)
+  for (const stored of await selectOrganizationsToSweep(database, sweptBefore, MOST_ORGANIZATIONS)) {
+    if (budget.isSpent) return
+    await removeRows(run, stored)
+    await attempts.make('mark', stored.organizationId, () =>
+      markSwept(database, stored.organizationId, new Date(now)),
+    )
   }
 }
 
-/** One run of the job. */
-type Run = RetentionDeps & PruneDeps & { budget: Budget }
-
-function runOf(deps: RetentionDeps): Run {
-  let checkpoint: Promise<unknown> | undefined
-  // A checkpoint has the heads of all chains before the first of them is shortened.
-  const beforePruning = async () => {
-    checkpoint ??= writeCheckpoint(deps)
-    await checkpoint
-  }
-  return { ...deps, beforePruning, budget: new Budget(MOST_BATCHES) }
-}
-
-async function removeRejectedCalls(run: Run, now: number): Promise<void> {
+async function removeRejectedCalls(run: RetentionRun): Promise<void> {
   const days = run.configuration.REJECTED_CALL_RETENTION_DAYS
   if (days === 0) return
   // Whole days: the statement changes once a day.
-  const before = new Date((Math.floor(now / DAY_MS) - days) * DAY_MS)
+  const before = new Date((Math.floor(run.now / DAY_MS) - days) * DAY_MS)
   if (!(await hasRejectedCallsBefore(run.database, before))) return
   await stateRemoved(run, 'rejected_calls', DEPLOYMENT_ORGANIZATION_ID, before)
   await drain(run, () => deleteOldRejectedCalls(run.database, before, MOST_DELETED))
 }
 
-const drain = ({ budget }: Run, batch: () => Promise<number>): Promise<boolean> =>
+const drain = ({ budget }: RetentionRun, batch: () => Promise<number>): Promise<boolean> =>
   budget.drain(batch, MOST_DELETED)
 
-/** @returns whether nothing is left to remove. */
-async function removeRows(run: Run, organizationId: string, cutoffs: Cutoffs): Promise<boolean> {
+async function removeRows(run: RetentionRun, stored: StoredRetention): Promise<void> {
+  const { organizationId } = stored
+  const verified = verifiedCutoffs(run, stored)
+  if ('fault' in verified) {
+    const { fault } = verified
+    logEvent('error', 'retention.settings_rejected', { organization: organizationId, error: fault })
+    return
+  }
+  for (const [part, remove] of Object.entries(removals(run, organizationId, verified.cutoffs))) {
+    if (remove) await run.attempts.make<unknown>(part, organizationId, remove)
+  }
+}
+
+/** What removes each kind of rows; null for those that are kept. */
+function removals(run: RetentionRun, organizationId: string, cutoffs: Cutoffs) {
   const { database, budget } = run
   const { audit_records: records, usage_events: usage, responses, runs, connect_sessions: sessions } = cutoffs
-  const work = [
-    records && (() => removeRecords(run, organizationId, records)),
-    usage && (() => removeUsage(run, organizationId, usage)),
-    responses && (() => deleteOldResponses(run, budget, organizationId, responses)),
-    runs && (() => drain(run, () => deleteEndedRuns(database, organizationId, runs.getTime(), MOST_DELETED))),
-    sessions &&
+  return {
+    records: records && (() => removeRecords(run, organizationId, records)),
+    usage: usage && (() => removeUsage(run, organizationId, usage)),
+    responses: responses && (() => deleteOldResponses(run, budget, organizationId, responses)),
+    runs:
+      runs &&
+      (() => drain(run, () => deleteEndedRuns(database, organizationId, runs.getTime(), MOST_DELETED))),
+    'connect sessions':
+      sessions &&
       (() => drain(run, () => deleteOldConnectSessions(database, organizationId, sessions, MOST_DELETED))),
-  ]
-  let isDone = true
-  for (const remove of work) {
-    if (remove && !(await remove())) isDone = false
   }
-  return isDone
 }
 
-/** Shortens the chains of an organization, but for those that are broken. @returns whether nothing is left to remove. */
-async function removeRecords(run: Run, organizationId: string, before: Date): Promise<boolean> {
-  const { database } = run
+/** Shortens the chains of an organization, but for those that are broken, and then removes its lists of calls. */
+async function removeRecords(run: RetentionRun, organizationId: string, before: Date): Promise<void> {
+  const { database, budget, attempts } = run
   let isDone = true
-  let isBroken = false
   for (const chain of await readStoredChains(database, organizationId)) {
-    const pruned = await pruneOrLog(run, chain, before)
-    isBroken ||= pruned === null
-    if (pruned === null) continue
-    const { pruning, isWhole } = pruned
-    const isDeleted =
-      chain.first > pruning.sequence ||
-      (await drain(run, () => deletePrunedRecords(database, pruning, MOST_DELETED)))
-    if (!isWhole || !isDeleted) isDone = false
+    const isShortened = await attempts.make('chain', organizationId, async () => {
+      const { pruning, isWhole } = await pruneChain(run, chain, before, () => budget.take())
+      const isDeleted =
+        chain.first > pruning.sequence ||
+        (await drain(run, () => deletePrunedRecords(database, pruning, MOST_DELETED)))
+      return isWhole && isDeleted
+    })
+    if (!isShortened) isDone = false
   }
   // Without a statement about its chain, a call that is missing from the lists is a fault.
-  if (!isDone || isBroken) return isDone
-  return drain(run, () => deleteOldCalls(database, organizationId, before, MOST_DELETED))
+  if (isDone) await drain(run, () => deleteOldCalls(database, organizationId, before, MOST_DELETED))
 }
 
-async function removeUsage(run: Run, organizationId: string, before: Date): Promise<boolean> {
+async function removeUsage(run: RetentionRun, organizationId: string, before: Date): Promise<void> {
   const { database } = run
-  if (!(await hasUsageBefore(database, organizationId, before))) return true
+  if (!(await hasUsageBefore(database, organizationId, before))) return
   await stateRemoved(run, 'usage', organizationId, before)
-  return drain(run, () => deleteOldUsage(database, organizationId, before, MOST_DELETED))
+  await drain(run, () => deleteOldUsage(database, organizationId, before, MOST_DELETED))
 }

@@ -1,6 +1,7 @@
 import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { passkeys, sessions } from '../../../schema/identity.ts'
+import { textArray } from '../../../schema/sql-values.ts'
 import type { OrganizationScope } from '../../ledger/changes/scoped-statements.store.ts'
 import { lockMembership } from '../lock-members.store.ts'
 import { type NewSession, startSessionOf } from './sessions.store.ts'
@@ -29,10 +30,6 @@ export const selectPasskeys = (
     .from(passkeys)
     .where(isOf(passkeys, { organizationId, userId }))
     .orderBy(desc(passkeys.createdAt))
-
-/** An array of texts as a parameter. */
-export const textArray = (texts: readonly string[]) =>
-  sql`ARRAY(SELECT jsonb_array_elements_text(${JSON.stringify(texts)}::jsonb))`
 
 /**
  * Stores a session of a passkey, and the authenticator's count of signatures.

@@ -1,11 +1,12 @@
 import { and, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { entitlements, memberships, passkeys, sessions, setupLinks } from '../../../schema/identity.ts'
+import { textArray } from '../../../schema/sql-values.ts'
 import type { OrganizationScope } from '../../ledger/changes/scoped-statements.store.ts'
 import { OPERATOR } from '../../wire/endpoints/permissions.ts'
 import { lockMembership } from '../lock-members.store.ts'
 import { deleteIdentity } from './identities.store.ts'
-import { deletePasskeys, type NewPasskey, textArray } from './passkeys.store.ts'
+import { deletePasskeys, type NewPasskey } from './passkeys.store.ts'
 import { endSessions, type NewSession, startSessionOf } from './sessions.store.ts'
 import { isEnabled } from './sign-in-members.store.ts'
 

@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import { agents, runOutbox, runRequests, runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
 import { conversations } from '../../../schema/responses.ts'
+import { timeParameter } from '../../../schema/sql-values.ts'
 import type { Owner } from '../../responses/model/types.ts'
 
 /** The identity of a request for a run: a second request with it gets the run of the first. */
@@ -37,8 +38,6 @@ export interface BegunRun {
   /** Content of the request that started the run; null without an identity. */
   content: string | null
 }
-
-const instant = (at: number) => sql`${new Date(at).toISOString()}::timestamptz`
 
 /** Idempotency keys are remembered for a day. */
 const REQUEST_LIFETIME_MS = 86_400_000
@@ -93,11 +92,11 @@ function begunQuery({ id, owner }: NewRun, identities: readonly RequestIdentity[
 function requestStatement({ id, owner, createdAt }: NewRun, identities: readonly RequestIdentity[]): SQL {
   return sql`INSERT INTO ${runRequests} AS known (organization_id, user_id, digest, content, run_id, expires_at)
     SELECT ${owner.organizationId}::uuid, ${owner.userId}::uuid, given.digest, given.content, ${id}::uuid,
-      ${instant(createdAt + REQUEST_LIFETIME_MS)}
+      ${timeParameter(createdAt + REQUEST_LIFETIME_MS)}
     FROM jsonb_to_recordset(${JSON.stringify(identities)}::jsonb) AS given(digest text, content text)
     ON CONFLICT (organization_id, user_id, digest) DO UPDATE
     SET content = excluded.content, run_id = excluded.run_id, expires_at = excluded.expires_at
-    WHERE known.expires_at <= ${instant(createdAt)}`
+    WHERE known.expires_at <= ${timeParameter(createdAt)}`
 }
 
 /**
@@ -120,7 +119,7 @@ const isPresent = ({ agentId, owner }: NewRun): SQL =>
 function conversationStatement(run: NewRun, identities: readonly RequestIdentity[]): SQL {
   const { owner, conversationId, createdAt } = run
   return sql`INSERT INTO ${conversations} (id, organization_id, user_id, next_position, created_at)
-    SELECT ${conversationId}::text, ${owner.organizationId}::uuid, ${owner.userId}::uuid, 0, ${instant(createdAt)}
+    SELECT ${conversationId}::text, ${owner.organizationId}::uuid, ${owner.userId}::uuid, 0, ${timeParameter(createdAt)}
     WHERE ${isFirst(run, identities)} AND ${isPresent(run)}`
 }
 
@@ -130,15 +129,15 @@ function runStatement(run: NewRun, identities: readonly RequestIdentity[]): SQL 
       restarted_from, sealed_inputs, status, rev, step, attempt, created_at, deadline_at)
     SELECT ${id}::uuid, ${owner.organizationId}::uuid, ${owner.userId}::uuid, ${agentId}::uuid, ${agentVersion}::int,
       ${conversationId}::text, ${origin}::text, ${restartedFrom}::uuid, ${sealedInputs}::text, 'in_progress', 1, 1, 1,
-      ${instant(run.createdAt)}, ${instant(run.deadlineAt)}
+      ${timeParameter(run.createdAt)}, ${timeParameter(run.deadlineAt)}
     WHERE ${isFirst(run, identities)} AND ${isPresent(run)}`
 }
 
 function attemptStatement({ id, responseId, createdAt, stepDeadlineAt }: NewRun): SQL {
   return sql`INSERT INTO ${runSteps} (run_id, number, attempt, organization_id, status, response_id, created_at,
       deadline_at)
-    SELECT ${runs.id}, 1, 1, ${runs.organizationId}, 'running', ${responseId}::text, ${instant(createdAt)},
-      ${instant(stepDeadlineAt)} FROM ${runs} WHERE ${runs.id} = ${id}`
+    SELECT ${runs.id}, 1, 1, ${runs.organizationId}, 'running', ${responseId}::text, ${timeParameter(createdAt)},
+      ${timeParameter(stepDeadlineAt)} FROM ${runs} WHERE ${runs.id} = ${id}`
 }
 
 /** An agent with the definition that new runs have. */

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { agentVersions, dueVerdicts, runOutbox, runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
+import { timeParameter } from '../../../schema/sql-values.ts'
 import { newId } from '../../lib/ids.ts'
 import { isReadable, storedDefinition } from '../definitions/stored-definition.ts'
 import type { LeasedRun, RunState, StepAttempt } from './run.ts'
@@ -14,8 +15,6 @@ export interface RunRevision {
   runId: string
   rev: number
 }
-
-const instant = (at: number) => sql`${new Date(at).toISOString()}::timestamptz`
 
 const isRun = ({ organizationId, runId }: Pick<RunRevision, 'organizationId' | 'runId'>) =>
   sql`${runs.id} = ${runId} AND ${runs.organizationId} = ${organizationId}`
@@ -53,9 +52,9 @@ export async function leaseRun(
   { now, leasedUntil, token, takesOver }: Leasing,
 ): Promise<{ kind: 'leased'; run: LeasedRun } | { kind: 'refused'; run: FoundRun | null }> {
   const results = await database.batch([
-    database.execute(sql`UPDATE ${runs} SET leased_until = ${instant(leasedUntil)}, lease_token = ${token}
+    database.execute(sql`UPDATE ${runs} SET leased_until = ${timeParameter(leasedUntil)}, lease_token = ${token}
       WHERE ${isRun(revision)} AND rev = ${revision.rev} AND status = 'in_progress'
-        AND (leased_until IS NULL OR leased_until <= ${instant(now)}
+        AND (leased_until IS NULL OR leased_until <= ${timeParameter(now)}
           OR split_part(lease_token, '/', 2) = nullif(${takesOver}::text, ''))`),
     database.execute(stateQuery(isRun(revision))),
     database.execute(attemptsQuery(revision)),
@@ -79,10 +78,10 @@ async function failUnreadable(
   const error = { code: 'invalid_definition', message: 'The definition of the agent cannot be read.' }
   await database.batch([
     database.execute(sql`UPDATE ${runs} SET rev = rev + 1, status = 'failure', error = ${JSON.stringify(error)}::jsonb,
-        ended_at = ${instant(now)}, leased_until = NULL, lease_token = NULL
+        ended_at = ${timeParameter(now)}, leased_until = NULL, lease_token = NULL
       WHERE ${isRun(revision)} AND lease_token = ${token}`),
     database.execute(sql`UPDATE ${runSteps} SET status = 'failed', error = ${JSON.stringify(error)}::jsonb,
-        ended_at = ${instant(now)}
+        ended_at = ${timeParameter(now)}
       WHERE run_id = ${revision.runId} AND organization_id = ${revision.organizationId} AND status = 'running'`),
     database.execute(sql`DELETE FROM ${runOutbox}
       WHERE run_id = ${revision.runId} AND organization_id = ${revision.organizationId}`),
@@ -190,9 +189,9 @@ export async function storeChange(
     WITH changed AS (
       UPDATE ${runs} SET rev = rev + 1, status = ${change.status}, result = ${change.result},
         error = ${change.error && JSON.stringify(change.error)}::jsonb,
-        ended_at = ${change.status === 'in_progress' ? sql`NULL` : instant(now)},
+        ended_at = ${change.status === 'in_progress' ? sql`NULL` : timeParameter(now)},
         step = ${change.next?.number ?? run.step}, attempt = ${change.next?.attempt ?? run.attempt},
-        deadline_at = ${deadlineAt === undefined ? sql`deadline_at` : instant(deadlineAt)}
+        deadline_at = ${deadlineAt === undefined ? sql`deadline_at` : timeParameter(deadlineAt)}
         ${keepsLease ? sql`` : sql`, leased_until = NULL, lease_token = NULL`}
       WHERE ${isRun({ organizationId, runId })} AND rev = ${rev} AND status = ${run.status} AND ${isHeld}
       RETURNING id, organization_id, rev
@@ -211,7 +210,7 @@ function endedAttempt({ step, attempt }: RunState, { ended }: RunChange, now: nu
   return sql`ended AS (
     UPDATE ${runSteps} SET status = ${ended.status}, output = ${ended.output},
       error = ${ended.error && JSON.stringify(ended.error)}::jsonb, cost = ${ended.cost},
-      had_effects = ${ended.hadEffects}, ended_at = ${instant(now)}
+      had_effects = ${ended.hadEffects}, ended_at = ${timeParameter(now)}
     FROM changed
     WHERE ${runSteps.runId} = changed.id AND ${runSteps.number} = ${step} AND ${runSteps.attempt} = ${attempt}
   ),`
@@ -222,7 +221,7 @@ function begunAttempt({ next }: RunChange, responseId: string | undefined, now: 
   return sql`begun AS (
     INSERT INTO ${runSteps} (run_id, number, attempt, organization_id, status, response_id, created_at, deadline_at)
     SELECT id, ${next.number}::int, ${next.attempt}::int, organization_id, 'running', ${responseId ?? ''}::text,
-      ${instant(now)}, ${instant(next.deadlineAt)} FROM changed
+      ${timeParameter(now)}, ${timeParameter(next.deadlineAt)} FROM changed
   ),`
 }
 
@@ -230,7 +229,7 @@ function dueVerdict({ step, attempt }: RunState, judgeResponseId: string | undef
   if (judgeResponseId === undefined) return sql``
   return sql`due AS (
     INSERT INTO ${dueVerdicts} (run_id, number, attempt, organization_id, response_id, created_at, due_at)
-    SELECT id, ${step}::int, ${attempt}::int, organization_id, ${judgeResponseId}::text, ${instant(now)}, ${instant(now)}
+    SELECT id, ${step}::int, ${attempt}::int, organization_id, ${judgeResponseId}::text, ${timeParameter(now)}, ${timeParameter(now)}
     FROM changed ON CONFLICT (run_id, number) DO NOTHING
   ),`
 }
@@ -239,7 +238,7 @@ function announcement({ dueAt }: RunChange): SQL {
   if (dueAt === null) return sql``
   return sql`, announced AS (
     INSERT INTO ${runOutbox} (run_id, rev, organization_id, due_at)
-    SELECT id, rev, organization_id, ${instant(dueAt)} FROM changed
+    SELECT id, rev, organization_id, ${timeParameter(dueAt)} FROM changed
   )`
 }
 
@@ -268,6 +267,6 @@ export async function markPublished(
   { organizationId, runId, rev }: RunRevision,
   now: number,
 ): Promise<void> {
-  await database.execute(sql`UPDATE ${runOutbox} SET published_at = ${instant(now)}
+  await database.execute(sql`UPDATE ${runOutbox} SET published_at = ${timeParameter(now)}
     WHERE run_id = ${runId} AND organization_id = ${organizationId} AND rev = ${rev}`)
 }

@@ -1,13 +1,12 @@
 import { sql } from 'drizzle-orm'
 import { runOutbox, runRequests, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
+import { timeParameter } from '../../../schema/sql-values.ts'
 import type { OverdueLimits } from '../queue/overdue-messages.ts'
 import type { RunRevision } from './progress.store.ts'
 
 // Deployment-wide: what a scheduled job repeats and removes. Rows are taken by where they were found (ctid): no plan has to look
 // for them again, and one that changed meanwhile is left to the next job.
-
-const instant = (at: number) => sql`${new Date(at).toISOString()}::timestamptz`
 
 /**
  * Takes messages that are overdue: not published, or published without an effect. Those of a run that a delivery holds are left
@@ -18,12 +17,12 @@ export async function takeOverdue(
   { now, overdueSince, publishedBefore, most }: OverdueLimits,
 ): Promise<RunRevision[]> {
   const { rows } = await database.execute<{ run_id: string; organization_id: string; rev: number }>(sql`
-    UPDATE ${runOutbox} SET published_at = ${instant(now)}
+    UPDATE ${runOutbox} SET published_at = ${timeParameter(now)}
     WHERE ctid = ANY(ARRAY(
       SELECT message.ctid FROM ${runOutbox} AS message JOIN ${runs} ON ${runs.id} = message.run_id
-      WHERE message.due_at <= ${instant(overdueSince)}
-        AND (message.published_at IS NULL OR message.published_at <= ${instant(publishedBefore)})
-        AND (${runs.leasedUntil} IS NULL OR ${runs.leasedUntil} <= ${instant(overdueSince)})
+      WHERE message.due_at <= ${timeParameter(overdueSince)}
+        AND (message.published_at IS NULL OR message.published_at <= ${timeParameter(publishedBefore)})
+        AND (${runs.leasedUntil} IS NULL OR ${runs.leasedUntil} <= ${timeParameter(overdueSince)})
       ORDER BY message.due_at LIMIT ${most} FOR UPDATE OF message SKIP LOCKED))
     RETURNING run_id, organization_id, rev`)
   return rows.map(({ run_id: runId, organization_id: organizationId, rev }) => ({
@@ -51,7 +50,7 @@ export async function deleteEndedRuns(
 ): Promise<number> {
   const { rows } = await database.execute(sql`DELETE FROM ${runs} WHERE ctid = ANY(ARRAY(
       SELECT ctid FROM ${runs}
-      WHERE organization_id::text = ${organizationId} AND ended_at <= ${instant(endedBefore)} AND status <> 'in_progress'
+      WHERE organization_id::text = ${organizationId} AND ended_at <= ${timeParameter(endedBefore)} AND status <> 'in_progress'
       ORDER BY ended_at LIMIT ${most} FOR UPDATE SKIP LOCKED))
     RETURNING id`)
   return rows.length
@@ -60,6 +59,6 @@ export async function deleteEndedRuns(
 /** Deletes requests that are not recognized any more. */
 export async function deleteExpiredRequests(database: Database, now: number, most: number): Promise<void> {
   await database.execute(sql`DELETE FROM ${runRequests} WHERE ctid = ANY(ARRAY(
-    SELECT ctid FROM ${runRequests} WHERE expires_at <= ${instant(now)} ORDER BY expires_at LIMIT ${most}
+    SELECT ctid FROM ${runRequests} WHERE expires_at <= ${timeParameter(now)} ORDER BY expires_at LIMIT ${most}
     FOR UPDATE SKIP LOCKED))`)
 }

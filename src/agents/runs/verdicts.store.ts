@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { dueVerdicts, runSteps, runVerdicts } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
+import { timeParameter } from '../../../schema/sql-values.ts'
 import type { OverdueLimits } from '../queue/overdue-messages.ts'
 
 // Verdicts that are due, until each is replaced by the verdict. Their changes happen only for the call that they were decided on.
@@ -27,8 +28,6 @@ export interface Verdict {
   /** Micro-credits. */
   cost: number
 }
-
-const instant = (at: number) => sql`${new Date(at).toISOString()}::timestamptz`
 
 const isDue = ({ organizationId, runId, number }: DueVerdictKey) =>
   sql`run_id = ${runId} AND organization_id = ${organizationId} AND number = ${number}`
@@ -76,7 +75,7 @@ export async function storeNextCall(
 ): Promise<boolean> {
   const { rows } = await database.execute(sql`
     UPDATE ${dueVerdicts} SET response_id = ${responseId}, calls = calls + 1, fault = ${fault}, cost = ${cost},
-      due_at = ${instant(dueAt)}, published_at = NULL
+      due_at = ${timeParameter(dueAt)}, published_at = NULL
     WHERE ${isDue(due)} AND response_id = ${due.responseId} RETURNING number`)
   return rows.length > 0
 }
@@ -84,7 +83,7 @@ export async function storeNextCall(
 /** Has a verdict delivered later. @returns as `storeNextCall`. */
 export async function postponeVerdict(database: Database, due: DueVerdict, dueAt: number): Promise<boolean> {
   const { rows } = await database.execute(sql`
-    UPDATE ${dueVerdicts} SET due_at = ${instant(dueAt)}, published_at = NULL
+    UPDATE ${dueVerdicts} SET due_at = ${timeParameter(dueAt)}, published_at = NULL
     WHERE ${isDue(due)} AND response_id = ${due.responseId} RETURNING number`)
   return rows.length > 0
 }
@@ -116,7 +115,7 @@ export async function markVerdictPublished(
   key: DueVerdictKey,
   at: number | null,
 ): Promise<void> {
-  await database.execute(sql`UPDATE ${dueVerdicts} SET published_at = ${at === null ? sql`NULL` : instant(at)}
+  await database.execute(sql`UPDATE ${dueVerdicts} SET published_at = ${at === null ? sql`NULL` : timeParameter(at)}
     WHERE ${isDue(key)}`)
 }
 
@@ -129,11 +128,11 @@ export async function takeOverdueVerdicts(
   { now, overdueSince, publishedBefore, most }: OverdueLimits,
 ): Promise<DueVerdictKey[]> {
   const { rows } = await database.execute<{ run_id: string; organization_id: string; number: number }>(sql`
-    UPDATE ${dueVerdicts} SET published_at = ${instant(now)}
+    UPDATE ${dueVerdicts} SET published_at = ${timeParameter(now)}
     WHERE ctid = ANY(ARRAY(
       SELECT ctid FROM ${dueVerdicts}
-      WHERE due_at <= ${instant(overdueSince)}
-        AND (published_at IS NULL OR published_at <= ${instant(publishedBefore)})
+      WHERE due_at <= ${timeParameter(overdueSince)}
+        AND (published_at IS NULL OR published_at <= ${timeParameter(publishedBefore)})
       ORDER BY due_at LIMIT ${most} FOR UPDATE SKIP LOCKED))
     RETURNING run_id, organization_id, number`)
   return rows.map(({ run_id: runId, organization_id: organizationId, number }) => ({

@@ -2,9 +2,11 @@ import { getTableColumns, getTableName, type SQL, sql } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Database } from '../../../schema/database.ts'
 import { auditRecords, calls, creditEntries, usageEvents } from '../../../schema/governance.ts'
+import { timeParameter, utc } from '../../../schema/sql-values.ts'
 import { type EpochColumns, epochColumns, epochsOf } from '../epochs/epochs.store.ts'
 import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 import type { ChainIdentity, ChainLink } from './chain.ts'
+import { timeOfBody } from './record-body.ts'
 
 /** For each column of a table, the SQL of its value from a row of `link`. */
 type ColumnTexts<Table extends PgTable> = Record<keyof Table['$inferInsert'], string>
@@ -163,69 +165,105 @@ export async function writeLinks(
 ): Promise<LearnedEpochs | null> {
   const { organizationId, shard } = identity
   const isFirst = mayFollowGap || (links[0]?.sequence ?? 1) === 1
-  const follows = isFirst ? sql`true` : hasRecordBefore(identity, links)
-  // A statement does not see its own inserts: a record is held if it was inserted now or existed before.
-  const { rows } = await database.execute<{ held: number; follows: boolean } & EpochColumns>(sql`
-    WITH ${existing(identity, links)}, before AS MATERIALIZED (SELECT ${follows} AS follows),
-    link AS MATERIALIZED (
-      SELECT * FROM linked WHERE (SELECT held = found FROM existing) AND (SELECT follows FROM before)
-    ), ${INSERTS}
-    SELECT (SELECT count(*) FROM stored)::int + (SELECT held FROM existing) AS held, (SELECT follows FROM before) AS follows,
-      ${epochColumns(organizationId)}`)
-  const [row] = rows
-  if (row?.follows === false) return null
+  const period = searchedPeriod(links)
+  const within = isFirst ? sql`true` : hasRecordBefore(identity, links, isWithin(period))
+  let row = await insertLinks(database, identity, links, period, within)
+  // The record before them may be older than the period, as that of an organization that was not used for months.
+  if (row?.follows === null)
+    row = await insertLinks(database, identity, links, period, hasRecordBefore(identity, links, sql`true`))
+  if (row && row.follows !== true) return null
   const held = row?.held === links.length || (await countHeld(database, identity, links)) === links.length
   if (!row || !held)
     throw new Error(`the chain of ${organizationId}:${shard} differs from what Postgres holds`)
   return epochsOf(row)
 }
 
-/**
- * SQL of whether Postgres has the record that they follow. It is the last one before them: the order has Postgres read one row by the
- * primary key, also where the table has no statistics. Partitions of earlier months are searched only where the newest have none.
- */
-function hasRecordBefore({ organizationId, shard }: ChainIdentity, [first]: readonly ChainLink[]): SQL {
-  const before = (condition: SQL) => sql`(
-    SELECT record.hash FROM ${auditRecords} AS record
-    WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}
-      AND record.sequence < ${first?.sequence ?? 0} AND ${condition}
-    ORDER BY record.organization_id, record.shard, record.sequence DESC LIMIT 1)`
-  const isRecent = sql`record.at AT TIME ZONE 'UTC' BETWEEN (SELECT begins FROM period) AND (SELECT ends FROM period)`
-  return sql`coalesce(coalesce(${before(isRecent)}, ${before(sql`true`)}) = ${first?.previousHash ?? ''}, false)`
+type InsertedLinks = { held: number; follows: boolean | null } & EpochColumns
+
+/** @param follows SQL of whether Postgres has the record before the links; nothing is written unless it is true. */
+async function insertLinks(
+  database: Database,
+  identity: ChainIdentity,
+  links: readonly ChainLink[],
+  period: SearchedPeriod,
+  follows: SQL,
+): Promise<InsertedLinks | undefined> {
+  // A statement does not see its own inserts: a record is held if it was inserted now or existed before.
+  const { rows } = await database.execute<InsertedLinks>(sql`
+    WITH ${existing(identity, links, period)}, before AS MATERIALIZED (SELECT ${follows} AS follows),
+    link AS MATERIALIZED (
+      SELECT * FROM linked WHERE (SELECT held = found FROM existing) AND (SELECT follows FROM before)
+    ), ${INSERTS}
+    SELECT (SELECT count(*) FROM stored)::int + (SELECT held FROM existing) AS held, (SELECT follows FROM before) AS follows,
+      ${epochColumns(identity.organizationId)}`)
+  return rows[0]
 }
+
+/** SQL of whether Postgres has the record that they follow; null where it has none in that place that meets the condition. */
+const hasRecordBefore = (
+  { organizationId, shard }: ChainIdentity,
+  [first]: readonly ChainLink[],
+  condition: SQL,
+): SQL => sql`(
+  SELECT record.hash = ${first?.previousHash ?? ''} FROM ${auditRecords} AS record
+  WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}
+    AND record.sequence = ${(first?.sequence ?? 0) - 1} AND ${condition})`
 
 /** One member of all links as a text array. Sending one text costs less than sending many. */
 const linesOf = (links: readonly ChainLink[], member: 'body' | 'hash') =>
   sql`string_to_array(${links.map((link) => link[member]).join('\n')}, ${'\n'})`
 
+/** Milliseconds since the epoch. */
+interface SearchedPeriod {
+  from: number
+  to: number
+}
+
+/** A Durable Object that was restored is at most 30 days behind. */
+const SEARCHED_MS = 32 * 86_400_000
+
 /**
- * Hashes of the links, and the time (UTC) in which a record in one of their places is searched: places are unique within the partition
- * of a month only, and another chain under the same name may have grown in the month before. A Durable Object that was restored is at
- * most 30 days behind.
+ * The time in which a record in one of their places is searched: places are unique within the partition of a month only, and another
+ * chain under the same name may have grown in the month before. Computed here, because Postgres plans a statement for the partitions
+ * that it can tell from its parameters, and for all of them when a part of the statement computes the bounds.
  */
-const PERIOD = sql.raw(`
-  SELECT array_agg(hash) AS hashes, (${AT_MOST} + interval '32 days') AT TIME ZONE 'UTC' AS ends,
-    (timestamptz 'epoch' + min((record->>'at')::bigint) * interval '1 millisecond' - interval '32 days') AT TIME ZONE 'UTC' AS begins
-  FROM linked`)
+function searchedPeriod(links: readonly ChainLink[]): SearchedPeriod {
+  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  for (const { body } of links) {
+    const at = timeOfBody(body)
+    from = Math.min(from, at)
+    to = Math.max(to, at)
+  }
+  return { from: from - SEARCHED_MS, to: to + SEARCHED_MS }
+}
+
+const isWithin = ({ from, to }: SearchedPeriod): SQL => {
+  const at = utc(sql`record.at`)
+  return sql`${at} >= ${utc(timeParameter(from))} AND ${at} <= ${utc(timeParameter(to))}`
+}
 
 /**
  * SQL of WITH: the links as rows, with their parsed bodies (`linked`), and how many records Postgres has in their places, and of them
  * (`existing`). The range of sequences bounds what it reads by any plan: a join with the links reads the whole chain where the table
  * has no statistics. The period bounds the partitions that are read.
  */
-const existing = ({ organizationId, shard }: ChainIdentity, links: readonly ChainLink[]) => sql`
+const existing = (
+  { organizationId, shard }: ChainIdentity,
+  links: readonly ChainLink[],
+  period: SearchedPeriod,
+) => sql`
   linked AS MATERIALIZED (
     SELECT ${links[0]?.sequence ?? 0}::bigint + place - 1 AS sequence, body, hash,
       lag(hash, 1, ${links[0]?.previousHash ?? ''}::text) OVER (ORDER BY place) AS previous_hash, body::jsonb AS record
     FROM unnest(${linesOf(links, 'body')}, ${linesOf(links, 'hash')}) WITH ORDINALITY AS line(body, hash, place)
-  ), period AS MATERIALIZED (${PERIOD}),
+  ),
   existing AS MATERIALIZED (
     SELECT count(*)::int AS found,
-      (count(*) FILTER (WHERE record.hash = ANY((SELECT hashes FROM period)::text[])))::int AS held
+      (count(*) FILTER (WHERE record.hash = ANY(ARRAY(SELECT hash FROM linked))))::int AS held
     FROM ${auditRecords} AS record
     WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}
       AND record.sequence BETWEEN ${links[0]?.sequence ?? 0} AND ${links.at(-1)?.sequence ?? 0}
-      AND record.at AT TIME ZONE 'UTC' BETWEEN (SELECT begins FROM period) AND (SELECT ends FROM period))`
+      AND ${isWithin(period)})`
 
 /** Number of the links that Postgres holds, including those of an earlier write that timed out here and committed later. */
 async function countHeld(
@@ -234,7 +272,7 @@ async function countHeld(
   links: readonly ChainLink[],
 ): Promise<number> {
   const { rows } = await database.execute<{ held: number }>(
-    sql`WITH ${existing(identity, links)} SELECT held FROM existing WHERE held = found`,
+    sql`WITH ${existing(identity, links, searchedPeriod(links))} SELECT held FROM existing WHERE held = found`,
   )
   return rows[0]?.held ?? 0
 }

@@ -1,11 +1,10 @@
 import { and, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
+import { timeParameter, utc } from '../../../schema/sql-values.ts'
 import { isStorableInstant } from '../changes/scoped-statements.store.ts'
 
 // Records and usage are partitioned by month in UTC. The key of the partitions is an expression of `at`: a condition on it selects the
 // partitions that Postgres reads, and leaves the choice of the index to the other conditions.
-
-const utc = (instant: SQL | PgColumn) => sql`${instant} AT TIME ZONE 'UTC'`
 
 /**
  * The condition that selects the partitions of a period; none of it selects rows beside `within`.
@@ -15,7 +14,7 @@ export function inPartitionsOf(
   at: PgColumn,
   { from, to }: { from?: Date | undefined; to?: Date | undefined },
 ): SQL | undefined {
-  const bound = (date: Date) => utc(sql`${date.toISOString()}::timestamptz`)
+  const bound = (date: Date) => utc(timeParameter(date))
   return and(
     from && isStorableInstant(from) ? sql`${utc(at)} >= ${bound(from)}` : undefined,
     to && isStorableInstant(to) ? sql`${utc(at)} <= ${bound(to)}` : undefined,

@@ -92,6 +92,16 @@ export function changeText(change: AuditedChange, credit: CreditMovement | null)
   })
 }
 
+/** The members before the time of a record, as `nextLink` and the functions above write them. */
+const UP_TO_TIME =
+  /^\{"id":"(?:[^"\\]|\\.)*","organizationId":"[^"]*","shard":\d+,"sequence":\d+,"kind":"(?:call|change)",(?:"reserved":\d+,)?"requestId":"(?:[^"\\]|\\.)*","at":(\d+)[,}]/
+
+/** When the call or change of a body was made, in milliseconds since the epoch. Parsing each body whole would cost more than the rest of a flush. */
+export function timeOfBody(body: string): number {
+  const time = UP_TO_TIME.exec(body)?.[1]
+  return time === undefined ? JSON.parse(body).at : Number(time)
+}
+
 /** @returns null for a body that is no record: with write access, one with a fitting hash can be stored. */
 export function parseBody(text: string): RecordBody | null {
   try {

@@ -5,8 +5,9 @@ import { NO_ACTOR } from '../audit-record.ts'
 import type { LedgerOf } from '../contract.ts'
 import { type ChainIdentity, GENESIS } from '../records/chain.ts'
 import { HOME_SHARD } from '../shards/shards.ts'
-import { prunedParts, type RecordsPruning, signPruning } from './pruning.ts'
-import { findLastToPrune, readPartOfChain, selectPrunings, upsertPruning } from './prunings.store.ts'
+import type { RecordsPruning } from './pruning.ts'
+import { findLastToPrune, readPartOfChain } from './prunings.store.ts'
+import { BrokenChainError, readPruning, storePruning } from './store-pruning.ts'
 
 export interface PruneDeps {
   database: Database
@@ -20,14 +21,12 @@ export interface PruneDeps {
 /** Records of one step, whose movements of credits are summed up by one statement. */
 const MOST_OF_STEP = 5_000
 
-/** A chain that retention must not shorten, because that would destroy the evidence of a fault. */
-export class BrokenChainError extends Error {}
-
 /**
  * States which records of a chain may be missing: those before a time, but the last one of the chain. The chain of the organization
  * records the intent first. Deletes nothing.
- * @param mayStep whether another step may be made. @returns the statement, and whether it reaches as far as it may; what remains is for the next call.
- * @throws BrokenChainError where the records that would go are not a chain, or are not linked to the one that stays.
+ * @param mayStep whether another step may be made. @returns the stored statement, and whether it reaches as far as it may; what remains is for the next call.
+ * @throws BrokenChainError where the records that would go are not a chain, or are not linked to the one that stays, and for a stored
+ * statement that does not count.
  */
 export async function pruneChain(
   deps: PruneDeps,
@@ -35,36 +34,20 @@ export async function pruneChain(
   before: Date,
   mayStep: () => boolean,
 ): Promise<{ pruning: RecordsPruning; isWhole: boolean }> {
-  let pruning = (await readPruning(deps, chain)) ?? emptyPruning(chain, before)
+  const until = before.toISOString()
+  let pruning = (await readPruning(deps, { ...chain, kind: 'records' })) ?? emptyPruning(chain, before)
   const last = await findLastToPrune(deps.database, chain, pruning.sequence, before)
   if (last === null) {
-    if (pruning.before >= before.toISOString()) return { pruning, isWhole: true }
-    pruning = { ...pruning, before: before.toISOString() }
-    await upsertPruning(deps.database, signPruning(deps.configuration.KEY_PEPPERS, pruning))
-    return { pruning, isWhole: true }
+    if (pruning.before < until) pruning = await storePruning(deps, { ...pruning, before: until })
+    return { pruning, isWhole: pruning.before >= until }
   }
-  if (pruning.before < before.toISOString() || pruning.sequence === 0) {
+  if (pruning.before < until || pruning.sequence === 0) {
     await recordIntent(deps, chain, { before, from: pruning.sequence + 1, to: last })
   }
   while (pruning.sequence < last && mayStep()) {
-    pruning = await extended(deps, pruning, Math.min(last, pruning.sequence + MOST_OF_STEP), before)
-    await upsertPruning(deps.database, signPruning(deps.configuration.KEY_PEPPERS, pruning))
+    pruning = await step(deps, pruning, Math.min(last, pruning.sequence + MOST_OF_STEP), before)
   }
-  return { pruning, isWhole: pruning.sequence === last }
-}
-
-/** @throws BrokenChainError for a statement that does not count. */
-async function readPruning(
-  { database, configuration }: PruneDeps,
-  { organizationId, shard }: ChainIdentity,
-): Promise<RecordsPruning | undefined> {
-  const rows = (await selectPrunings(database, [organizationId])).filter(
-    (row) => row.kind === 'records' && row.shard === shard,
-  )
-  const { records, faults } = prunedParts(configuration.KEY_PEPPERS, rows)
-  const [fault] = faults
-  if (fault) throw new BrokenChainError(`chain ${organizationId}:${shard}: ${fault.detail}`)
-  return records.get(shard)
+  return { pruning, isWhole: pruning.sequence >= last && pruning.before >= until }
 }
 
 const emptyPruning = ({ organizationId, shard }: ChainIdentity, before: Date): RecordsPruning => ({
@@ -79,33 +62,51 @@ const emptyPruning = ({ organizationId, shard }: ChainIdentity, before: Date): R
   amount: 0,
 })
 
-/** Extends a statement to a later record of its chain. */
-async function extended(
-  { database }: PruneDeps,
+/**
+ * Extends the stored statement to a later record of its chain.
+ * @returns the one that is stored then. @throws BrokenChainError where the records in between are not a chain.
+ */
+async function step(
+  deps: PruneDeps,
   pruning: RecordsPruning,
   to: number,
   before: Date,
 ): Promise<RecordsPruning> {
-  const part = await readPartOfChain(database, pruning, pruning, to)
-  const { last, next } = part
-  const isLinked =
-    part.records === to - pruning.sequence &&
-    last !== null &&
-    part.broken === 0 &&
-    next?.previousHash === last.hash
-  if (!isLinked) {
-    const { organizationId, shard, sequence } = pruning
-    throw new BrokenChainError(
-      `chain ${organizationId}:${shard}: the records ${sequence + 1} to ${to + 1} are not a chain`,
-    )
-  }
+  const next = await extended(deps.database, pruning, to, before)
+  if (next !== null) return storePruning(deps, next)
+  // Another run of the sweep may have stated them, and removed them, since the statement was read.
+  const stored = await readPruning(deps, pruning)
+  if (stored !== null && stored.sequence > pruning.sequence) return stored
+  const { organizationId, shard, sequence } = pruning
+  throw new BrokenChainError(
+    `chain ${organizationId}:${shard}: the records ${sequence + 1} to ${to + 1} are not a chain`,
+  )
+}
+
+/** A statement, extended to a later record of its chain; null where the records up to the one after that are not linked. */
+async function extended(
+  database: Database,
+  pruning: RecordsPruning,
+  to: number,
+  before: Date,
+): Promise<RecordsPruning | null> {
+  const { records, broken, entries, amount, last, next } = await readPartOfChain(
+    database,
+    pruning,
+    pruning,
+    to,
+  )
+  const isLinked = records === to - pruning.sequence && broken === 0 && next?.previousHash === last?.hash
+  if (!isLinked || last === null) return null
+  const until = before.toISOString()
   return {
     ...pruning,
     sequence: to,
     hash: last.hash,
-    before: before.toISOString(),
-    entries: pruning.entries + part.entries,
-    amount: pruning.amount + part.amount,
+    // What was stated before may be removed already, also where the settings keep more by now.
+    before: pruning.before > until ? pruning.before : until,
+    entries: pruning.entries + entries,
+    amount: pruning.amount + amount,
   }
 }
 

@@ -34,7 +34,7 @@ const statement = z.discriminatedUnion('kind', [
   }),
 ])
 
-type Pruning = z.infer<typeof statement>
+export type Pruning = z.infer<typeof statement>
 export type RecordsPruning = Extract<Pruning, { kind: 'records' }>
 
 /** A row of `prunings`. */
@@ -58,7 +58,10 @@ export function signPruning(peppers: KeyRing, pruning: Pruning): SignedPruning {
 }
 
 /** @returns the statement of a row; why it does not count, if its MAC is wrong or it is another row's. */
-function verifyPruning(peppers: KeyRing, row: SignedPruning): { pruning: Pruning } | { fault: string } {
+export function verifyPruning(
+  peppers: KeyRing,
+  row: SignedPruning,
+): { pruning: Pruning } | { fault: string } {
   const key = peppers.get(row.pepperId)
   if (!key) return { fault: `the pepper ${row.pepperId} of its statement is not configured` }
   if (!secretsEqual(row.mac, hmacSha256Hex(key, signedText(row.statement)))) {

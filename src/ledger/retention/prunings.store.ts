@@ -1,6 +1,7 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { auditRecords, creditEntries, prunings } from '../../../schema/governance.ts'
+import { timeParameter, utc } from '../../../schema/sql-values.ts'
 import type { ChainHead, ChainIdentity } from '../records/chain.ts'
 import type { RecordsPruning, SignedPruning } from './pruning.ts'
 
@@ -16,20 +17,43 @@ export const selectPrunings = (
         .from(prunings)
         .where(inArray(prunings.organizationId, [...organizationIds]))
 
-/** Replaces the statement about a chain, or about the usage or rejected calls of an organization. */
-export async function upsertPruning(database: Database, row: SignedPruning): Promise<void> {
+/** The statement about a chain, or about the usage or rejected calls of an organization. */
+export async function selectPruning(
+  database: Database,
+  { organizationId, kind, shard }: Pick<SignedPruning, 'organizationId' | 'kind' | 'shard'>,
+): Promise<SignedPruning | null> {
+  const [row] = await database
+    .select()
+    .from(prunings)
+    .where(
+      and(eq(prunings.organizationId, organizationId), eq(prunings.kind, kind), eq(prunings.shard, shard)),
+    )
+  return row ?? null
+}
+
+const stated = (column: SQL) => sql`(${column}::jsonb->>'before')::timestamptz`
+const statedSequence = (column: SQL) => sql`coalesce((${column}::jsonb->>'sequence')::bigint, 0)`
+
+/**
+ * Replaces the statement about a chain, or about the usage or rejected calls of an organization, by one that reaches as far or further:
+ * what a statement allows to be missing may be missing already.
+ * @returns whether it was stored; false where the one that is stored reaches further.
+ */
+export async function upsertPruning(database: Database, row: SignedPruning): Promise<boolean> {
   const { statement, pepperId, mac } = row
-  await database
+  const [held, offered] = [sql`${prunings.statement}`, sql`excluded.statement`]
+  const rows = await database
     .insert(prunings)
     .values(row)
     .onConflictDoUpdate({
       target: [prunings.organizationId, prunings.kind, prunings.shard],
       set: { statement, pepperId, mac },
+      setWhere: sql`${statedSequence(held)} <= ${statedSequence(offered)} AND ${stated(held)} <= ${stated(offered)}`,
     })
+    .returning({ kind: prunings.kind })
+  return rows.length > 0
 }
 
-const utc = (instant: SQL) => sql`${instant} AT TIME ZONE 'UTC'`
-const time = (date: Date) => sql`${date.toISOString()}::timestamptz`
 const ofChain = ({ organizationId, shard }: ChainIdentity) =>
   sql`record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}`
 
@@ -51,7 +75,7 @@ export async function findLastToPrune(
   const { rows } = await database.execute<{ last: string | null }>(sql`
     SELECT least(
       (SELECT sequence FROM ${auditRecords} AS record WHERE ${ofChain(chain)} AND record.sequence > ${after}
-        AND ${utc(sql`record.at`)} >= ${utc(time(before))} ORDER BY record.sequence LIMIT 1),
+        AND ${utc(sql`record.at`)} >= ${utc(timeParameter(before))} ORDER BY record.sequence LIMIT 1),
       (SELECT sequence FROM ${auditRecords} AS record WHERE ${ofChain(chain)}
         ORDER BY record.sequence DESC LIMIT 1)) - 1 AS last`)
   const last = rows[0]?.last
@@ -111,20 +135,38 @@ export async function deletePrunedRecords(
   return rows.length
 }
 
-/** Sum and number of the rows of credits that a statement about records vouches for, as Postgres has them. */
+/** Number and sum, in micro-credits, of movements of a balance. */
+interface Movements {
+  entries: number
+  amount: number
+}
+
+/**
+ * Sum and number of the rows of credits that statements about the records of one organization vouch for, as Postgres has them.
+ * @returns by shard; none for a shard without any. The credits of the organization are read once, whatever the number of shards.
+ */
 export async function sumPrunedCredits(
   database: Database,
-  { organizationId, shard, sequence, before }: RecordsPruning,
-): Promise<{ entries: number; amount: number }> {
-  const end = time(new Date(before))
-  const { rows } = await database.execute<{ entries: number; amount: string }>(sql`
-    SELECT (stored.entries - kept.entries)::int AS entries, (stored.amount - kept.amount)::text AS amount
-    FROM (SELECT count(*) AS entries, coalesce(sum(amount), 0) AS amount FROM ${creditEntries}
-      WHERE ${and(eq(creditEntries.organizationId, organizationId), eq(creditEntries.shard, shard))} AND at < ${end}) AS stored
-    CROSS JOIN (SELECT count(moved) AS entries, coalesce(sum(moved), 0) AS amount FROM (
-      SELECT ${MOVEMENT} AS moved FROM ${auditRecords} AS record
-      WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard} AND record.at < ${end}
-        AND ${utc(sql`record.at`)} < ${utc(end)} AND record.sequence > ${sequence}) AS movement) AS kept`)
-  const [{ entries, amount } = { entries: 0, amount: '0' }] = rows
-  return { entries, amount: Number(amount) }
+  statements: readonly RecordsPruning[],
+): Promise<Map<number, Movements>> {
+  const [first] = statements
+  if (!first) return new Map()
+  const organization = sql`organization_id = ${first.organizationId}::uuid`
+  const latest = timeParameter(Math.max(...statements.map(({ before }) => Date.parse(before))))
+  // Looked up by shard in JSON: a join would let Postgres read the chain of each shard from its statement to its end.
+  const ofShard = (member: 'before' | 'sequence') => {
+    const values = Object.fromEntries(statements.map((each) => [each.shard, each[member]]))
+    return sql`(${JSON.stringify(values)}::jsonb->>shard::text)`
+  }
+  const isBefore = sql`${organization} AND at < ${latest} AND at < ${ofShard('before')}::timestamptz`
+  const { rows } = await database.execute<{ shard: number; entries: number; amount: string }>(sql`
+    SELECT shard, sum(entries)::int AS entries, sum(amount)::text AS amount FROM (
+      SELECT shard, 1 AS entries, amount FROM ${creditEntries} WHERE ${isBefore}
+      UNION ALL
+      SELECT shard, -1, -moved FROM (
+        SELECT shard, ${MOVEMENT} AS moved FROM ${auditRecords} AS record
+        WHERE ${isBefore} AND ${utc(sql`at`)} < ${utc(latest)} AND sequence > ${ofShard('sequence')}::bigint) AS kept
+      WHERE moved IS NOT NULL) AS movement
+    GROUP BY shard`)
+  return new Map(rows.map(({ shard, entries, amount }) => [shard, { entries, amount: Number(amount) }]))
 }

@@ -1,8 +1,9 @@
 import { and, inArray, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { approvalClaims } from '../../../schema/responses.ts'
+import { timeParameter } from '../../../schema/sql-values.ts'
 import type { Owner } from '../model/types.ts'
-import { instant, ownedBy } from './rows.store.ts'
+import { ownedBy } from './rows.store.ts'
 
 // Requests for approval that were used. One statement decides, so that of any number of responses one makes the call.
 
@@ -25,7 +26,7 @@ export async function claimApproval(
 ): Promise<boolean> {
   const { rows } = await database.execute(sql`
     INSERT INTO ${approvalClaims} AS claim (organization_id, user_id, id, response_id, call_id, created_at)
-    VALUES (${organizationId}::uuid, ${userId}::uuid, ${requestId}, ${responseId}, ${callId}, ${instant(at)})
+    VALUES (${organizationId}::uuid, ${userId}::uuid, ${requestId}, ${responseId}, ${callId}, ${timeParameter(at)})
     ON CONFLICT (organization_id, user_id, id) DO UPDATE SET call_id = claim.call_id
       WHERE claim.response_id = excluded.response_id AND claim.call_id = excluded.call_id
     RETURNING id`)

@@ -1,6 +1,7 @@
 import { and, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { conversationItems, conversations, responses } from '../../../schema/responses.ts'
+import { timeParameter } from '../../../schema/sql-values.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import type { Owner } from '../model/types.ts'
 import { contextPlaces } from './items.store.ts'
@@ -8,7 +9,6 @@ import {
   contentGarbageStatement,
   idParameter,
   inOneBatch,
-  instant,
   isConversation,
   isInProgress,
   isResponse,
@@ -83,8 +83,8 @@ export async function releaseConversation(
   owner: Owner,
   { id, conversationId, begunUntil }: LeftResponse,
 ): Promise<void> {
-  const left = sql`(${isInProgress(owner, id)} AND ${responses.createdAt} <= ${instant(begunUntil)})`
-  const later = sql`(${isInProgress(owner, id)} AND ${responses.createdAt} > ${instant(begunUntil)})`
+  const left = sql`(${isInProgress(owner, id)} AND ${responses.createdAt} <= ${timeParameter(begunUntil)})`
+  const later = sql`(${isInProgress(owner, id)} AND ${responses.createdAt} > ${timeParameter(begunUntil)})`
   const known = conversationId === null ? null : idParameter(conversationId)
   const locked = (rows: SQL) =>
     sql`(${ownedBy(conversations, owner)} AND ${conversations.writer} = ${idParameter(id)}
@@ -126,7 +126,7 @@ function creatingStatements(
   { id, forkOf, createdAt }: NewResponse,
   conversationId: string,
 ): SQL[] {
-  const row = sql`${conversationId}::text, ${owner.organizationId}::uuid, ${owner.userId}::uuid, ${id}::text, ${instant(createdAt)}`
+  const row = sql`${conversationId}::text, ${owner.organizationId}::uuid, ${owner.userId}::uuid, ${id}::text, ${timeParameter(createdAt)}`
   const columns = sql`id, organization_id, user_id, writer, created_at, next_position`
   if (!forkOf) {
     return [
@@ -154,7 +154,7 @@ function insertStatement(owner: Owner, response: NewResponse): SQL {
   const { id, keyId, model, compatibility, conversation, previousResponseId, policyVersion } = response
   const row = sql`${id}::text, ${owner.organizationId}::uuid, ${owner.userId}::uuid, ${keyId}::text,
     ${previousResponseId}::text, ${model}::text, ${compatibility}::text, 'in_progress', ${policyVersion}::text,
-    ${instant(response.createdAt)}`
+    ${timeParameter(response.createdAt)}`
   return sql`INSERT INTO ${responses} (id, organization_id, user_id, key_id, previous_response_id, model, compatibility,
       status, policy_version, created_at, conversation_id, context_position)
     SELECT ${row}, ${
@@ -176,7 +176,7 @@ interface BeginResult extends Record<string, unknown> {
 function resultStatement(owner: Owner, { id, conversation, createdAt }: NewResponse): SQL {
   const known = conversation === null ? sql`false` : isConversation(owner, conversation.id)
   const place = conversation === null ? null : idParameter(conversation.id)
-  const isOwn = sql`${responses.createdAt} = ${instant(createdAt)}
+  const isOwn = sql`${responses.createdAt} = ${timeParameter(createdAt)}
     AND ${responses.conversationId} IS NOT DISTINCT FROM ${place}::text`
   return sql`SELECT EXISTS (SELECT FROM ${responses} WHERE ${isResponse(owner, id)} AND ${isOwn}) AS begun,
     EXISTS (SELECT FROM ${responses} WHERE ${isResponse(owner, id)}) AS exists,

@@ -7,8 +7,9 @@ import {
   responseItemUses,
   responses,
 } from '../../../schema/responses.ts'
+import { textArray, timeParameter } from '../../../schema/sql-values.ts'
 import type { Owner } from '../model/types.ts'
-import { contentGarbageStatement, inOneBatch, instant, isItemOf, ownedBy, textArray } from './rows.store.ts'
+import { contentGarbageStatement, inOneBatch, isItemOf, ownedBy } from './rows.store.ts'
 
 // Deletion of responses, and of many at once for retention and the erasure of a person. Rows are locked in the order of `rows.store.ts`.
 
@@ -32,7 +33,7 @@ export async function selectOldResponses(
     conversation_id: string | null
   }>(sql`
     SELECT id, user_id, conversation_id FROM ${responses}
-    WHERE organization_id::text = ${organizationId} AND created_at < ${instant(before)} AND status <> 'in_progress'
+    WHERE organization_id::text = ${organizationId} AND created_at < ${timeParameter(before)} AND status <> 'in_progress'
     ORDER BY created_at, id LIMIT ${most}`)
   return rows.map(({ id, user_id: userId, conversation_id: conversationId }) => ({
     id,

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { conversationItems, conversations, responseItemUses, responses } from '../../../schema/responses.ts'
+import { timeParameter } from '../../../schema/sql-values.ts'
 import type { ResponseStatus } from '../../wire/responses.ts'
 import type { StoredItem } from '../model/stored-items.ts'
 import type { Owner } from '../model/types.ts'
@@ -8,7 +9,6 @@ import { insertItems, itemParts } from './items.store.ts'
 import {
   idParameter,
   inOneBatch,
-  instant,
   isConversation,
   isInProgress,
   isResponse,
@@ -132,7 +132,7 @@ function statusStatement(owner: Owner, response: FinishedResponse): SQL {
   const position = ADDING.includes(status)
     ? sql`(SELECT next_position FROM ${conversations} WHERE ${conversations.id} = ${responses.conversationId})`
     : sql`context_position`
-  return sql`UPDATE ${responses} SET status = ${status}, body = ${body}, completed_at = ${instant(completedAt)},
+  return sql`UPDATE ${responses} SET status = ${status}, body = ${body}, completed_at = ${timeParameter(completedAt)},
       last_sequence = ${lastSequence}, context_position = ${position}
     WHERE ${isInProgress(owner, id)}`
 }

@@ -1,10 +1,11 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { conversationItems, responseItems, responseItemUses, responses } from '../../../schema/responses.ts'
+import { timeParameter } from '../../../schema/sql-values.ts'
 import { contextTooLong } from '../model/context-too-long.ts'
 import type { StoredItem } from '../model/stored-items.ts'
 import type { Owner } from '../model/types.ts'
-import { idParameter, instant, isInProgress, isResponse, ownItem } from './rows.store.ts'
+import { idParameter, isInProgress, isResponse, ownItem } from './rows.store.ts'
 
 // Items as rows: inserting them in statements of a bounded size, and reading ordered lists of them in slices.
 
@@ -61,7 +62,7 @@ export function insertItems(
   return sql`
     INSERT INTO ${responseItems}
       (organization_id, user_id, response_id, created_at, id, type, role, call_id, body, content_key)
-    SELECT ${owner.organizationId}::uuid, ${owner.userId}::uuid, response.id, ${instant(createdAt)},
+    SELECT ${owner.organizationId}::uuid, ${owner.userId}::uuid, response.id, ${timeParameter(createdAt)},
       entry.id, entry.type, entry.role, entry."callId", ${body}, entry."contentKey"
     FROM (SELECT id FROM ${responses} WHERE ${isInProgress(owner, responseId)} FOR KEY SHARE) AS response
     CROSS JOIN jsonb_to_recordset(${JSON.stringify(entries)}::jsonb) AS entry(

@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { responses } from '../../../schema/responses.ts'
+import { timeParameter } from '../../../schema/sql-values.ts'
 import type { Owner } from '../model/types.ts'
-import { instant } from './rows.store.ts'
 
 // Deployment-wide: what a scheduled job looks through.
 
@@ -27,11 +27,11 @@ export async function selectUnfinished(
 ): Promise<UnfinishedResponse[]> {
   const { id, organizationId, userId, conversationId, createdAt, status } = responses
   const next =
-    after === null ? sql`true` : sql`(${createdAt}, ${id}) > (${instant(after.createdAt)}, ${after.id})`
+    after === null ? sql`true` : sql`(${createdAt}, ${id}) > (${timeParameter(after.createdAt)}, ${after.id})`
   const rows = await database
     .select({ id, organizationId, userId, conversationId, createdAt })
     .from(responses)
-    .where(sql`${status} = 'in_progress' AND ${createdAt} <= ${instant(before)} AND ${next}`)
+    .where(sql`${status} = 'in_progress' AND ${createdAt} <= ${timeParameter(before)} AND ${next}`)
     .orderBy(createdAt, id)
     .limit(most)
   return rows.map((row) => ({

@@ -30,13 +30,6 @@ export function ownedBy(table: { organizationId: AnyColumn; userId: AnyColumn },
 /** An id from a caller, as a parameter. Text that Postgres cannot hold becomes an id that no row has. */
 export const idParameter = (id: string): string => (isPlainText(id) ? id : '')
 
-/** Ids as one parameter. Text that Postgres cannot hold must have been replaced (`idParameter`). */
-export const textArray = (ids: readonly string[]): SQL =>
-  sql`${`{${ids.map((id) => `"${id.replace(/[\\"]/g, '\\$&')}"`).join(',')}}`}::text[]`
-
-/** A time in milliseconds since the epoch, as a parameter. */
-export const instant = (at: number): SQL => sql`${new Date(at).toISOString()}::timestamptz`
-
 export const isResponse = (owner: Owner, id: string): SQL =>
   sql`(${responses.id} = ${idParameter(id)} AND ${ownedBy(responses, owner)})`
 

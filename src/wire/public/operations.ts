@@ -496,9 +496,12 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     method: 'GET',
     path: '/health/ready',
     surface: 'none',
-    text: 'Says whether the services that calls need answer, and which do not. The result may be five seconds old.',
+    text: 'Says whether the services that calls need answer, and which do not. Without the script of tools the gateway is ready, and `degraded` names it. The result may be five seconds old.',
     answers: {
-      200: z.strictObject({ status: z.literal('ok') }),
+      200: z.strictObject({
+        status: z.literal('ok'),
+        degraded: z.array(z.enum(['tools'])).optional(),
+      }),
       503: z.strictObject({
         status: z.literal('unavailable'),
         failed: z.array(z.enum(['postgres', 'redis', 'ledger', 'content'])),

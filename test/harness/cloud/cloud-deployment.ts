@@ -106,10 +106,10 @@ export class CloudDeployment {
       print: (line) => {
         output.stdout += `${line}\n`
       },
-      complain: (line) => {
+      printError: (line) => {
         output.stderr += `${line}\n`
       },
-      ...(answer !== undefined && { ask: async () => answer }),
+      ...(answer !== undefined && { prompt: async () => answer }),
       signal: new AbortController().signal,
       bundle: this.bundle,
     })

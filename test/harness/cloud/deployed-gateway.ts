@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { VERSION_HEADER } from '../../../scripts/deploy/smoke-test.ts'
 import { type LoopbackServer, listenOnLoopback, sendJson } from '../../../scripts/node/loopback-server.ts'
+import { TOOLS_VERSION_HEADER } from '../../../src/workspace/contract.ts'
 import type { CloudflareState, StoredVersion } from './cloudflare-state.ts'
 
 /** A call of the deployed gateway. */
@@ -23,6 +24,8 @@ export class DeployedGateway {
   readonly calls: GatewayCall[] = []
   /** Decides which versions fail. */
   isBroken: (version: StoredVersion, percentage: number) => boolean = () => false
+  /** Decides which versions of the script of tools answer nothing. */
+  areToolsBroken: (version: StoredVersion) => boolean = () => false
   readonly #state: CloudflareState
   #server: LoopbackServer | undefined
 
@@ -59,7 +62,18 @@ export class DeployedGateway {
     this.calls.push({ path, tag: version.tag, percentage, isOverridden: wanted !== undefined })
     response.setHeader(VERSION_HEADER, version.id)
     const isBroken = path !== '/health' && this.isBroken(version, percentage)
-    sendJson(response, isBroken ? 500 : statusOf(path, request, version), { status: 'ok' })
+    const degraded = path === '/health/ready' ? this.#askTools(response, version) : {}
+    sendJson(response, isBroken ? 500 : statusOf(path, request, version), { status: 'ok', ...degraded })
+  }
+
+  /** The version of the tools that a service binding reaches, which has no override. */
+  #askTools(response: ServerResponse, { bindings }: StoredVersion): { degraded?: ['tools'] } {
+    const bound = bindings.find(({ name }) => name === 'TOOLS')?.service
+    const tools = this.#state.scripts.get(String(bound))
+    const [serving] = tools === undefined ? [] : this.#state.shares(tools)
+    if (serving === undefined || this.areToolsBroken(serving.version)) return { degraded: ['tools'] }
+    response.setHeader(TOOLS_VERSION_HEADER, serving.version.id)
+    return {}
   }
 }
 

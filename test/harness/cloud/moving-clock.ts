@@ -6,6 +6,9 @@ export class MovingClock implements DeployClock {
   /** Milliseconds of each wait. */
   readonly waits: number[] = []
 
+  /** Called at the end of each wait. */
+  onSleep: (milliseconds: number) => void | Promise<void> = () => {}
+
   now(): number {
     return this.#now
   }
@@ -13,5 +16,6 @@ export class MovingClock implements DeployClock {
   async sleep(milliseconds: number): Promise<void> {
     this.waits.push(milliseconds)
     this.#now += milliseconds
+    await this.onSleep(milliseconds)
   }
 }

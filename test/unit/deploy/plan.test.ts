@@ -54,9 +54,11 @@ const serving = (
   ...more,
 })
 
+const TESTED = { gateway: 'serving', tools: 'serving' }
+
 const DEPLOYED: AccountState = {
   accountName: 'Acme',
-  database: { exists: true, pending: [], hasProtectedData: true, testedVersion: 'serving' },
+  database: { exists: true, pending: [], hasProtectedData: true, tested: TESTED },
   redis: { exists: true },
   bucket: { exists: true },
   tools: serving(RELEASE.tools),
@@ -70,7 +72,7 @@ const EMPTY: AccountState = {
     exists: false,
     pending: [{ name: '0000_start', removes: false }],
     hasProtectedData: false,
-    testedVersion: null,
+    tested: { gateway: null, tools: null },
   },
   redis: { exists: true },
   bucket: { exists: false },
@@ -79,8 +81,11 @@ const EMPTY: AccountState = {
   hosts: [],
 }
 
-const plan = (state: Partial<AccountState> = {}, known: KnownSecrets = WITH_TOKEN) =>
-  planDeployment(SETTINGS, RELEASE, { ...DEPLOYED, ...state }, known)
+const plan = (
+  state: Partial<AccountState> = {},
+  known: KnownSecrets = WITH_TOKEN,
+  rotations: string[] = [],
+) => planDeployment(SETTINGS, RELEASE, { ...DEPLOYED, ...state }, known, rotations)
 
 const changed = ({ steps }: DeploymentPlan) =>
   steps.filter(({ action }) => action !== 'same').map(({ step, name, action }) => `${action} ${step} ${name}`)
@@ -99,7 +104,7 @@ describe('the plan of an account', () => {
       ...SECRETS.map((name) => `create secrets ${name}`),
       'create gateway headgate',
       'create triggers gateway.example.com, 1 schedules',
-      'change smoke test /health/ready, a wrong key, management API',
+      'change smoke test /health/ready, tools, a wrong key, management API',
     ])
     expect(first.gateway).toEqual({ kind: 'deploy', isNew: true, base: null })
   })
@@ -122,7 +127,7 @@ describe('the plan of a script', () => {
     expect(plan({ gateway: other }).gateway).toEqual({ kind: 'version', versionId: null, base: 'serving' })
     expect(changed(plan({ gateway: other }))).toEqual([
       'change gateway headgate',
-      'change smoke test /health/ready, a wrong key, management API',
+      'change smoke test /health/ready, tools, a wrong key, management API',
     ])
   })
 
@@ -194,8 +199,36 @@ describe('the plan of a script', () => {
   })
 
   it('that serves and was never tested to the end is tested', () => {
-    const untested = plan({ database: { ...DEPLOYED.database, testedVersion: 'another' } })
-    expect(changed(untested)).toEqual(['change smoke test /health/ready, a wrong key, management API'])
+    for (const script of ['gateway', 'tools']) {
+      const tested = { ...TESTED, [script]: 'another' }
+      const untested = plan({ database: { ...DEPLOYED.database, tested } })
+      expect(changed(untested)).toEqual([
+        'change smoke test /health/ready, tools, a wrong key, management API',
+      ])
+    }
+  })
+
+  it('of tools alone is tested too', () => {
+    const changedTools = plan({ tools: serving(RELEASE.tools, 'hg-before') })
+    expect(changed(changedTools)).toEqual([
+      'change tools headgate-tools',
+      'change smoke test /health/ready, tools, a wrong key, management API',
+    ])
+  })
+
+  it('continues a rotation that was cut, whose versions have one tag', () => {
+    const { tag } = RELEASE.gateway
+    const cut = serving(RELEASE.gateway, tag, {
+      versions: [
+        { id: 'rotated', tag },
+        { id: 'serving', tag },
+      ],
+      traffic: [
+        { versionId: 'serving', percentage: 90 },
+        { versionId: 'rotated', percentage: 10 },
+      ],
+    })
+    expect(plan({ gateway: cut }).gateway).toEqual({ kind: 'version', versionId: 'rotated', base: 'serving' })
   })
 })
 
@@ -205,6 +238,30 @@ describe('the plan of secrets', () => {
   it('never overwrites one, whatever is given', () => {
     const known = Object.fromEntries(SECRETS.map((name) => [name, 'environment' as const]))
     expect(plan({}, known).secrets).toEqual([])
+  })
+
+  it('replaces one that is rotated, in a version of its own', () => {
+    const known: KnownSecrets = { ...KNOWN, KEY_PEPPERS: 'file' }
+    const rotated = plan({}, known, ['ADMIN_TOKEN', 'DATABASE_URL', 'KEY_PEPPERS'])
+    expect(rotated).toMatchObject({
+      problems: [],
+      secrets: ['DATABASE_URL', 'ADMIN_TOKEN', 'KEY_PEPPERS'],
+      gateway: { kind: 'version', versionId: null, base: 'serving' },
+    })
+    expect(changed(rotated)).toEqual([
+      'change secrets DATABASE_URL',
+      'change secrets ADMIN_TOKEN',
+      'change secrets KEY_PEPPERS',
+      'change gateway headgate',
+      'change smoke test /health/ready, tools, a wrong key, management API',
+    ])
+  })
+
+  it('refuses a rotation without the value that it needs', () => {
+    expect(plan({}, {}, ['ADMIN_TOKEN', 'DATABASE_URL', 'VAULT_KEYS']).problems).toEqual([
+      'DATABASE_URL is not given, and its rotation needs the new value',
+      'VAULT_KEYS is not given, and its rotation keeps the pairs that it has',
+    ])
   })
 
   it('generates none that data depend on', () => {
@@ -248,12 +305,12 @@ describe('the plan of everything else', () => {
 
   it('says when the test has no credential', () => {
     expect(lineOf(plan({}, KNOWN), 'smoke test')).toMatchObject({
-      name: '/health/ready, a wrong key',
+      name: '/health/ready, tools, a wrong key',
       details: ['no call with rights: neither ADMIN_TOKEN nor SMOKE_TEST_KEY is given'],
     })
     const withKey = plan({}, { ...KNOWN, SMOKE_TEST_KEY: 'environment' })
     expect(lineOf(withKey, 'smoke test')).toMatchObject({
-      name: '/health/ready, a wrong key, list of models',
+      name: '/health/ready, tools, a wrong key, list of models',
       details: [],
     })
   })

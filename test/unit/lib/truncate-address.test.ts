@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { truncateAddress } from '../../../src/lib/truncate-address.ts'
+import { parseAddress, truncateAddress } from '../../../src/lib/truncate-address.ts'
 
 describe('truncateAddress', () => {
   it.each([
@@ -9,10 +9,17 @@ describe('truncateAddress', () => {
     ['2001:DB8:ffff::1', '2001:db8:ffff::'],
     ['::ffff:203.0.113.7', '203.0.113.0'],
     ['::1', '::'],
-    ['unknown', 'unknown'],
-    ['', ''],
-  ])('makes the network of %s', (address, network) => {
-    expect(truncateAddress(address)).toBe(network)
-    expect(truncateAddress(network)).toBe(network)
+  ])('makes the network of %s', (text, network) => {
+    const networkOf = (of: string) => {
+      const address = parseAddress(of)
+      return address && truncateAddress(address)
+    }
+    expect(networkOf(text)).toBe(network)
+    expect(networkOf(network)).toBe(network)
   })
+
+  it.each(['', 'unknown', '203.0.113.256', '203.0.113.7, 203.0.113.8', '::1::', ':', '1:2'])(
+    'takes %j for no address',
+    (text) => expect(parseAddress(text)).toBeNull(),
+  )
 })

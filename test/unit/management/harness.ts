@@ -69,6 +69,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
     contentStore: { put: unused, get: unused, remove: unused, ping: unused },
     responseObject: unused,
     workspaceOf: unused,
+    pingTools: unused,
     openSocket: unused,
     renewTokens: unused,
     hostedTools: [],

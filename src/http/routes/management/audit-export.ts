@@ -1,5 +1,6 @@
 import type * as z from 'zod'
-import { exportCheckpointPage, exportRecords, findUnrecorded, verifyHeads } from '../../../admin/audit.ts'
+import { exportCheckpointPage, exportRecords, findUnrecorded } from '../../../admin/audit.ts'
+import { verifyHeads } from '../../../admin/verify-chains.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import { exportedRecord, exportedRow } from '../../../ledger/records/exported-rows.store.ts'
 import { encodeJsonCursor } from '../../../wire/page-cursor.ts'

@@ -1,4 +1,5 @@
-import { findUnrecorded, verifyChainRange, verifyCheckpointPage, verifyHeads } from '../../../admin/audit.ts'
+import { findUnrecorded, verifyCheckpointPage } from '../../../admin/audit.ts'
+import { verifyChainRange, verifyHeads } from '../../../admin/verify-chains.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../../ledger/audit-record.ts'
 import type { ChangeScope } from '../../../ledger/changes/audited-change.ts'
 import { encodeJsonCursor } from '../../../wire/page-cursor.ts'

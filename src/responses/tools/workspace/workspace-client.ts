@@ -1,11 +1,27 @@
 import { ApiError } from '../../../lib/api-error.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
-import type { WorkspaceOperation, WorkspaceOperations } from '../../../workspace/contract.ts'
+import {
+  TOOLS_VERSION_HEADER,
+  type WorkspaceOperation,
+  type WorkspaceOperations,
+} from '../../../workspace/contract.ts'
 import type { Owner } from '../../model/types.ts'
 
 /** The binding of the script of tools. */
 interface ToolsService {
   fetch(url: string, init: RequestInit): Promise<Response>
+}
+
+/**
+ * Asks whether the script of tools can run a call.
+ *
+ * @returns its version; null where it has none
+ * @throws Error if it does not answer, or has no objects
+ */
+export async function pingTools(tools: ToolsService): Promise<string | null> {
+  const { status, headers } = await tools.fetch('https://tools/health/ready', {})
+  if (status !== 200) throw new Error(`the script of tools answered ${status}`)
+  return headers.get(TOOLS_VERSION_HEADER)
 }
 
 /** The files of a conversation, or of a response without one. */

@@ -1,0 +1,2 @@
+ALTER TABLE "organizations" ADD COLUMN "retention_seal" jsonb;--> statement-breakpoint
+CREATE INDEX "audit_records_retention" ON "audit_records" USING btree ("organization_id","at") WHERE action = 'retention.replaced';

@@ -1,0 +1,150 @@
+import { databaseAddress, hasAuditRecord } from './account.ts'
+import { DeployError } from './deploy-error.ts'
+import type { Deployment, DeploymentResult, Progress } from './deployment-types.ts'
+import type { DeployLease } from './lease.ts'
+import type { ScriptChange } from './plan-types.ts'
+import { testedOrigin } from './settings.ts'
+import { runSmokeTest } from './smoke-test.ts'
+
+/** Gets the gateway's version in place, tested. */
+export function rollOut(deployment: Deployment, progress: Progress): Promise<DeploymentResult> {
+  const { gateway } = deployment.plan
+  if (gateway.kind === 'version') return raiseTraffic(deployment, progress, gateway)
+  return gateway.kind === 'deploy'
+    ? deployAtOnce(deployment, progress, gateway)
+    : testServing(deployment, progress)
+}
+
+/** A new script has no traffic yet; other classes cannot be tested beside the old ones. */
+async function deployAtOnce(
+  deployment: Deployment,
+  progress: Progress,
+  { isNew }: Extract<ScriptChange, { kind: 'deploy' }>,
+): Promise<DeploymentResult> {
+  const { plan, wrangler, lease, report } = deployment
+  await lease.confirm()
+  const { gateway } = progress.release
+  report(`gateway: deploying ${gateway.name}`)
+  const version = await wrangler.deploy(gateway, plan.secrets)
+  const problems = await smokeTest(deployment, progress, version, isNew)
+  if (problems.length === 0) return recordApplied(deployment, progress, version)
+  const advice = isNew
+    ? 'There is no version before it: mend what failed and run again, or remove the script with wrangler delete'
+    : 'Cloudflare does not roll back past a change of classes. Mend the code and run again: a version with the same classes goes out with a test first'
+  return { outcome: 'failed_test', version, problems: [...problems, advice] }
+}
+
+/** The version that serves: with other tools, or of an earlier run that did not test it to the end. */
+async function testServing(deployment: Deployment, progress: Progress): Promise<DeploymentResult> {
+  const { account, plan } = deployment
+  const version = account.state.gateway?.traffic[0]?.versionId ?? null
+  const isPlanned = plan.steps.some(({ step, action }) => step === 'smoke test' && action !== 'same')
+  if (version === null || !isPlanned) return { outcome: 'applied', version, problems: [] }
+  const problems = await smokeTest(deployment, progress, version, false)
+  if (problems.length === 0) return recordApplied(deployment, progress, version)
+  // Only the tools have changed, and they can be taken back.
+  if (progress.toolsBase !== null) return { outcome: 'rolled_back', version, problems }
+  const advice =
+    'This version has all traffic. Mend the code and run again, or go back with wrangler rollback'
+  return { outcome: 'failed_test', version, problems: [...problems, advice] }
+}
+
+/** Tests a version at 0 %, then at each share, and goes back to the one before it when a test fails. */
+async function raiseTraffic(
+  deployment: Deployment,
+  progress: Progress,
+  change: Extract<ScriptChange, { kind: 'version' }>,
+): Promise<DeploymentResult> {
+  const { release } = progress
+  const { plan, wrangler, lease, report, settings, clock, account } = deployment
+  await lease.confirm()
+  report(`gateway: uploading ${release.gateway.name}`)
+  const version = change.versionId ?? (await wrangler.uploadVersion(release.gateway, plan.secrets))
+  const present = account.state.gateway?.traffic.find(({ versionId }) => versionId === version)?.percentage
+  const { steps, waitSeconds } = settings.rollout
+  const shares =
+    present === undefined ? [0, ...steps] : [present, ...steps.filter((share) => share > present)]
+  for (const share of shares) {
+    await lease.confirm()
+    if (share !== present)
+      await wrangler.divideTraffic(release.gateway, sharesOf(version, change.base, share))
+    report(`gateway: ${share} % of traffic on ${version}`)
+    if (share > 0 && share < 100) {
+      await clock.sleep(waitSeconds * 1000)
+      // A machine that was asleep for longer than its lease has lost it, and tests the release of another one.
+      await lease.confirm()
+    }
+    const problems = await smokeTest(deployment, progress, version, false)
+    if (problems.length > 0) {
+      await confirmForRollback(lease, problems)
+      await wrangler.rollBack(release.gateway, change.base)
+      report(`gateway: rolled back to ${change.base}`)
+      return { outcome: 'rolled_back', version: change.base, problems }
+    }
+  }
+  return recordApplied(deployment, progress, version)
+}
+
+/** @throws DeployError if another deployment may have changed what was tested */
+async function recordApplied(
+  { lease }: Deployment,
+  { toolsVersion }: Progress,
+  version: string,
+): Promise<DeploymentResult> {
+  await lease.confirm()
+  await lease.recordTested({ gateway: version, tools: toolsVersion })
+  return { outcome: 'applied', version, problems: [] }
+}
+
+/**
+ * Confirms the lease before something is rolled back: the tests take minutes, in which another deployment may have taken over, whose
+ * version a rollback would replace.
+ *
+ * @throws DeployError with what the test found, and why nothing is rolled back
+ */
+export async function confirmForRollback(lease: DeployLease, problems: readonly string[]): Promise<void> {
+  try {
+    await lease.confirm()
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new DeployError([...problems, `not rolled back: ${reason}`].join('; '), { cause: error })
+  }
+}
+
+const sharesOf = (version: string, base: string, share: number): Array<[string, number]> =>
+  share === 100
+    ? [[version, 100]]
+    : [
+        [base, 100 - share],
+        [version, share],
+      ]
+
+const PATIENCE_MS = 60_000
+/** The certificate of a new host takes minutes. */
+const NEW_HOST_PATIENCE_MS = 600_000
+
+async function smokeTest(
+  deployment: Deployment,
+  { toolsVersion }: Progress,
+  version: string,
+  isNew: boolean,
+): Promise<string[]> {
+  const { settings, secrets, report, fetch, clock } = deployment
+  const origin = testedOrigin(settings)
+  const address = databaseAddress(deployment)
+  if (origin === null || address === undefined) return ['there is no address to test']
+  report(`smoke test: ${origin}`)
+  return runSmokeTest({
+    origin,
+    version: { script: settings.gateway.name, id: version },
+    toolsVersion,
+    adminToken: secrets.get('ADMIN_TOKEN'),
+    adminTokenPlace: secrets.source('ADMIN_TOKEN') === 'environment' ? 'the environment' : 'the file',
+    key: secrets.get('SMOKE_TEST_KEY'),
+    model: settings.smokeTest.model,
+    hasRecord: (requestId) => hasAuditRecord(address, requestId),
+    patienceMs: isNew ? NEW_HOST_PATIENCE_MS : PATIENCE_MS,
+    fetch,
+    clock,
+  })
+}
