@@ -46,12 +46,14 @@ const probes = new WeakMap<Deps['database'], Probe>()
  * this isolate. Requests that arrive while one asks wait for its result.
  */
 export async function readReadiness(deps: Deps): Promise<Readiness> {
-  const now = deps.clock()
+  for (let running = probes.get(deps.database); running; running = probes.get(deps.database)) {
+    const shared = await resultOf(running)
+    if (shared !== null) return shared
+    // The first that has waited in vain asks again, and the others wait for it.
+    if (probes.get(deps.database) === running) probes.delete(deps.database)
+  }
   const known = results.get(deps.database)
-  if (known !== undefined && now - known.at < CACHE_MS) return known.readiness
-  const running = probes.get(deps.database)
-  const shared = running && now - running.at < SHARED_LIMIT_MS ? await resultOf(running) : null
-  if (shared !== null) return shared
+  if (known !== undefined && deps.clock() - known.at < CACHE_MS) return known.readiness
   const probe = probeParts(deps)
   // Others wait for it, also when the caller of this request leaves.
   deps.waitUntil(probe)

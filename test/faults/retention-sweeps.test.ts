@@ -199,6 +199,31 @@ describe('settings of retention that are changed in the database', () => {
     await expect(readRetention(changeScopeOf(deployment(), tampered))).rejects.toThrow(/set again/)
   })
 
+  it.each([
+    ['action', 'retention.chain_broken', sql`action = 'retention.read'`],
+    ['time', 'retention.settings_rejected', sql`at = at - interval '1 minute'`],
+  ])(
+    'leave the record of their change, whose %s was altered, where verification finds it',
+    async (_, event, alteration) => {
+      const id = await createAged(deployment(), [monthsAgo(5)])
+      await set(id, { audit_records: 0, usage_events: 0 }, earlier(4))
+      await recordCalls(deployment(), id, [monthsAgo(4, 1), new Date()])
+      await ledgers.of(id).flush()
+      const kept = await sequencesOf(id)
+      await database.execute(
+        sql`UPDATE audit_records SET ${alteration} WHERE organization_id = ${id} AND action = 'retention.replaced'`,
+      )
+      await database.execute(
+        sql`UPDATE organizations SET retention = NULL, retention_seal = NULL WHERE id = ${id}`,
+      )
+      const errors = loggedErrors()
+      await sweep({ AUDIT_RETENTION_DAYS: daysOf(3) })
+      expect(errors).toContainEqual(expect.objectContaining({ event }))
+      expect(await sequencesOf(id)).toEqual(kept)
+      expect(await faultsOf(id)).not.toEqual([])
+    },
+  )
+
   it('hold again when they are set again', async () => {
     const id = await createAged(deployment())
     await database.execute(

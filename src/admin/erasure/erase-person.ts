@@ -116,7 +116,7 @@ export async function advanceErasure(deps: ErasureDeps, id: string): Promise<boo
   } catch (error) {
     // The text may hold what the person wrote: only the kind of the error is stored and logged.
     const failure = error instanceof Error ? error.name : 'Error'
-    logEvent('error', 'erasure_failed', { erasure: id, error: failure })
+    logEvent('error', 'erasure_failed', { erasure: id, step: leased.step, error: failure })
     await updateErasure(database, id, { failure, leasedUntil: null })
     return false
   }
@@ -143,8 +143,14 @@ async function makeSteps(deps: ErasureDeps, { id, ...begun }: ErasureRow): Promi
     if (reached === null) step = STEP_NAMES[STEP_NAMES.indexOf(step) + 1] ?? 'done'
     await updateErasure(database, id, { step, reached, counts, failure: null })
   }
+  // A step of another version of the Worker: that version goes on.
+  if (step !== 'done') throw new UnknownStepError(step)
   await finish(deps, scope, { id, userId: begun.userId, counts })
   return false
+}
+
+class UnknownStepError extends Error {
+  override name = 'UnknownStepError'
 }
 
 const isStep = (step: string): step is StepName => STEP_NAMES.includes(step as StepName)

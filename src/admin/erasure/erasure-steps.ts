@@ -41,6 +41,14 @@ interface ErasedPage {
   dueAt?: number
 }
 
+// Their names are all that is logged of a failure.
+class RunsInProgressError extends Error {
+  override name = 'RunsInProgressError'
+}
+class WorkspaceNotRemovedError extends Error {
+  override name = 'WorkspaceNotRemovedError'
+}
+
 type Step = (job: ErasureJob, position: Position | null) => Promise<ErasedPage>
 
 /** Rows of the organization that one page examines. */
@@ -92,7 +100,7 @@ async function cancelRuns({ deps, scope, owner }: ErasureJob): Promise<void> {
   }
   // A run that was refused may have ended meanwhile, or keep changing.
   const left = await selectRunsInProgress(deps.database, owner)
-  if (left.length > 0) throw new Error('runs are in progress still')
+  if (left.length > 0) throw new RunsInProgressError()
 }
 
 /** Whether a run was not cancelled for its state, or is gone. */
@@ -144,7 +152,7 @@ async function eraseConversations(
 /** @throws when the files may still be there: the step is repeated. */
 async function removeWorkspaces(deps: AgentDeps, owner: Owner, of: readonly Position[]): Promise<void> {
   const removed = await Promise.all(of.map(({ id }) => removeWorkspace(deps, owner, id)))
-  if (removed.includes(false)) throw new Error('files of a workspace were not removed')
+  if (removed.includes(false)) throw new WorkspaceNotRemovedError()
 }
 
 /** Waits until what was in flight when the person was disabled has stored its rows. */

@@ -25,7 +25,7 @@ const MOST_KEPT = 20_000
 
 /**
  * Drops the partitions whose rows no organization has to keep, after it was stated for each chain which records may be missing. Records of
- * the deployment's chain, and of chains that are broken or whose organization's settings do not count, are moved, not removed. What the
+ * the deployment's chain, and of chains that are broken or whose organization's settings are invalid, are moved, not removed. What the
  * budget does not allow is continued by the next run, which passes over the chains that are stated.
  */
 export async function dropOldPartitions(run: RetentionRun): Promise<void> {

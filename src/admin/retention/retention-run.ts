@@ -39,7 +39,7 @@ export function beginRun(deps: RetentionDeps, batches: number): RetentionRun {
 
 /**
  * The times before which rows of an organization go.
- * @returns why nothing of it goes, where its settings are not what was last set.
+ * @returns why nothing is removed, where its settings are not what was last set.
  */
 export function verifiedCutoffs(
   { configuration, defaults, now }: RetentionRun,

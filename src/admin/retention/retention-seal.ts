@@ -41,7 +41,7 @@ export function sealRetention(
 }
 
 /**
- * @returns the settings, null where none were ever set; why they do not count, if they are not what was last set for this organization.
+ * @returns the settings, null where none were ever set; what is wrong with them, if they are not what was last set for this organization.
  */
 export function verifyRetention(
   peppers: KeyRing,

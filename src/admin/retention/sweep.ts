@@ -45,7 +45,7 @@ const SWEPT_FOR_MS = 50 * 60_000
 /**
  * Removes rows that are older than their organizations keep them, in batches, and makes the partitions of the months to come. A run that
  * is killed is continued by the next. Months that no organization has to keep are dropped; other rows are deleted. A part that fails,
- * and an organization whose settings do not count, are logged; the others go on.
+ * and an organization with invalid settings, are logged; the others go on.
  * @throws what the first part that failed has thrown, after all are made. Broken chains are logged and left as they are.
  */
 export async function applyRetention(deps: RetentionDeps): Promise<void> {
@@ -66,16 +66,17 @@ export async function applyRetention(deps: RetentionDeps): Promise<void> {
   attempts.throwFirst()
 }
 
-/** Each goes behind the others then, also one that failed or is not finished: it must not keep them from their turn. */
+/**
+ * Moves each organization to the end of the queue, also after a failure: it must not keep the others from their turn. Where that fails,
+ * Postgres does not answer, and the run ends.
+ */
 async function sweepOrganizations(run: RetentionRun): Promise<void> {
-  const { database, budget, attempts, now } = run
+  const { database, budget, now } = run
   const sweptBefore = new Date(now - SWEPT_FOR_MS)
   for (const stored of await selectOrganizationsToSweep(database, sweptBefore, MOST_ORGANIZATIONS)) {
     if (budget.isSpent) return
     await removeRows(run, stored)
-    await attempts.make('mark', stored.organizationId, () =>
-      markSwept(database, stored.organizationId, new Date(now)),
-    )
+    await markSwept(database, stored.organizationId, new Date(now))
   }
 }
 

@@ -199,7 +199,9 @@ async function insertLinks(
   return rows[0]
 }
 
-/** SQL of whether Postgres has the record that they follow; null where it has none in that place that meets the condition. */
+/**
+ * SQL of whether Postgres has the record that they follow, the newest in its place; null where it has none that meets the condition.
+ */
 const hasRecordBefore = (
   { organizationId, shard }: ChainIdentity,
   [first]: readonly ChainLink[],
@@ -207,7 +209,7 @@ const hasRecordBefore = (
 ): SQL => sql`(
   SELECT record.hash = ${first?.previousHash ?? ''} FROM ${auditRecords} AS record
   WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}
-    AND record.sequence = ${(first?.sequence ?? 0) - 1} AND ${condition})`
+    AND record.sequence = ${(first?.sequence ?? 0) - 1} AND ${condition} ORDER BY record.at DESC LIMIT 1)`
 
 /** One member of all links as a text array. Sending one text costs less than sending many. */
 const linesOf = (links: readonly ChainLink[], member: 'body' | 'hash') =>

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Deps } from '../../../src/deps.ts'
 import { readReadiness } from '../../../src/http/readiness.ts'
 
@@ -7,8 +7,12 @@ function heldServices(areToolsAway = false) {
   const asked: string[] = []
   const answer = Promise.withResolvers<string>()
   let now = 0
+  let isEnded = false
   const deps = {
-    clock: () => now,
+    clock: () => {
+      if (isEnded) throw new Error('the request was ended')
+      return now
+    },
     database: { execute: async () => void asked.push('postgres') },
     redis: {
       ping: () => {
@@ -28,7 +32,11 @@ function heldServices(areToolsAway = false) {
   const pass = (milliseconds: number) => {
     now += milliseconds
   }
-  return { asked, answer, deps, pass }
+  /** As a request that the runtime ends: nothing of it runs on. */
+  const endRequests = (ended: boolean) => {
+    isEnded = ended
+  }
+  return { asked, answer, deps, pass, endRequests }
 }
 
 const ALL = ['content', 'ledger', 'postgres', 'redis', 'tools']
@@ -36,6 +44,8 @@ const ALL = ['content', 'ledger', 'postgres', 'redis', 'tools']
 const READY = { failed: [], degraded: [], toolsVersion: 'a-version' }
 
 describe('readiness', () => {
+  afterEach(() => void vi.useRealTimers())
+
   it('without the script of tools is degraded, and fails nothing', async () => {
     const { answer, deps } = heldServices(true)
     answer.resolve('PONG')
@@ -52,6 +62,20 @@ describe('readiness', () => {
       expect(asked.toSorted()).toEqual(expected)
       pass(5_000)
     }
+  })
+
+  it('is asked for once by those that wait for a request that was ended', async () => {
+    vi.useFakeTimers()
+    const { asked, answer, deps, endRequests } = heldServices()
+    const ended = readReadiness(deps).catch(() => 'ended')
+    const waiting = Array.from({ length: 5 }, () => readReadiness(deps))
+    endRequests(true)
+    answer.resolve('PONG')
+    expect(await ended).toBe('ended')
+    endRequests(false)
+    await vi.advanceTimersByTimeAsync(3_500)
+    expect(await Promise.all(waiting)).toEqual(Array(5).fill(READY))
+    expect(asked.toSorted()).toEqual([...ALL, ...ALL].sort())
   })
 
   it('gives all of them the same failures', async () => {

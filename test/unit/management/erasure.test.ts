@@ -224,13 +224,20 @@ describe('the job of an erasure', () => {
     )
     try {
       await advance(id)
-      expect(await stateOf(id)).toMatchObject({ step: 'runs', failure: 'Error' })
+      expect(await stateOf(id)).toMatchObject({ step: 'runs', failure: 'RunsInProgressError' })
     } finally {
       await harness.database.execute(sql`DROP FUNCTION lose_change CASCADE`)
     }
     await advance(id)
     expect(await stateOf(id)).toMatchObject({ step: 'wait', failure: null, counts: { runs: 1 } })
     expect(await leftOf(subject)).toMatchObject({ runs: 0 })
+  })
+
+  it('does not end at a step of another version', async () => {
+    const id = await begun(await person())
+    await harness.database.execute(sql`UPDATE erasures SET step = 'of_later' WHERE id = ${id}`)
+    await advance(id)
+    expect(await stateOf(id)).toMatchObject({ step: 'of_later', failure: 'UnknownStepError', ended: false })
   })
 
   it('repeats the step of runs when their cancellation cannot be recorded', async () => {

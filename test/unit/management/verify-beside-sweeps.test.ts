@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { and, eq, sql } from 'drizzle-orm'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
@@ -11,7 +9,8 @@ import type { ChangeScope } from '../../../src/ledger/changes/audited-change.ts'
 import { type PruneDeps, pruneChain } from '../../../src/ledger/retention/prune-chain.ts'
 import { deletePrunedRecords } from '../../../src/ledger/retention/prunings.store.ts'
 import { monthsAgo, OLD_COST, writeOldCalls } from '../../harness/old-records.ts'
-import { configuration, databaseAt } from '../calls/fixtures.ts'
+import { startFront } from '../../harness/postgres-front.ts'
+import { configuration } from '../calls/fixtures.ts'
 import { emptyPostgres } from '../calls/stand-ins.ts'
 import { createMemoryLedgers, type MemoryLedgers } from './memory-ledger.ts'
 
@@ -33,25 +32,10 @@ function observe(next: typeof work): void {
 beforeAll(async () => {
   const postgres = await emptyPostgres()
   database = postgres.database
-  const server = createServer(async (request, response) => {
-    const parts: Buffer[] = []
-    for await (const part of request) parts.push(part as Buffer)
-    await work(requests++)
-    const headers = Object.fromEntries(
-      Object.entries(request.headers).filter(
-        ([name]) => !/^(host|connection|content-length|transfer-encoding)$/.test(name),
-      ),
-    ) as Record<string, string>
-    const answer = await fetch(postgres.url + request.url, {
-      method: 'POST',
-      headers,
-      body: Buffer.concat(parts),
-    })
-    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  observed = databaseAt(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  return () => void server.close()
+  const front = await startFront(postgres.url)
+  front.before = () => work(requests++)
+  observed = front.database
+  return () => front.close()
 })
 
 beforeEach(() => {
