@@ -1,16 +1,14 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { OptionError } from './start-error.ts'
-
-/** The claim in a folder whose other names are known. */
-const CLAIM = 'claim.lock'
 
 /**
  * Claims a data folder or file for this process, so that two local systems never write the same one. Embedded
  * Postgres has no lock of its own: two processes on one folder destroy it.
  *
  * The claim is a file beside the data that names the owner by process id and start time. A claim whose owner is
- * gone is taken over, so a killed process needs no cleaning up.
+ * gone is taken over, so a killed process needs no cleaning up. Both say nothing in another container, so that what is
+ * shared by containers needs `claimBySocket`.
  *
  * @param path the folder or file to claim; its parent folder is created, and has to be writable
  * @returns gives the claim back
@@ -18,16 +16,7 @@ const CLAIM = 'claim.lock'
  */
 export function claimPath(path: string): () => void {
   mkdirSync(dirname(path), { recursive: true })
-  return claimBy(`${path}.lock`, path)
-}
-
-/**
- * The same for a folder whose parent this process may not write, by a file in the folder.
- * @param folder has to exist, and to be one in which other files are ignored
- */
-export const claimFolder = (folder: string): (() => void) => claimBy(join(folder, CLAIM), folder)
-
-function claimBy(claim: string, path: string): () => void {
+  const claim = `${path}.lock`
   const own = `${process.pid} ${startTimeOf(process.pid) ?? ''}`
   try {
     writeFileSync(claim, own, { flag: 'wx', mode: 0o600 })
@@ -39,8 +28,19 @@ function claimBy(claim: string, path: string): () => void {
   }
   let held = true
   return () => {
-    if (held) rmSync(claim, { force: true })
+    // Another process may have taken it over, such as one of a container, for which this one does not exist.
+    if (held && holderOf(claim) === own) rmSync(claim, { force: true })
     held = false
+  }
+}
+
+/** @returns null if nothing holds it */
+function holderOf(claim: string): string | null {
+  try {
+    return readFileSync(claim, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return null
   }
 }
 

@@ -1,8 +1,9 @@
-import { chmodSync, chownSync, existsSync, rmSync, statSync } from 'node:fs'
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import { chmodSync, existsSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { makePrivateFolder } from '../node/private-folder.ts'
+import { claimBySocket, connectToClaim } from '../node/socket-claim.ts'
 import { StartError } from '../node/start-error.ts'
 
 /** What another process may ask of the one that has a data folder. */
@@ -42,9 +43,8 @@ export const DATA = {
 } as const
 
 /**
- * Claims a data folder: its owner listens at a Unix socket in it, which works for processes of other containers too, whose process ids
- * say nothing here. The same socket takes requests to pause and to resume; a pause ends with the connection that asked for it, so that a
- * backup that is killed leaves no gateway paused.
+ * Claims a data folder by a socket in it, as `claimBySocket` does. The same socket takes requests to pause and to resume; a pause ends
+ * with the connection that asked for it, so that a backup that is killed leaves no gateway paused.
  *
  * @param folder created if it is missing, closed to other users
  * @param owner null for one that cannot be paused
@@ -58,29 +58,7 @@ export async function claimDataFolder(
   makePrivateFolder(folder)
   for (const path of [DATA.objects, DATA.tools].map((name) => join(folder, name)))
     if (existsSync(path)) chmodSync(path, 0o700)
-  const path = join(folder, SOCKET)
-  const other = await connectTo(path)
-  other?.destroy()
-  if (other !== null) throw new StartError(`${folder} is in use by another process`)
-  rmSync(path, { force: true })
-  const sockets = new Set<Socket>()
-  const answer = ownerAnswers(owner)
-  const server = createServer((socket) => {
-    sockets.add(socket)
-    socket.on('error', () => {})
-    socket.on('close', () => sockets.delete(socket))
-    answer(socket)
-  })
-  await listen(server, path)
-  chmodSync(path, 0o600)
-  // A script of root uses the folder of a service, which has to find it in use.
-  const { uid, gid } = statSync(folder)
-  if (process.getuid?.() === 0 && uid !== 0) chownSync(path, uid, gid)
-  return () =>
-    new Promise((resolve) => {
-      server.close(() => resolve())
-      for (const socket of sockets) socket.destroy()
-    })
+  return claimBySocket(join(folder, SOCKET), ownerAnswers(owner))
 }
 
 /** @returns answers the lines of a connection: `pause`, and `resume` from the one that paused */
@@ -124,7 +102,7 @@ const firstLine = (error: unknown): string => (error as Error).message.split('\n
  * @throws StartError if the owner cannot pause
  */
 export async function pauseDataFolder(folder: string): Promise<PausedFolder> {
-  const socket = await connectTo(join(folder, SOCKET))
+  const socket = await connectToClaim(join(folder, SOCKET))
   if (socket === null) {
     const release = await claimDataFolder(folder, null)
     return { hadOwner: false, check: () => {}, end: () => release().then(() => true) }
@@ -158,23 +136,3 @@ function questions(socket: Socket): (line: string) => Promise<string> {
       socket.write(`${line}\n`)
     })
 }
-
-/**
- * @returns null if nothing listens there
- * @throws StartError if a process may listen there that this one cannot reach
- */
-function connectTo(path: string): Promise<Socket | null> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(path, () => resolve(socket))
-    socket.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-      if (code === 'ENOENT' || code === 'ECONNREFUSED') resolve(null)
-      else reject(new StartError(`${path} cannot be reached: ${message}`))
-    })
-  })
-}
-
-const listen = (server: Server, path: string): Promise<void> =>
-  new Promise((resolve, reject) => {
-    server.once('error', (error) => reject(new StartError(`${path} cannot be made: ${error.message}`)))
-    server.listen(path, resolve)
-  })

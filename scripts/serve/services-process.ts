@@ -8,6 +8,7 @@ import { startSqlServer } from '../node/postgres/server.ts'
 import { startQueue } from '../node/qstash/server.ts'
 import { openRealBackend } from '../node/redis/real-backend.ts'
 import { startRedisServer } from '../node/redis/server.ts'
+import { claimContent } from './content-claim.ts'
 import { deadLetterFields } from './dead-letter.ts'
 import { log } from './log.ts'
 import { linkToParent } from './parent-link.ts'
@@ -74,7 +75,8 @@ function reportRedis(state: { away: string } | 'reached'): void {
 }
 
 function startContent({ content, contentSocket }: ServicesSettings): Promise<RunningServer> {
-  if ('folder' in content) return startContentStore({ folder: content.folder, socketPath: contentSocket })
+  if ('folder' in content)
+    return startContentStore({ folder: content.folder, socketPath: contentSocket, claim: claimContent })
   const report = (reason: string): void => log('error', 'content_store_failed', { reason })
   return serveContent(new S3Objects(content, report), contentSocket)
 }

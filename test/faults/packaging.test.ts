@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, existsSync, readdirSync, statSync } from 'node:fs'
+import { chmodSync, chownSync, cpSync, existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import {
@@ -201,8 +201,26 @@ describe.skipIf(missing.length > 0)('a read-only root and another user', () => {
     await expectServes(node)
     await end(node)
     for (const path of foldersOf(folders)) expect(openToOthers(path.replace('/volume', volume))).toEqual([])
+
+    mountAgain(volume)
+    const again = start(root, image.entrypoint, { ...settings, ...folders })
+    await expectServes(again)
+    await end(again)
+    for (const path of Object.values(folders))
+      expect(statSync(path.replace('/volume', volume)).mode & 0o7777).toBe(0o700)
   }, 60_000)
 })
+
+/** As Kubernetes does before each start of a pod with fsGroup, with the policy that is its default. */
+function mountAgain(volume: string): void {
+  const below = readdirSync(volume, { recursive: true, withFileTypes: true })
+  for (const path of [volume, ...below.map((entry) => join(entry.parentPath, entry.name))]) {
+    const { mode, uid } = statSync(path)
+    // First the group: a change of it takes setgid away.
+    chownSync(path, uid, NODE_USER)
+    chmodSync(path, (mode & 0o7777) | (statSync(path).isDirectory() ? 0o2770 : 0o660))
+  }
+}
 
 /** Everything below a folder that its owner's group or others may use. Sockets are in folders that they may not. */
 function openToOthers(path: string): string[] {

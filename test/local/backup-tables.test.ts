@@ -44,6 +44,14 @@ describe.skipIf(!hasPostgres)('the tables of a backup', () => {
     return client
   }
 
+  /** Another session of the same database. */
+  async function connected({ host, port, user, database }: pg.Client): Promise<pg.Client> {
+    const client = new pg.Client({ host, port, user, database })
+    await client.connect()
+    clients.push(client)
+    return client
+  }
+
   const insertRecord = (client: pg.Client, sequence: number, at: string) =>
     client.query(
       `insert into audit_records (organization_id, shard, sequence, id, kind, at, request_id, surface, action, status,
@@ -67,13 +75,7 @@ describe.skipIf(!hasPostgres)('the tables of a backup', () => {
     await insertRecord(source, 2, '2025-04-01T00:00:00Z')
     await beginSnapshot(source)
     // Comes after the snapshot, as what a node writes that serves again.
-    const later = new pg.Client({
-      host: source.host,
-      port: source.port,
-      user: source.user,
-      database: source.database,
-    })
-    await later.connect()
+    const later = await connected(source)
     await insertRecord(later, 3, '2025-04-02T00:00:00Z')
     dropDuringCopy = await later.query(DROP_MONTH).then(
       () => 'dropped',
@@ -83,7 +85,6 @@ describe.skipIf(!hasPostgres)('the tables of a backup', () => {
     const tables = await copyTables(source, folder)
     manifest = { ...tables, installation: ORGANIZATION } as Manifest
     await later.query(DROP_MONTH)
-    await later.end()
   }, 60_000)
   afterAll(async () => {
     for (const client of clients) await client.end()
@@ -111,6 +112,19 @@ describe.skipIf(!hasPostgres)('the tables of a backup', () => {
     expect(manifest.tables.find(({ name }) => name === 'audit_records')).toMatchObject({ rows: 2 })
     const { rows } = await source.query('select sequence from audit_records')
     expect(rows).toEqual([{ sequence: '2' }, { sequence: '3' }])
+  })
+
+  it('are not waited for without end when another session has locked one', async () => {
+    const [holder, client] = await Promise.all([connected(source), connected(source)])
+    await holder.query('begin; lock table audit_records_2025_04 in access exclusive mode')
+    await expect(beginSnapshot(client, 200)).rejects.toThrow(
+      'another session has locked a table for more than 0.2 s',
+    )
+    await holder.query('rollback')
+    // No transaction has stayed open, and the limit was that of one.
+    await beginSnapshot(client)
+    await client.query('rollback')
+    expect((await client.query('show lock_timeout')).rows).toEqual([{ lock_timeout: '0' }])
   })
 
   it('are restored whole or not at all', async () => {

@@ -9,6 +9,7 @@ import { startContentStore } from '../../scripts/node/content-store/server.ts'
 import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import { type RunningWorkerd, startWorkerd } from '../../scripts/node/workerd.ts'
 import { readRuntimeSettings } from '../../scripts/node/wrangler-settings.ts'
+import { claimContent } from '../../scripts/serve/content-claim.ts'
 
 /** Runs an operation of the binding and returns its result; content is unchanged. */
 const WORKER = `
@@ -43,6 +44,7 @@ export default {
 }`
 
 let bundle: string
+let unused: string
 let folder: string
 let store: RunningServer
 let workerd: RunningWorkerd
@@ -50,7 +52,9 @@ let workerd: RunningWorkerd
 beforeAll(async () => {
   bundle = mkdtempSync(join(tmpdir(), 'headgate-content-worker-'))
   writeFileSync(join(bundle, 'gateway.js'), WORKER)
-  store = await startContentStore({ folder: join(bundle, 'unused') })
+  // Not in the bundle: the runtime copies that, and a socket cannot be copied.
+  unused = mkdtempSync(join(tmpdir(), 'headgate-content-'))
+  store = await startContentStore({ folder: unused, claim: claimContent })
   workerd = await startWorkerd({
     bundleDirectory: bundle,
     bindings: {},
@@ -62,7 +66,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await Promise.all([workerd?.stop(), store?.close()])
-  rmSync(bundle, { recursive: true, force: true })
+  for (const path of [bundle, unused]) rmSync(path, { recursive: true, force: true })
 })
 
 beforeEach(async () => {
@@ -74,13 +78,13 @@ afterEach(() => {
 })
 
 /** Names in the folder, but for the claim. */
-const objectFiles = () => readdirSync(folder).filter((name) => name !== 'claim.lock')
+const objectFiles = () => readdirSync(folder).filter((name) => name !== 'claim.sock')
 
 /** Another process on the same port would be the same to the runtime. */
 async function restart(): Promise<void> {
   const { port } = store
   await store.close()
-  store = await startContentStore({ folder, port })
+  store = await startContentStore({ folder, port, claim: claimContent })
 }
 
 function send(operation: string, parameters: unknown = {}, body?: Uint8Array | string): Promise<Response> {
@@ -260,9 +264,11 @@ describe('the content store itself', () => {
     expect(await call('describe', { key: KEY })).toMatchObject({ text: 'old' })
   })
 
-  it('locks its folder until it is closed, by a file in it that is no object', async () => {
-    await expect(startContentStore({ folder })).rejects.toThrow(/in use by process/)
-    expect(readdirSync(folder)).toEqual(['claim.lock'])
+  it('locks its folder until it is closed, by a socket in it that is no object', async () => {
+    await expect(startContentStore({ folder, claim: claimContent })).rejects.toThrow(
+      `${folder} is in use by another process`,
+    )
+    expect(readdirSync(folder)).toEqual(['claim.sock'])
     expect(await call('list', {})).toMatchObject({ objects: [], truncated: false })
     await restart()
     expect(readdirSync(dirname(folder)).filter((name) => name.startsWith(`${basename(folder)}.`))).toEqual([])
@@ -272,11 +278,13 @@ describe('the content store itself', () => {
     const open = mkdtempSync(join(tmpdir(), 'headgate-open-'))
     try {
       chmodSync(open, 0o755)
-      await (await startContentStore({ folder: open })).close()
+      await (await startContentStore({ folder: open, claim: claimContent })).close()
       expect(statSync(open).mode & 0o777).toBe(0o700)
       chmodSync(open, 0o755)
       writeFileSync(join(open, 'of another program'), '')
-      await expect(startContentStore({ folder: open })).rejects.toThrow(`run chmod 700 ${open}`)
+      await expect(startContentStore({ folder: open, claim: claimContent })).rejects.toThrow(
+        `run chmod 700 ${open}`,
+      )
       expect(statSync(open).mode & 0o777).toBe(0o755)
     } finally {
       rmSync(open, { recursive: true })

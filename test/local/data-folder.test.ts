@@ -85,6 +85,31 @@ describe('a data folder', () => {
     expect(statSync(join(folder, 'objects')).mode & 0o777).toBe(0o700)
   })
 
+  it('that Kubernetes has opened to the group of its volume is closed', async () => {
+    mkdirSync(join(folder, 'objects'), { mode: 0o700 })
+    for (const path of [folder, join(folder, 'objects')]) chmodSync(path, 0o2770)
+    cleanUps.push(await claimDataFolder(folder, null))
+    for (const path of [folder, join(folder, 'objects')]) expect(statSync(path).mode & 0o7777).toBe(0o700)
+  })
+
+  it.each([0o770, 0o2750, 0o2775, 0o3770])('with files and mode %o is refused', async (mode) => {
+    writeFileSync(join(folder, 'of another program'), '')
+    chmodSync(folder, mode)
+    await expect(claimDataFolder(folder, null)).rejects.toThrow('is open to other users: run chmod 700')
+    expect(statSync(folder).mode & 0o7777).toBe(mode)
+  })
+
+  it.skipIf(process.getuid?.() !== 0)(
+    'of another user is refused, though Kubernetes may have opened it',
+    async () => {
+      writeFileSync(join(folder, 'of another program'), '')
+      chownSync(folder, 1_000, 1_000)
+      chmodSync(folder, 0o2770)
+      await expect(claimDataFolder(folder, null)).rejects.toThrow('is open to other users: run chmod 700')
+      expect(statSync(folder).mode & 0o7777).toBe(0o2770)
+    },
+  )
+
   it.skipIf(process.getuid?.() !== 0)('that root has claimed is in use for its own user', async () => {
     const USER = 1_000
     chownSync(folder, USER, USER)

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -322,6 +322,24 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('npm run ser
     } finally {
       second.process.kill('SIGTERM')
       expect(await second.ended()).toBe(0)
+    }
+  }, 60_000)
+
+  it('serves again after a backup that gave up on a table locked by another session', async () => {
+    const holder = new pg.Client(variables.DATABASE_URL)
+    await holder.connect()
+    try {
+      // Nothing that this node does here needs it.
+      await holder.query('begin; lock table setup_links in access exclusive mode')
+      const locked = join(folder, 'locked-backup')
+      expect(await runScript('backup', ['--to', locked], variables)).toMatchObject({
+        code: 1,
+        text: expect.stringContaining('backup: another session has locked a table for more than 10 s'),
+      })
+      expect(await ready()).toBe(200)
+      expect(existsSync(join(locked, 'manifest.json'))).toBe(false)
+    } finally {
+      await holder.end()
     }
   }, 60_000)
 

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
-import { claimFolder } from '../folder-claim.ts'
 import { listenOnLoopback, type RunningServer } from '../loopback-server.ts'
 import { makePrivateFolder } from '../private-folder.ts'
 import { type ContentObjects, LengthError, ObjectFiles } from './object-files.ts'
@@ -29,16 +28,17 @@ const LIST_LIMIT_WITH_METADATA = 100
  * Conditions, digests given by the writer, delimiters and uploads in parts are refused.
  *
  * @param options.folder where the objects are. @param options.port 0 for any free one. @param options.socketPath of a Unix socket
- * in place of a port
- * @throws OptionError when another process has the folder, StartError when other users may use it, and the error of `listen`
+ * in place of a port. @param options.claim takes the folder for this process, and returns what gives it back
+ * @throws what `claim` does when another process has the folder, StartError when other users may use it, and the error of `listen`
  */
 export async function startContentStore(options: {
   folder: string
   port?: number
   socketPath?: string
+  claim: (folder: string) => (() => void) | Promise<() => Promise<void>>
 }): Promise<RunningServer> {
   makePrivateFolder(options.folder)
-  const release = claimFolder(options.folder)
+  const release = await options.claim(options.folder)
   try {
     const { port, url, close } = await serveContent(
       new ObjectFiles(options.folder),
@@ -46,7 +46,7 @@ export async function startContentStore(options: {
     )
     return { port, url, close: () => close().finally(release) }
   } catch (error) {
-    release()
+    await release()
     throw error
   }
 }

@@ -40,21 +40,41 @@ const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 
 const fileOf = (folder: string, table: string): string => join(folder, `${table}.copy.gz`)
 
+/** How long the locks of the tables are waited for, in milliseconds. Calls are refused meanwhile, and wait behind the locks too. */
+const LOCK_LIMIT_MS = 10_000
+
+/** Of PostgreSQL: https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const LOCK_NOT_AVAILABLE = '55P03'
+
 /**
  * Begins the transaction whose snapshot the copy is made of. What is written later is not in it, and no table or partition of it can be
  * dropped until `copyTables` is done: a snapshot keeps rows, and not tables. Retention gives up its drop of a month after three
  * seconds, and tries again at its next sweep.
  *
  * @param client used for nothing else until `copyTables` is done
+ * @throws StartError if another session keeps a table locked for longer than the limit; no transaction is begun then
  */
-export async function beginSnapshot(client: pg.ClientBase): Promise<void> {
+export async function beginSnapshot(client: pg.ClientBase, lockLimitMs = LOCK_LIMIT_MS): Promise<void> {
   const { rows } = await client.query<FoundTable>(TABLES)
   await client.query('begin transaction isolation level repeatable read, read only')
+  await client.query(`set local lock_timeout = ${lockLimitMs}`)
   // Before the snapshot, which the first query takes: it has no drop that waited for these locks. A lock of a table is one of its
   // partitions too.
-  if (rows.length > 0)
-    await client.query(`lock table ${rows.map(({ name }) => quoted(name)).join(', ')} in access share mode`)
+  if (rows.length > 0) await lockTables(client, rows, lockLimitMs)
   await client.query('select 1')
+}
+
+async function lockTables(client: pg.ClientBase, tables: FoundTable[], limitMs: number): Promise<void> {
+  const names = tables.map(({ name }) => quoted(name)).join(', ')
+  try {
+    await client.query(`lock table ${names} in access share mode`)
+  } catch (error) {
+    await client.query('rollback').catch(() => {})
+    if ((error as pg.DatabaseError).code !== LOCK_NOT_AVAILABLE) throw error
+    throw new StartError(
+      `another session has locked a table for more than ${limitMs / 1_000} s: end it, or make the backup later`,
+    )
+  }
 }
 
 /** Writes every table of the snapshot to a file of its own. @param folder made by this */
