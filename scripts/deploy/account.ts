@@ -3,7 +3,7 @@ import { type DatabaseAddress, openDatabase } from '../database.ts'
 import { pendingMigrations } from '../migrate.ts'
 import type { CloudflareApi } from './cloudflare-api.ts'
 import { DeployError } from './deploy-error.ts'
-import { testedVersions } from './lease.ts'
+import { deploymentRecord, NO_RECORD } from './lease.ts'
 import type { NeonApi } from './neon.ts'
 import type { AccountState, DatabaseState, PendingMigration } from './plan-types.ts'
 import { hasProtectedData } from './protected-data.ts'
@@ -104,7 +104,7 @@ async function readDatabase(sources: AccountSources): Promise<DatabaseState> {
       exists: false,
       pending: describeMigrations(await pendingMigrations(null)),
       hasProtectedData: false,
-      tested: { gateway: null, tools: null },
+      ...NO_RECORD,
     }
   }
   const opened = await openDatabase(address)
@@ -113,7 +113,7 @@ async function readDatabase(sources: AccountSources): Promise<DatabaseState> {
       exists: true,
       pending: describeMigrations(await pendingMigrations(opened)),
       hasProtectedData: await hasProtectedData(opened),
-      tested: await testedVersions(opened, sources.settings.gateway.name),
+      ...(await deploymentRecord(opened, sources.settings.gateway.name)),
     }
   } finally {
     await opened.close()

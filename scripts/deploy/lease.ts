@@ -15,6 +15,7 @@ const RENEW_EVERY_MS = 30_000
 const RENEWAL_LIMIT_MS = 10_000
 const MOST_ATTEMPTS = 5
 const RETRY_MS = 2_000
+const LOST = 'the lease of this deployment was lost, and another one may run; nothing more is changed'
 
 /** A schema of its own: the lease is needed before the first migration has run. */
 const LEASES = sql.raw('headgate_deployment.leases')
@@ -28,7 +29,8 @@ const SCHEMA = [
   `create table if not exists headgate_deployment.leases (
      script text primary key, holder text not null, label text not null,
      expires_at timestamptz not null, tested_version text)`,
-  'alter table headgate_deployment.leases add column if not exists tested_tools_version text',
+  `alter table headgate_deployment.leases
+     add column if not exists tested_tools_version text, add column if not exists begun_rotations text`,
 ]
 
 /** The versions of both scripts that passed the smoke test together; null if there are none. */
@@ -36,6 +38,15 @@ export interface TestedVersions {
   gateway: string | null
   tools: string | null
 }
+
+/** What earlier deployments of a script have left in its row. */
+export interface DeploymentRecord {
+  tested: TestedVersions
+  /** Names of the secrets whose rotation was begun, and whose version was not tested with all traffic. */
+  begunRotations: string[]
+}
+
+export const NO_RECORD: DeploymentRecord = { tested: { gateway: null, tools: null }, begunRotations: [] }
 
 /** The right to deploy a script, held in its database: one deployment at a time. */
 export class DeployLease {
@@ -100,10 +111,7 @@ export class DeployLease {
   async confirm(): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const isRenewed = await this.#renew()
-      if (this.#isLost)
-        throw new DeployError(
-          'the lease of this deployment was lost, and another one may run; nothing more is changed',
-        )
+      if (this.#isLost) throw new DeployError(LOST)
       if (isRenewed) return
       if (attempt === MOST_ATTEMPTS)
         throw new DeployError(
@@ -113,11 +121,27 @@ export class DeployLease {
     }
   }
 
-  /** Stores that versions passed their test while they had all traffic. */
+  /**
+   * Stores which secrets have another value in the version that is uploaded next. Before the upload: later versions inherit the
+   * secrets of the newest one, also when it was rolled back. In the database, because the file of secrets is lost with a machine of CI.
+   *
+   * @param names all of them, also those that earlier deployments have left
+   * @throws DeployError if the lease was lost, DatabaseError if the database does not answer
+   */
+  async recordRotations(names: readonly string[]): Promise<void> {
+    const stored = await rows(
+      this.#opened.database,
+      sql`update ${LEASES} set begun_rotations = ${names.join(',')}
+          where script = ${this.#script} and holder = ${this.#holder} and expires_at > now() returning holder`,
+    )
+    if (stored.length === 0) throw new DeployError(LOST)
+  }
+
+  /** Stores that versions passed their test while they had all traffic. With that, the rotations of the gateway have ended. */
   async recordTested({ gateway, tools }: TestedVersions): Promise<void> {
     const { database } = this.#opened
     await database.execute(
-      sql`update ${LEASES} set tested_version = ${gateway}, tested_tools_version = ${tools}
+      sql`update ${LEASES} set tested_version = ${gateway}, tested_tools_version = ${tools}, begun_rotations = null
           where script = ${this.#script} and holder = ${this.#holder}`,
     )
   }
@@ -165,20 +189,27 @@ async function within<Result>(limitMs: number, result: Promise<Result>): Promise
   return Promise.race([result, limit]).finally(() => clearTimeout(timer))
 }
 
-/** The versions that passed their test last. @param script name of the gateway */
-export async function testedVersions({ database }: OpenDatabase, script: string): Promise<TestedVersions> {
+/** What the last deployments have recorded. @param script name of the gateway */
+export async function deploymentRecord(
+  { database }: OpenDatabase,
+  script: string,
+): Promise<DeploymentRecord> {
   const [table] = await rows(
     database,
     sql`select to_regclass('headgate_deployment.leases') is not null as there`,
   )
-  if (table?.there !== true) return { gateway: null, tools: null }
-  // As JSON: an earlier release made the table without the second column.
+  if (table?.there !== true) return NO_RECORD
+  // As JSON: an earlier release made the table without the later columns.
   const [row] = await rows(
     database,
-    sql`select stored ->> 'tested_version' as gateway, stored ->> 'tested_tools_version' as tools
+    sql`select stored ->> 'tested_version' as gateway, stored ->> 'tested_tools_version' as tools,
+          stored ->> 'begun_rotations' as rotations
         from (select to_jsonb(leases) as stored from ${LEASES} where script = ${script}) as found`,
   )
-  return { gateway: textOf(row?.gateway), tools: textOf(row?.tools) }
+  return {
+    tested: { gateway: textOf(row?.gateway), tools: textOf(row?.tools) },
+    begunRotations: textOf(row?.rotations)?.split(',') ?? [],
+  }
 }
 
 const textOf = (value: unknown): string | null => (typeof value === 'string' ? value : null)

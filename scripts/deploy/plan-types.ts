@@ -1,5 +1,5 @@
 import type { DomainOwner, ScriptState } from './cloudflare-api.ts'
-import type { TestedVersions } from './lease.ts'
+import type { DeploymentRecord } from './lease.ts'
 import type { SecretSource } from './secrets.ts'
 
 /** A migration of the schema that the database does not have. */
@@ -9,14 +9,12 @@ export interface PendingMigration {
   removes: boolean
 }
 
-export interface DatabaseState {
+export interface DatabaseState extends DeploymentRecord {
   /** False: it will be created. */
   exists: boolean
   pending: PendingMigration[]
   /** Whether it has rows that only the KEY_PEPPERS and VAULT_KEYS of an earlier deployment can read or check. */
   hasProtectedData: boolean
-  /** Versions that passed the smoke test last. */
-  tested: TestedVersions
 }
 
 /** What was read, without any value of a secret. */

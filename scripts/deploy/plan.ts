@@ -48,6 +48,7 @@ export function planDeployment(
     ].sort((left, right) => STEP_NAMES.indexOf(left.step) - STEP_NAMES.indexOf(right.step)),
     problems: [
       ...secrets.problems,
+      ...unfinishedProblems(state, rotations),
       ...tools.problems,
       ...gateway.problems,
       ...hostProblems(release.gateway, state.hosts),
@@ -159,6 +160,23 @@ const unknownValue = (name: string): string =>
   isGenerated(name)
     ? `${name} is not given, and its rotation keeps the pairs that it has`
     : `${name} is not given, and its rotation needs the new value`
+
+/** The rotations whose values the next version would inherit: those of the newest version, if it is not the one that serves. */
+function unfinishedProblems(
+  { gateway, database: { begunRotations } }: AccountState,
+  rotations: readonly string[],
+): string[] {
+  if (gateway === null) return []
+  const newest = gateway.versions[0]?.id
+  if (gateway.traffic.some(({ versionId, percentage }) => versionId === newest && percentage === 100))
+    return []
+  return begunRotations
+    .filter((name) => gateway.secrets.includes(name) && !rotations.includes(name))
+    .map(
+      (name) =>
+        `the rotation of ${name} was rolled back or cut, and the next version would inherit its value: give --rotate ${name}, with the old or a new value`,
+    )
+}
 
 const sourceText = (source: SecretSource): string =>
   ({ environment: 'the environment', file: 'the file of secrets', generated: 'the file of secrets' })[

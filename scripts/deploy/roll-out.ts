@@ -15,6 +15,12 @@ export function rollOut(deployment: Deployment, progress: Progress): Promise<Dep
     : testServing(deployment, progress)
 }
 
+/** Before the upload that may bring them: only a test with all traffic ends them. */
+async function recordRotations({ plan, account, lease }: Deployment): Promise<void> {
+  if (plan.rotated.length === 0) return
+  await lease.recordRotations([...new Set([...account.state.database.begunRotations, ...plan.rotated])])
+}
+
 /** A new script has no traffic yet; other classes cannot be tested beside the old ones. */
 async function deployAtOnce(
   deployment: Deployment,
@@ -23,6 +29,7 @@ async function deployAtOnce(
 ): Promise<DeploymentResult> {
   const { plan, wrangler, lease, report } = deployment
   await lease.confirm()
+  await recordRotations(deployment)
   const { gateway } = progress.release
   report(`gateway: deploying ${gateway.name}`)
   const version = await wrangler.deploy(gateway, plan.secrets)
@@ -58,6 +65,7 @@ async function raiseTraffic(
   const { release } = progress
   const { plan, wrangler, lease, report, settings, clock, account } = deployment
   await lease.confirm()
+  await recordRotations(deployment)
   report(`gateway: uploading ${release.gateway.name}`)
   const version = change.versionId ?? (await wrangler.uploadVersion(release.gateway, plan.secrets))
   const present = account.state.gateway?.traffic.find(({ versionId }) => versionId === version)?.percentage

@@ -183,9 +183,10 @@ function refuseLostSecrets(
 }
 
 /** What two plans must have in common. Details name versions and an address that a step before makes. */
-const fingerprint = ({ steps, secrets, rotated, tools, gateway }: DeploymentPlan): string =>
+const fingerprint = ({ steps, problems, secrets, rotated, tools, gateway }: DeploymentPlan): string =>
   JSON.stringify([
     steps.filter(({ step }) => step !== 'database').map(({ step, name, action }) => [step, name, action]),
+    problems,
     secrets,
     rotated,
     tools,

@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { writePrivateFile } from '../../scripts/node/private-file.ts'
 import { cutsOf, DeployedAccount } from './support/deployed-account.ts'
 
 let account: DeployedAccount
@@ -15,6 +16,7 @@ afterAll(async () => {
 afterEach(() => {
   account.deployment.variables = {}
   account.deployment.cloud.gateway.isBroken = () => false
+  account.deployment.cloud.onRequest = () => {}
   expect(account.deployment.cloud.unknown).toEqual([])
 })
 
@@ -95,5 +97,125 @@ describe('the rotation of a secret', () => {
       1,
       'deploy: /api/organizations was answered 401: ADMIN_TOKEN of the environment is not that of the script\n',
     ])
+  })
+})
+
+describe('the rotation to a value of the environment', () => {
+  const OLD = { QSTASH_TOKEN: 'canary-qstash-token-of-before' }
+  const NEW = { QSTASH_TOKEN: 'canary-qstash-token-rejected' }
+  const REFUSAL = 'give --rotate QSTASH_TOKEN, with the old or a new value'
+
+  const begin = async (variables: Record<string, string>) => {
+    account.deployment.variables = variables
+    for (const name of Object.keys(variables)) {
+      expect(await rotate(name)).toMatchObject({ code: 0, stderr: '' })
+    }
+  }
+  const rollBack = async (variables: Record<string, string>) => {
+    account.deployment.variables = variables
+    account.deployment.cloud.gateway.isBroken = (_, percentage) => percentage === 10
+    const output = await account.deployment.run([
+      '--yes',
+      ...Object.keys(variables).flatMap((name) => ['--rotate', name]),
+    ])
+    expect(output.code).toBe(1)
+    account.deployment.cloud.gateway.isBroken = () => false
+  }
+  const expectRefused = async (parameters: string[], text = REFUSAL) => {
+    account.deployment.cloud.requests.length = 0
+    const output = await account.deployment.run(parameters)
+    expect([output.code, output.stdout]).toEqual([1, expect.stringContaining(text)])
+    expect(account.deployment.cloud.changes).toEqual([])
+    expect(`${output.stdout}${output.stderr}`).not.toContain('canary-qstash')
+  }
+
+  it('that is rolled back is not inherited by a version with the same code or another one', async () => {
+    await begin(OLD)
+    await rollBack(NEW)
+    await expectRefused(['--yes'])
+    account.deployment.variables = OLD
+    account.changeScripts()
+    await expectRefused(['--plan'])
+    await expectRefused(['--yes'])
+    await expectRefused(['--yes', '--rotate', 'ADMIN_TOKEN'])
+    expect(served('QSTASH_TOKEN')).toBe(OLD.QSTASH_TOKEN)
+
+    expect(await rotate('QSTASH_TOKEN')).toMatchObject({ code: 0, stderr: '' })
+    account.changeScripts()
+    expect(await account.deployment.run()).toMatchObject({ code: 0, stderr: '' })
+    expect(served('QSTASH_TOKEN')).toBe(OLD.QSTASH_TOKEN)
+    expect(account.serving()).toEqual([`${account.release} at 100`])
+  })
+
+  it('with a ring that lacks its old pair is not inherited, also on a machine of CI without the file', async () => {
+    const { ADMIN_TOKEN = '', KEY_PEPPERS = '', VAULT_KEYS = '' } = stored()
+    const before = { CI: 'true', ADMIN_TOKEN, KEY_PEPPERS }
+    await rollBack({ VAULT_KEYS: `v9:${Buffer.alloc(32, 9).toString('base64')}` })
+    rmSync(account.deployment.secretsFile)
+    account.changeScripts()
+    account.deployment.variables = { ...before, VAULT_KEYS }
+    await expectRefused(['--yes'], 'give --rotate VAULT_KEYS')
+    expect(await rotate('VAULT_KEYS')).toMatchObject({ code: 0, stderr: '' })
+    expect(served('VAULT_KEYS')).toBe(VAULT_KEYS)
+    writePrivateFile(account.deployment.secretsFile, JSON.stringify({ ADMIN_TOKEN, KEY_PEPPERS, VAULT_KEYS }))
+  })
+
+  it('is refused until every one that was rolled back is given again', async () => {
+    const names = { QSTASH_CURRENT_SIGNING_KEY: 'sig_old-current', QSTASH_NEXT_SIGNING_KEY: 'sig_old-next' }
+    account.deployment.variables = names
+    expect(await account.deployment.run()).toMatchObject({ code: 0, stderr: '' })
+    await rollBack({ QSTASH_CURRENT_SIGNING_KEY: 'sig_new-current', QSTASH_NEXT_SIGNING_KEY: 'sig_new-next' })
+    account.deployment.variables = names
+    await expectRefused(
+      ['--yes', '--rotate', 'QSTASH_NEXT_SIGNING_KEY'],
+      'give --rotate QSTASH_CURRENT_SIGNING_KEY',
+    )
+    const both = Object.keys(names).flatMap((name) => ['--rotate', name])
+    expect(await account.deployment.run(['--yes', ...both])).toMatchObject({ code: 0, stderr: '' })
+    expect(Object.keys(names).map(served)).toEqual(Object.values(names))
+  })
+
+  it.each([
+    ['before', 0, false],
+    ['after', 1, false],
+    ['before', 6, false],
+    ['after', ROTATION_CHANGES - 1, true],
+  ] as const)('cut %s change %i is given again, or has all traffic: %s', async (kind, index, isLast) => {
+    const before = served('QSTASH_TOKEN')
+    const next = `canary-qstash-token-${kind}-${index}`
+    account.deployment.variables = { QSTASH_TOKEN: next }
+    account.cutAt(index, kind)
+    expect((await rotate('QSTASH_TOKEN')).code).toBe(1)
+    account.heal()
+    const { versions } = account.gatewayScript()
+    const isInherited = versions.at(-1)?.bindings.some(({ text }) => text === next)
+    if (isLast || !isInherited) {
+      expect(await account.deployment.run()).toMatchObject({ code: 0, stderr: '' })
+      expect(served('QSTASH_TOKEN')).toBe(isLast ? next : before)
+    } else {
+      await expectRefused(['--yes'])
+      expect(await rotate('QSTASH_TOKEN')).toMatchObject({ code: 0, stderr: '' })
+      expect(served('QSTASH_TOKEN')).toBe(next)
+    }
+  })
+
+  it('that another deployment rolled back after the plan was made is not inherited', async () => {
+    await begin(OLD)
+    await rollBack(NEW)
+    const record = (names: string) =>
+      account.sql(`update headgate_deployment.leases set begun_rotations = ${names}`)
+    await record('null')
+    account.changeScripts()
+    const { cloud } = account.deployment
+    let reads = 0
+    cloud.onRequest = async ({ path }) => {
+      if (/\/accounts\/[^/]+$/.test(path) && ++reads === 2) await record("'QSTASH_TOKEN'")
+    }
+    const { code, stderr } = await account.deployment.run()
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining('the account has changed since the plan was made'),
+    ])
+    expect(served('QSTASH_TOKEN')).toBe(OLD.QSTASH_TOKEN)
   })
 })

@@ -97,7 +97,8 @@ export class DeployedAccount {
     }
   }
 
-  #heal(): void {
+  /** Gives the network back. */
+  readonly heal = (): void => {
     const { cloud } = this.deployment
     cloud.onRequest = () => {}
     cloud.isAway = false
@@ -109,7 +110,7 @@ export class DeployedAccount {
     const { deployment } = this
     expect(broken.code, broken.stdout).toBe(1)
     expect(broken.stderr).toMatch(/^deploy: /)
-    this.#heal()
+    this.heal()
     const continued = await deployment.run(['--yes', ...parameters])
     expect(continued, `after ${broken.stderr}`).toMatchObject({ code: 0, stderr: '' })
     expect((await deployment.run(['--plan'])).stdout).toMatch(/\nno change\n$/)

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describeMigrations } from '../../../scripts/deploy/account.ts'
+import { NO_RECORD } from '../../../scripts/deploy/lease.ts'
 import { planDeployment } from '../../../scripts/deploy/plan.ts'
 import type { AccountState } from '../../../scripts/deploy/plan-types.ts'
 import { type Release, readRelease } from '../../../scripts/deploy/release.ts'
@@ -21,7 +22,7 @@ async function examplePlan(): Promise<string> {
       exists: false,
       pending: describeMigrations(await pendingMigrations(null)),
       hasProtectedData: false,
-      tested: { gateway: null, tools: null },
+      ...NO_RECORD,
     },
     redis: { exists: false },
     bucket: { exists: false },

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ScriptState } from '../../../scripts/deploy/cloudflare-api.ts'
+import { NO_RECORD } from '../../../scripts/deploy/lease.ts'
 import { hasChanges, planDeployment } from '../../../scripts/deploy/plan.ts'
 import type { AccountState, DeploymentPlan, KnownSecrets } from '../../../scripts/deploy/plan-types.ts'
 import type { Release, ScriptRelease } from '../../../scripts/deploy/release.ts'
@@ -58,7 +59,7 @@ const TESTED = { gateway: 'serving', tools: 'serving' }
 
 const DEPLOYED: AccountState = {
   accountName: 'Acme',
-  database: { exists: true, pending: [], hasProtectedData: true, tested: TESTED },
+  database: { exists: true, pending: [], hasProtectedData: true, tested: TESTED, begunRotations: [] },
   redis: { exists: true },
   bucket: { exists: true },
   tools: serving(RELEASE.tools),
@@ -72,7 +73,7 @@ const EMPTY: AccountState = {
     exists: false,
     pending: [{ name: '0000_start', removes: false }],
     hasProtectedData: false,
-    tested: { gateway: null, tools: null },
+    ...NO_RECORD,
   },
   redis: { exists: true },
   bucket: { exists: false },
@@ -262,6 +263,51 @@ describe('the plan of secrets', () => {
       'DATABASE_URL is not given, and its rotation needs the new value',
       'VAULT_KEYS is not given, and its rotation keeps the pairs that it has',
     ])
+  })
+
+  describe('after a rotation that was rolled back', () => {
+    const database = {
+      ...DEPLOYED.database,
+      begunRotations: ['DATABASE_URL', 'SEARCH_API_KEY', 'VAULT_KEYS'],
+    }
+    const known: KnownSecrets = { ...WITH_TOKEN, DATABASE_URL: 'environment', VAULT_KEYS: 'environment' }
+    const versions = [
+      { id: 'rejected', tag: RELEASE.gateway.tag },
+      { id: 'serving', tag: RELEASE.gateway.tag },
+    ]
+    const rolledBack = serving(RELEASE.gateway, RELEASE.gateway.tag, { versions })
+    const problem = (name: string) =>
+      `the rotation of ${name} was rolled back or cut, and the next version would inherit its value: give --rotate ${name}, with the old or a new value`
+
+    it.each([RELEASE.gateway.tag, 'hg-before'])(
+      'refuses to inherit a value, from a version with the tag %s',
+      (tag) => {
+        const gateway = { ...rolledBack, versions: versions.map((version) => ({ ...version, tag })) }
+        expect(plan({ database, gateway }, known).problems).toEqual([
+          problem('DATABASE_URL'),
+          problem('VAULT_KEYS'),
+        ])
+        expect(plan({ database, gateway }, known, ['VAULT_KEYS']).problems).toEqual([problem('DATABASE_URL')])
+      },
+    )
+
+    it('uploads each that is given again, in a version of its own', () => {
+      expect(plan({ database, gateway: rolledBack }, known, ['VAULT_KEYS', 'DATABASE_URL'])).toMatchObject({
+        problems: [],
+        secrets: ['DATABASE_URL', 'VAULT_KEYS'],
+        gateway: { kind: 'version', versionId: null, base: 'serving' },
+      })
+    })
+
+    it('refuses while traffic is divided, and not when the newest version has all of it', () => {
+      const share = (rejected: number) => [
+        { versionId: 'rejected', percentage: rejected },
+        { versionId: 'serving', percentage: 100 - rejected },
+      ]
+      const problems = (rejected: number) =>
+        plan({ database, gateway: { ...rolledBack, traffic: share(rejected) } }, known).problems.length
+      expect([0, 10, 99, 100].map(problems)).toEqual([2, 2, 2, 0])
+    })
   })
 
   it('generates none that data depend on', () => {
