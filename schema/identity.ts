@@ -237,6 +237,8 @@ export const sessions = pgTable(
     endedAt: instant('ended_at'),
   },
   (table) => [
+    // Of a person who is erased.
+    index('sessions_user').on(table.organizationId, table.userId),
     index('sessions_open')
       .on(table.organizationId, table.userId, table.expiresAt)
       .where(sql`ended_at IS NULL`),
