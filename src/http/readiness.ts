@@ -36,7 +36,6 @@ const results = new WeakMap<Deps['database'], { at: number; readiness: Readiness
 
 /** Requests that wait for the answers that another one is getting. Plain data, because requests share it. */
 interface Probe {
-  at: number
   waiting: Array<(readiness: Readiness) => void>
 }
 const probes = new WeakMap<Deps['database'], Probe>()
@@ -72,7 +71,7 @@ async function resultOf(probe: Probe): Promise<Readiness | null> {
 }
 
 async function probeParts(deps: Deps): Promise<Readiness> {
-  const probe: Probe = { at: deps.clock(), waiting: [] }
+  const probe: Probe = { waiting: [] }
   probes.set(deps.database, probe)
   const names = Object.keys(PARTS) as ReadinessPart[]
   const within = <Result>(work: Promise<Result>, name: string) => withinTime(work, PART_LIMIT_MS, name)

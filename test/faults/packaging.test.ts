@@ -18,19 +18,14 @@ import {
 } from '../harness/packaging.ts'
 import { createDatabase, freePort, nodeSecrets, type ServedNode, servedNode } from '../harness/serve-node.ts'
 import {
-  findRealPostgres,
-  findRealRedis,
+  missingServers,
   type RealServer,
   startRealPostgres,
   startRealRedis,
   tellSkipped,
 } from '../local/real-servers.ts'
 
-const missing = [
-  ...(findRealPostgres() === undefined ? ['PostgreSQL'] : []),
-  ...(findRealRedis() === undefined ? ['Redis'] : []),
-  ...[missingForRoots() ?? []].flat(),
-]
+const missing = [...missingServers(), ...[missingForRoots() ?? []].flat()]
 if (missing.length > 0) tellSkipped('starts as containers and units start', missing.join(' and no '))
 
 const ROOT = join(import.meta.dirname, '../..')

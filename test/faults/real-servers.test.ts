@@ -7,18 +7,14 @@ import { type CallResult, callKind, callModel, errorOf, SCRIPTED_KINDS } from '.
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
 import { addKey, addMember, createTenant, type Tenant } from '../harness/tenant.ts'
 import {
-  findRealPostgres,
-  findRealRedis,
+  missingServers,
   type RealServer,
   startRealPostgres,
   startRealRedis,
   tellSkipped,
 } from '../local/real-servers.ts'
 
-const missing = [
-  ...(findRealPostgres() === undefined ? ['PostgreSQL'] : []),
-  ...(findRealRedis() === undefined ? ['Redis'] : []),
-]
+const missing = missingServers()
 if (missing.length > 0) tellSkipped('contention on real servers', missing.join(' and no '))
 
 const LIMIT = 50

@@ -44,6 +44,12 @@ export function findRealRedis(): string | undefined {
     .find((path) => existsSync(path))
 }
 
+/** Names of the real servers that this machine lacks. */
+export const missingServers = (): string[] => [
+  ...(findRealPostgres() === undefined ? ['PostgreSQL'] : []),
+  ...(findRealRedis() === undefined ? ['Redis'] : []),
+]
+
 /** Reports on stderr which tests are skipped and why, so that a skipped suite does not look like a passed one. */
 export function tellSkipped(what: string, missing: string): void {
   process.stderr.write(`SKIPPED: ${what} (no ${missing} on this machine)\n`)

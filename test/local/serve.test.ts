@@ -22,18 +22,9 @@ import {
 } from '../harness/serve-node.ts'
 import type { GatewayAddress } from '../harness/start-gateway.ts'
 import { administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
-import {
-  findRealPostgres,
-  findRealRedis,
-  startRealPostgres,
-  startRealRedis,
-  tellSkipped,
-} from './real-servers.ts'
+import { startRealPostgres, startRealRedis, tellSkipped } from './real-servers.ts'
 
-const missing = [
-  ...(findRealPostgres() === undefined ? ['PostgreSQL'] : []),
-  ...(findRealRedis() === undefined ? ['Redis'] : []),
-]
+const missing = missingServers()
 if (missing.length > 0) tellSkipped('npm run serve', missing.join(' and no '))
 
 /** Over a megabyte, so that it is stored as content. */

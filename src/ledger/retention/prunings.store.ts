@@ -65,8 +65,9 @@ const MOVEMENT = sql`CASE WHEN record.kind = 'call' THEN nullif(-record.credits_
  * Whether the columns of a record of a change of retention settings are not those of its body. Settings count by these columns: records
  * whose columns were altered must not go, and be a fault of verification no more.
  */
-const IS_ALTERED_CHANGE = sql`strpos(body, '"action":"retention.replaced"') > 0 AND (action IS DISTINCT FROM 'retention.replaced'
-  OR floor(extract(epoch FROM at) * 1000) IS DISTINCT FROM (body::jsonb->>'at')::numeric)`
+const IS_ALTERED_CHANGE = sql`CASE WHEN strpos(body, '"action":"retention.replaced"') > 0
+  THEN action IS DISTINCT FROM 'retention.replaced' OR floor(extract(epoch FROM at) * 1000) IS DISTINCT FROM (body::jsonb->>'at')::numeric
+  ELSE false END`
 
 /**
  * The last record of a chain that may go: all up to it are older than a time, and it is not the last one of the chain, which every
@@ -110,7 +111,7 @@ export async function readPartOfChain(
 ): Promise<PartOfChain> {
   const part = sql`${ofChain(chain)} AND record.sequence > ${after} AND record.sequence <= ${to}`
   const isBroken = sql`previous_hash <> lag(hash, 1, ${hash}::text) OVER (ORDER BY sequence)
-    OR hash <> encode(sha256(convert_to(previous_hash || body, 'UTF8')), 'hex') OR (${IS_ALTERED_CHANGE})`
+    OR hash <> encode(sha256(convert_to(previous_hash || body, 'UTF8')), 'hex') OR ${IS_ALTERED_CHANGE}`
   const ends = sql`${ofChain(chain)} AND record.sequence BETWEEN ${to} AND ${to + 1}`
   const [{ rows: counted }, { rows: found }] = await database.batch([
     database.execute<{ records: number; broken: number; entries: number; amount: string }>(sql`

@@ -5,9 +5,9 @@ import type { Database } from '../../../schema/database.ts'
 import { auditRecords, creditEntries } from '../../../schema/governance.ts'
 import { verifyChainRange, verifyHeads } from '../../../src/admin/verify-chains.ts'
 import { callOutcome, NO_ACTOR } from '../../../src/ledger/audit-record.ts'
-import type { ChangeScope } from '../../../src/ledger/changes/audited-change.ts'
 import { type PruneDeps, pruneChain } from '../../../src/ledger/retention/prune-chain.ts'
 import { deletePrunedRecords } from '../../../src/ledger/retention/prunings.store.ts'
+import { changeScopeOf } from '../../harness/aged-organization.ts'
 import { monthsAgo, OLD_COST, writeOldCalls } from '../../harness/old-records.ts'
 import { startFront } from '../../harness/postgres-front.ts'
 import { configuration } from '../calls/fixtures.ts'
@@ -43,18 +43,7 @@ beforeEach(() => {
   observe(async () => {})
 })
 
-const scopeOf = (organizationId: string): ChangeScope => ({
-  database: observed,
-  organizationId,
-  ledgerOf: ledgers.of,
-  clock: Date.now,
-  pepperRing: configuration().KEY_PEPPERS,
-  vaultRing: configuration().VAULT_KEYS,
-  egressAllow: [],
-  requestId: 'req_test',
-  actor: NO_ACTOR,
-  propagationDelayed: () => {},
-})
+const scopeOf = (organizationId: string) => changeScopeOf({ database: observed, ledgers }, organizationId)
 
 /** An organization whose ledger has recorded calls of the last months. An earlier sweep has removed the first one. */
 async function agedOrganization(): Promise<string> {

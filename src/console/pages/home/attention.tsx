@@ -39,7 +39,7 @@ export function Attention({ me }: { me: Me }) {
       {data.data.length === 0 ? (
         <p className={styles.nothing}>{TEXT.nothing}</p>
       ) : (
-        <ul className={styles.todo}>
+        <ul className={styles.tasks}>
           {data.data.map((item) => (
             <AttentionLine key={`${item.kind} ${item.id}`} item={item} slug={me.organization.slug} />
           ))}
