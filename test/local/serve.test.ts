@@ -22,7 +22,7 @@ import {
 } from '../harness/serve-node.ts'
 import type { GatewayAddress } from '../harness/start-gateway.ts'
 import { administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
-import { startRealPostgres, startRealRedis, tellSkipped } from './real-servers.ts'
+import { missingServers, startRealPostgres, startRealRedis, tellSkipped } from './real-servers.ts'
 
 const missing = missingServers()
 if (missing.length > 0) tellSkipped('npm run serve', missing.join(' and no '))
