@@ -160,8 +160,5 @@ export const contentErasures = pgTable(
     organizationId: uuid('organization_id').notNull(),
     createdAt: createdAt(),
   },
-  (table) => [
-    index('content_erasures_created').on(table.createdAt, table.contentKey),
-    index('content_erasures_organization').on(table.organizationId, table.createdAt, table.contentKey),
-  ],
+  (table) => [index('content_erasures_created').on(table.createdAt, table.contentKey)],
 )

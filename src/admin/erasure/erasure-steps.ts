@@ -130,7 +130,7 @@ async function eraseResponses({ deps, owner }: ErasureJob, position: Position | 
   }
   if (next === null) {
     // Content whose rows an attempt deleted that died before it erased the content.
-    await eraseLeftContent(deps, owner.organizationId)
+    await eraseLeftContent(deps)
     await deleteApprovalClaims(database, owner)
   }
   return { counts, next }

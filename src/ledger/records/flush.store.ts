@@ -200,16 +200,17 @@ async function insertLinks(
 }
 
 /**
- * SQL of whether Postgres has the record that they follow, the newest in its place; null where it has none that meets the condition.
+ * SQL of whether Postgres has the record that they follow; null where it has none in that place that meets the condition. An aggregate,
+ * not the newest of them: without statistics, an order by time would have Postgres walk the chain.
  */
 const hasRecordBefore = (
   { organizationId, shard }: ChainIdentity,
   [first]: readonly ChainLink[],
   condition: SQL,
 ): SQL => sql`(
-  SELECT record.hash = ${first?.previousHash ?? ''} FROM ${auditRecords} AS record
+  SELECT bool_or(record.hash = ${first?.previousHash ?? ''}) FROM ${auditRecords} AS record
   WHERE record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}
-    AND record.sequence = ${(first?.sequence ?? 0) - 1} AND ${condition} ORDER BY record.at DESC LIMIT 1)`
+    AND record.sequence = ${(first?.sequence ?? 0) - 1} AND ${condition})`
 
 /** One member of all links as a text array. Sending one text costs less than sending many. */
 const linesOf = (links: readonly ChainLink[], member: 'body' | 'hash') =>

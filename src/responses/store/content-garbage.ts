@@ -39,15 +39,15 @@ export async function eraseResponse(
 }
 
 /**
- * Erases the content that earlier deletions could not erase. Called by a schedule; concurrent calls are safe.
- * @param organizationId whose content is erased; that of all without one.
+ * Erases the content that earlier deletions could not erase. Called by a schedule, and at the end of the erasure of a person; concurrent
+ * calls are safe.
  * @returns number of erased keys. @throws when Postgres or the content store is not available; the rest stays recorded.
  */
-export async function eraseLeftContent(deps: ErasureDeps, organizationId?: string): Promise<number> {
+export async function eraseLeftContent(deps: ErasureDeps): Promise<number> {
   let erased = 0
   let since: Date | null = null
   for (let round = 0; round < MOST_ROUNDS; round++) {
-    const { keys, last } = await selectContentErasures(deps.database, { organizationId, since }, ROUND)
+    const { keys, last } = await selectContentErasures(deps.database, since, ROUND)
     since = last
     await eraseContent(deps, keys)
     erased += keys.length

@@ -1,2 +1,0 @@
-CREATE INDEX "sessions_user" ON "sessions" USING btree ("organization_id","user_id");--> statement-breakpoint
-CREATE INDEX "content_erasures_organization" ON "content_erasures" USING btree ("organization_id","created_at","content_key");

@@ -1,0 +1,1 @@
+CREATE INDEX "sessions_user" ON "sessions" USING btree ("organization_id","user_id");
