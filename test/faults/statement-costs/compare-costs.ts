@@ -67,14 +67,12 @@ const GROWING: ReadonlyArray<{
     starts: 'WITH RECURSIVE chains AS ( (SELECT organization_id, shard, sequence AS first',
     blocksOfRow: 4,
   },
-  ...[
-    'DELETE FROM "sessions" WHERE organization_id',
-    'SELECT to_jsonb(part) AS row FROM (SELECT id, method, user_agent',
-  ].map((starts) => ({
-    why: 'reads the sessions of a week, of which only those that are open have an index by person',
-    starts,
-    blocksOfRow: 0.02,
-  })),
+  {
+    why: 'passes once over the entries of the rows that the erasure of a person has just deleted, 100,000 at the most',
+    starts: 'select "content_key", "created_at" from "content_erasures"',
+    blocksOfRow: 0.1,
+    most: 10_000,
+  },
   {
     why: 'searches the names of an organization for a typed text; no index has parts of names. Without statistics, three blocks for each member, who are 2 % of the rows',
     starts: '(SELECT DISTINCT ?::text AS kind, calls.id AS id',
