@@ -1,7 +1,9 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { AnswerOf } from '../../src/client/management-client.ts'
 import { counted } from '../../src/lib/counted.ts'
 import type { EndpointName } from '../../src/wire/endpoints/endpoints.ts'
 import type { Outcome } from './command.ts'
+import { AdminError } from './errors.ts'
 import { patiently } from './gateway.ts'
 import type { PathIds, TableCall } from './table.ts'
 
@@ -29,6 +31,7 @@ const SOURCES = {
 /**
  * Writes the records of an organization, or of the deployment, with their rows of usage and credits, its checkpoints and
  * the heads of its ledger: one JSON object a line. `audit verify --file` verifies it without a gateway.
+ * @throws AdminError when retention removes records meanwhile: the heads would name records that the export has not.
  */
 export async function exportAudit(call: TableCall): Promise<Outcome> {
   const { gateway, note, print, progress } = call
@@ -56,6 +59,12 @@ export async function exportAudit(call: TableCall): Promise<Outcome> {
   for await (const { data } of gateway.pages(source.unrecorded, { path })) {
     for (const row of data) write('unrecorded', row)
   }
+  const headsAfter = await gateway.call(source.heads, { path })
+  if (!isDeepStrictEqual(prunedOf(headsAfter), prunedOf(heads))) {
+    throw new AdminError('Retention has removed records during the export, which is not complete.', {
+      hint: 'Export again.',
+    })
+  }
   print(JSON.stringify({ type: 'end', lines }))
   note(`${counted(lines, 'line')} exported.`)
   return { kind: 'printed' }
@@ -72,7 +81,11 @@ interface ChainRange {
 interface StatedChains {
   chains: Array<{ shard: number; flushed: { sequence: number } }>
   stored: Array<{ shard: number; sequence: number }>
+  pruned: object
 }
+
+const prunedOf = ({ statement }: AnswerOf<'audit-export.heads'>) =>
+  (statement as unknown as StatedChains).pruned
 
 /** Up to the records that the heads name; those that are appended meanwhile are left out. */
 function rangesOf({ statement }: AnswerOf<'audit-export.heads'>): ChainRange[] {

@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
@@ -74,6 +77,23 @@ const countOf = async (table: string, { organizationId }: Aged) =>
 const keep = (aged: Aged, settings: Record<string, number>) => api('PUT', `${aged.base}/retention`, settings)
 /** Days after which a month of so many months before this one is removed, and the one after it is not. */
 const daysOf = (months: number) => Math.ceil((Date.now() - monthsAgo(months - 1).getTime()) / 86_400_000)
+
+/** A gateway before which `before` runs once, when a path is first asked for. */
+async function interrupted(path: string, before: () => Promise<void>) {
+  let isOver = false
+  const server = createServer(async ({ url = '', method, headers }, response) => {
+    if (!isOver && url.includes(path)) {
+      isOver = true
+      await before()
+    }
+    const authorization = String(headers.authorization)
+    const answer = await fetch(address.baseUrl + url, { method: String(method), headers: { authorization } })
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text())
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, close: () => server.close() }
+}
 
 async function admin(words: string[], environment: NodeJS.ProcessEnv = {}) {
   const lines: string[] = []
@@ -211,6 +231,21 @@ describe('the sweep of retention', () => {
     expect((await admin(['audit', 'verify', '--file', file], { KEY_PEPPERS })).output).toMatch(
       /forged[\s\S]*BROKEN$/,
     )
+  })
+
+  it('ends an export whose records are removed meanwhile', async () => {
+    const aged = await agedOrganization(OLD)
+    await keep(aged, { audit_records: daysOf(3) })
+    const proxy = await interrupted('/audit/export/records', sweep)
+    const exported = await admin(['audit', 'export', '--organization', aged.organizationId], {
+      HEADGATE_URL: proxy.url,
+    })
+    proxy.close()
+    expect(exported).toMatchObject({
+      code: 1,
+      output: expect.stringMatching(/removed records during the export[\s\S]*again/),
+    })
+    expect(exported.output).not.toContain('"type":"end"')
   })
 
   it('drops the months that no organization has to keep, and leaves a call that was open over their end', async () => {
