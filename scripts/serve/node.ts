@@ -254,6 +254,7 @@ export class GatewayNode {
         this.#log('info', 'process_started_again', { process: 'gateway' })
         return
       } catch (error) {
+        if (this.#gateway !== gateway) return
         this.#log('error', 'process_not_started', { process: 'gateway', reason: (error as Error).message })
       }
     }
