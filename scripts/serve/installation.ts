@@ -17,10 +17,8 @@ export const NODE_SCHEMA = 'headgate_node'
  * @throws StartError if they do not belong together
  */
 export async function checkInstallation(client: pg.ClientBase, folder: string): Promise<void> {
-  await client.query(`create schema if not exists ${NODE_SCHEMA}`)
-  await client.query(`create table if not exists ${NODE_SCHEMA}.installation (id uuid primary key)`)
-  const { rows } = await client.query<{ id: string }>(`select id from ${NODE_SCHEMA}.installation`)
-  const inDatabase = rows[0]?.id ?? null
+  await createInstallationTable(client)
+  const inDatabase = await installationOf(client)
   const inFolder = readInstallation(folder)
   if (inDatabase !== null && inDatabase === inFolder) return
   if (inDatabase !== null && inFolder === null)
@@ -39,6 +37,26 @@ export async function checkInstallation(client: pg.ClientBase, folder: string): 
   // The folder first: a crash in between leaves one that has no objects, which passes the check above.
   writePrivateFile(join(folder, DATA.installation), `${JSON.stringify({ id })}\n`)
   await client.query(`insert into ${NODE_SCHEMA}.installation (id) values ($1)`, [id])
+}
+
+/** Makes the table for the id of the installation, where it is missing. */
+export async function createInstallationTable(client: pg.ClientBase): Promise<void> {
+  await client.query(`create schema if not exists ${NODE_SCHEMA}`)
+  await client.query(`create table if not exists ${NODE_SCHEMA}.installation (id uuid primary key)`)
+}
+
+/** The id of the installation that a database belongs to; null for one that no node has used. */
+export async function installationOf(client: pg.ClientBase): Promise<string | null> {
+  if (!(await hasTable(client, `${NODE_SCHEMA}.installation`))) return null
+  const { rows } = await client.query<{ id: string }>(`select id from ${NODE_SCHEMA}.installation`)
+  return rows[0]?.id ?? null
+}
+
+async function hasTable(client: pg.ClientBase, name: string): Promise<boolean> {
+  const { rows } = await client.query<{ there: boolean }>('select to_regclass($1) is not null as there', [
+    name,
+  ])
+  return rows[0]?.there === true
 }
 
 /** The id of the installation that a data folder belongs to; null for a new folder. */
