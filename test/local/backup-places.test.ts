@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -32,6 +32,7 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('a backup of
   let postgres: RealServer
   let variables: Record<string, string>
   let node: ServedNode
+  let backup: string
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'hg-places-'))
@@ -57,6 +58,8 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('a backup of
       await node.ended()
     })
     await node.ready()
+    backup = join(folder, 'backup')
+    expect(await runScript('backup', ['--to', backup], variables)).toMatchObject({ code: 0 })
   }, 90_000)
   afterAll(async () => {
     for (const cleanUp of cleanUps.reverse()) await cleanUp()
@@ -71,6 +74,21 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('a backup of
     })
     return { code, text, isBackup: existsSync(join(target, 'manifest.json')) }
   }
+
+  /** Settings of a node whose places are all new. */
+  async function elsewhere(): Promise<Record<string, string>> {
+    const own = mkdtempSync(join(folder, 'elsewhere-'))
+    return {
+      ...variables,
+      DATABASE_URL: await createDatabase(postgres.url),
+      DATA_DIR: join(own, 'data'),
+      CONTENT: join(own, 'content'),
+      PORT: String(await freePort()),
+    }
+  }
+
+  const restoreTo = (settings: Record<string, string>, from = backup) =>
+    runScript('restore', ['--from', from], settings)
 
   async function inDatabase<Result>(url: string, step: (client: pg.Client) => Promise<Result>) {
     const client = new pg.Client(url)
@@ -111,4 +129,59 @@ describe.skipIf(missing.length > 0 || process.platform !== 'linux')('a backup of
       await replica.stop()
     }
   }, 30_000)
+
+  it('is not restored into a folder that a node uses, in which nothing is changed', async () => {
+    const { DATA_DIR = '', CONTENT = '' } = variables
+    // As an upload that is under way.
+    const upload = join(CONTENT, 'upload.part')
+    writeFileSync(upload, 'half')
+    const names = () => [DATA_DIR, CONTENT].map((place) => readdirSync(place).sort())
+    const before = names()
+    for (const place of ['DATA_DIR', 'CONTENT'] as const) {
+      const settings = { ...(await elsewhere()), [place]: variables[place] ?? '' }
+      expect(await restoreTo(settings)).toEqual({
+        code: 1,
+        text: `restore: ${variables[place]} is in use by another process\n`,
+      })
+      const tables = `select count(*)::int as n from pg_class where relnamespace = 'public'::regnamespace`
+      const { rows } = await inDatabase(settings.DATABASE_URL ?? '', (client) => client.query(tables))
+      expect(rows).toEqual([{ n: 0 }])
+    }
+    expect(names()).toEqual(before)
+    rmSync(upload)
+  })
+
+  it('whose restore has failed leaves a node that serves nothing, and says how to restore again', async () => {
+    const settings = await elsewhere()
+    const broken = join(folder, 'broken')
+    cpSync(backup, broken, { recursive: true })
+    // Ends the restore after the migrations, as a kill would.
+    const file = join(broken, 'manifest.json')
+    const manifest = JSON.parse(readFileSync(file, 'utf8'))
+    manifest.tables.find(({ name }: { name: string }) => name === 'organizations').rows += 1
+    writeFileSync(file, JSON.stringify(manifest))
+    expect(await restoreTo(settings, broken)).toEqual({
+      code: 1,
+      text: 'restore: organizations got 0 rows, and the backup has 1\n',
+    })
+    const advice =
+      'a restore into this database has not ended: drop the database and create it again, empty DATA_DIR, TOOLS_DATA_DIR and CONTENT'
+    const served = startServe(settings)
+    const outcome = await Promise.race([served.ready().catch(() => served.ended()), served.ended()])
+    served.process.kill('SIGKILL')
+    expect([outcome, served.output()]).toEqual([1, expect.stringContaining(advice)])
+    expect(await restoreTo(settings)).toEqual({ code: 1, text: expect.stringContaining(advice) })
+    // What the advice says.
+    const { DATA_DIR = '', CONTENT = '' } = settings
+    for (const place of [DATA_DIR, CONTENT]) rmSync(place, { recursive: true, force: true })
+    const again = { ...settings, DATABASE_URL: await createDatabase(postgres.url) }
+    expect(await restoreTo(again)).toMatchObject({ code: 0 })
+    const restored = startServe(again)
+    try {
+      await restored.ready()
+    } finally {
+      restored.process.kill('SIGTERM')
+      expect(await restored.ended()).toBe(0)
+    }
+  }, 60_000)
 })

@@ -7,7 +7,7 @@ import type pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { newestMigration } from '../../migrate.ts'
 import { StartError } from '../../node/start-error.ts'
-import { createInstallationTable, NODE_SCHEMA } from '../installation.ts'
+import { createInstallationTable, NODE_SCHEMA, refuseUnfinishedRestore } from '../installation.ts'
 import type { Manifest } from './manifest.ts'
 
 // Rows go by COPY and the schema comes from the migrations, so that no version of pg_dump has to fit that of the server.
@@ -106,8 +106,9 @@ export async function copyTables(client: pg.Client, folder: string): Promise<Tab
   return { migration, tables, sequences }
 }
 
-/** @throws StartError if the database has any table of this product */
+/** @throws StartError if the database has any table of this product, with what to do if it is from a restore that did not end */
 export async function checkEmptyDatabase(client: pg.ClientBase): Promise<void> {
+  await refuseUnfinishedRestore(client)
   const { rows } = await client.query<{ name: string }>(
     `select relname as name from pg_class join pg_namespace n on n.oid = relnamespace
      where n.nspname in ('public', 'drizzle', '${NODE_SCHEMA}') and relkind in ('r', 'p') limit 1`,
