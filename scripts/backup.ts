@@ -1,12 +1,12 @@
 // npm run backup -- --to <folder>: a copy of a node in which objects, Postgres and content agree.
 import { readFileSync, renameSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import pg from 'pg'
-import { migrationNames, missingMigrations } from './migrate.ts'
+import type pg from 'pg'
 import { ObjectFiles } from './node/content-store/object-files.ts'
 import { writePrivateFile } from './node/private-file.ts'
 import { StartError } from './node/start-error.ts'
 import { copyContent, objectsIn } from './serve/backup/content.ts'
+import { checkDatabase, refuseMigrations, withClient } from './serve/backup/database.ts'
 import { copyFiles, makeEmptyFolder } from './serve/backup/files.ts'
 import { BACKUP, digestsOf, type Manifest } from './serve/backup/manifest.ts'
 import { beginSnapshot, copyTables } from './serve/backup/tables.ts'
@@ -47,30 +47,27 @@ async function backUp(settings: NodeSettings, target: string): Promise<string> {
   }
   // Most of it, before calls have to wait.
   await copyContent(content.from, content.to, content.seen)
-  const client = new pg.Client(settings.database)
-  await client.connect()
-  try {
+  const { stored, tables } = await withClient(settings.database, async (client) => {
+    await checkDatabase(client, installation)
+    await refuseMigrations(client)
     const stored = await copyPaused(settings, target, content, client)
-    const tables = await copyTables(client, join(target, BACKUP.postgres))
-    const manifest: Manifest = {
-      format: 1,
-      created_at: new Date().toISOString(),
-      version: VERSION,
-      migration: await newestMigration(settings),
-      installation,
-      keys: keysOf(settings),
-      ...tables,
-      content: stored.content,
-      files: await digestsOf(target),
-    }
-    // Its name comes last, so that a folder with a manifest is a whole backup.
-    writePrivateFile(join(target, `${BACKUP.manifest}.part`), `${JSON.stringify(manifest, null, 2)}\n`)
-    renameSync(join(target, `${BACKUP.manifest}.part`), join(target, BACKUP.manifest))
-    const rows = tables.tables.reduce((sum, table) => sum + table.rows, 0)
-    return `${rows} rows, ${stored.content.objects} objects of content; ${stored.pause}`
-  } finally {
-    await client.end()
+    return { stored, tables: await copyTables(client, join(target, BACKUP.postgres)) }
+  })
+  const manifest: Manifest = {
+    format: 1,
+    created_at: new Date().toISOString(),
+    version: VERSION,
+    installation,
+    keys: keysOf(settings),
+    ...tables,
+    content: stored.content,
+    files: await digestsOf(target),
   }
+  // Its name comes last, so that a folder with a manifest is a whole backup.
+  writePrivateFile(join(target, `${BACKUP.manifest}.part`), `${JSON.stringify(manifest, null, 2)}\n`)
+  renameSync(join(target, `${BACKUP.manifest}.part`), join(target, BACKUP.manifest))
+  const rows = tables.tables.reduce((sum, table) => sum + table.rows, 0)
+  return `${rows} rows, ${stored.content.objects} objects of content; ${stored.pause}`
 }
 
 /** Copies what must not change meanwhile, and begins the snapshot of the database. */
@@ -121,14 +118,6 @@ export const keysOf = ({ variables }: NodeSettings): Manifest['keys'] => ({
   KEY_PEPPERS: fingerprints(variables.KEY_PEPPERS ?? ''),
   VAULT_KEYS: fingerprints(variables.VAULT_KEYS ?? ''),
 })
-
-/** The newest migration of the database, which may be older than this release. */
-async function newestMigration({ database }: NodeSettings): Promise<string> {
-  const missing = new Set(await missingMigrations({ DATABASE_URL: '', connection: database }))
-  const newest = migrationNames().findLast((name) => !missing.has(name))
-  if (newest === undefined) throw new StartError('the database has no migration of this release')
-  return newest
-}
 
 async function main(): Promise<void> {
   const { to } = readOptions(USAGE, { to: { type: 'string' } })

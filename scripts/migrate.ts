@@ -3,13 +3,22 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
 import { sha256Hex } from '../src/lib/crypto.ts'
-import { type DatabaseAddress, databaseErrorText, type OpenDatabase, openDatabase } from './database.ts'
+import {
+  type DatabaseAddress,
+  databaseErrorText,
+  type OpenDatabase,
+  openDatabase,
+  type ScriptDatabase,
+} from './database.ts'
 import { scriptEnvironment } from './script-environment.ts'
 
 const MIGRATIONS_FOLDER = join(import.meta.dirname, '../schema/migrations')
 
 /** Any number that no other application locks: two migrations of one database must not run at once. */
 const LOCK_ID = 7_264_190_331
+
+/** A backup has it shared for as long as it copies tables, and each migration alone: neither begins during the other. */
+export const BACKUP_LOCK_ID = 7_264_190_334
 
 /** The table and shape that drizzle-kit's own migrator keeps, so that either can continue the other's work. */
 const JOURNAL = 'drizzle.__drizzle_migrations'
@@ -33,7 +42,8 @@ export class MigrationError extends Error {}
 
 /**
  * Applies the migrations that the database does not have yet, each in one transaction together with its journal
- * row. Running it twice, or twice at once, is harmless: an advisory lock lets one run at a time.
+ * row. Running it twice, or twice at once, is harmless: an advisory lock lets one run at a time. During a backup of the database
+ * (`scripts/backup.ts`) a migration is refused at once.
  *
  * @param options `folder`: what drizzle-kit generated; `until`: name of the last migration to apply, the newest one if left out
  * @throws DatabaseError if the database cannot be reached, MigrationError naming the migration that failed
@@ -83,8 +93,17 @@ export async function missingMigrations(address: DatabaseAddress): Promise<strin
   }
 }
 
+/**
+ * The newest migration of this release that a database has, which may be older than the release.
+ * @param database may be a transaction, as whose snapshot has it. @returns its name; undefined without any
+ */
+export async function newestMigration(database: ScriptDatabase): Promise<string | undefined> {
+  const newest = await newestApplied({ database })
+  return readMigrations(MIGRATIONS_FOLDER).findLast(({ madeAt }) => madeAt <= newest)?.name
+}
+
 /** @returns when the newest applied migration was made, 0 for a database without any */
-async function newestApplied({ database }: OpenDatabase): Promise<number> {
+async function newestApplied({ database }: Pick<OpenDatabase, 'database'>): Promise<number> {
   const journal = await rowsOf(database.execute(sql`select to_regclass(${JOURNAL}) is not null as there`))
   if (journal[0]?.there !== true) return 0
   const rows = await rowsOf(database.execute(sql.raw(`select max(created_at) as newest from ${JOURNAL}`)))
@@ -103,6 +122,8 @@ async function apply(opened: OpenDatabase, migration: Migration): Promise<boolea
       // Fails the transaction when the lock was waited for and the other run did the work; distinguished below.
       `do $$ begin if exists (select from ${JOURNAL} where created_at >= ${migration.madeAt}) then
          raise exception 'headgate: already applied'; end if; end $$`,
+      `do $$ begin if not pg_try_advisory_xact_lock(${BACKUP_LOCK_ID}) then
+         raise exception 'headgate: a backup runs'; end if; end $$`,
       ...migration.statements,
       `insert into ${JOURNAL} (hash, created_at) values ('${migration.hash}', ${migration.madeAt})`,
     ])
@@ -110,6 +131,10 @@ async function apply(opened: OpenDatabase, migration: Migration): Promise<boolea
   } catch (error) {
     const text = databaseErrorText(error)
     if (text.includes('headgate: already applied')) return false
+    if (text.includes('headgate: a backup runs'))
+      throw new MigrationError(
+        `migration ${migration.name} was not applied: a backup of the database runs; try again when it is done`,
+      )
     throw new MigrationError(`migration ${migration.name} failed, nothing of it was applied: ${text}`)
   }
 }

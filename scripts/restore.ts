@@ -1,17 +1,21 @@
 // npm run restore -- --from <folder>: fills an empty node from a backup.
 import { join, resolve } from 'node:path'
-import pg from 'pg'
+import type pg from 'pg'
 import { keysOf } from './backup.ts'
 import { migrateDatabase, migrationNames } from './migrate.ts'
-import { ObjectFiles } from './node/content-store/object-files.ts'
+import { type ContentObjects, ObjectFiles } from './node/content-store/object-files.ts'
 import { writePrivateFile } from './node/private-file.ts'
+import { makePrivateFolder } from './node/private-folder.ts'
 import { StartError } from './node/start-error.ts'
 import { copyContent, isEmptyPlace, objectsIn } from './serve/backup/content.ts'
+import { withClient } from './serve/backup/database.ts'
 import { copyFiles, makeEmptyFolder } from './serve/backup/files.ts'
 import { BACKUP, checkKeys, type Manifest, readBackup } from './serve/backup/manifest.ts'
 import { checkEmptyDatabase, restoreTables } from './serve/backup/tables.ts'
 import { readOptions, refuseUsage } from './serve/command-line.ts'
+import { claimContent } from './serve/content-claim.ts'
 import { claimDataFolder, DATA } from './serve/data-folder.ts'
+import { beginRestore, endRestore } from './serve/installation.ts'
 import { type NodeSettings, readNodeSettings } from './serve/settings.ts'
 
 const USAGE = `usage: npm run restore -- --from <folder>
@@ -29,48 +33,66 @@ docs/self-hosting.md has them all.
  * Restores a backup into empty places. Everything is checked before anything is written; a restore that fails later leaves a node
  * that `npm run serve` refuses.
  *
- * @throws StartError for a place that is not empty, other keys, or a backup that was changed
+ * @throws StartError for a place that is not empty or in use, other keys, or a backup that was changed
  */
 async function restore(settings: NodeSettings, source: string): Promise<Manifest> {
+  const { database, dataFolder, content } = settings
   const manifest = await readBackup(source)
   checkKeys(manifest.keys, keysOf(settings))
   if (!migrationNames().includes(manifest.migration))
     throw new StartError(
       `this release is older than the backup: it does not know the migration ${manifest.migration}`,
     )
-  const folders = [...new Set([settings.dataFolder, process.env.TOOLS_DATA_DIR || settings.dataFolder])]
+  // First, because its message says what to do about what an earlier restore has left in all places.
+  await withClient(database, checkEmptyDatabase)
+  const toolsFolder = process.env.TOOLS_DATA_DIR || dataFolder
   const claims: Array<() => Promise<void>> = []
-  for (const folder of folders) claims.push(await claimDataFolder(folder, null))
-  const client = new pg.Client(settings.database)
   try {
-    await client.connect()
-    await restoreInto(settings, source, manifest, client, folders)
+    for (const folder of new Set([dataFolder, toolsFolder])) {
+      claims.push(await claimDataFolder(folder, null))
+      makeEmptyFolder(folder, ['control.sock'])
+    }
+    // Before it is opened: that removes what the owner of the folder has not stored whole yet.
+    if ('folder' in content) claims.push(await claimContentFolder(content.folder))
+    const place = objectsIn(content, false)
+    if (!(await isEmptyPlace(place))) throw new StartError('CONTENT is not empty')
+    await withClient(database, (client) => fillDatabase(client, settings, source, manifest))
+    await fillFolders(place, { dataFolder, toolsFolder }, source, manifest)
+    await withClient(database, endRestore)
   } finally {
-    await client.end().catch(() => {})
     for (const release of claims) await release()
   }
   return manifest
 }
 
-async function restoreInto(
-  { dataFolder, database, content }: NodeSettings,
+async function claimContentFolder(folder: string): Promise<() => Promise<void>> {
+  makePrivateFolder(folder)
+  return claimContent(folder)
+}
+
+async function fillDatabase(
+  client: pg.Client,
+  { database }: NodeSettings,
   source: string,
   manifest: Manifest,
-  client: pg.Client,
-  folders: string[],
 ): Promise<void> {
-  for (const folder of folders) makeEmptyFolder(folder, ['control.sock'])
-  const place = objectsIn(content, false)
-  if (!(await isEmptyPlace(place))) throw new StartError('CONTENT is not empty')
-  await checkEmptyDatabase(client)
-  const until = manifest.migration
-  await migrateDatabase({ DATABASE_URL: '', connection: database }, { until })
+  // A node that starts on it from here on is refused, also after this process was killed.
+  await beginRestore(client)
+  await migrateDatabase({ DATABASE_URL: '', connection: database }, { until: manifest.migration })
   await restoreTables(client, join(source, BACKUP.postgres), manifest)
+}
+
+async function fillFolders(
+  place: ContentObjects,
+  { dataFolder, toolsFolder }: { dataFolder: string; toolsFolder: string },
+  source: string,
+  manifest: Manifest,
+): Promise<void> {
   const copied = await copyContent(new ObjectFiles(join(source, BACKUP.content)), place)
   if (copied.objects !== manifest.content.objects)
     throw new StartError('CONTENT got fewer objects than the backup has')
   copyFiles(join(source, BACKUP.objects), join(dataFolder, DATA.objects))
-  copyFiles(join(source, BACKUP.tools), join(folders.at(-1) ?? dataFolder, DATA.tools))
+  copyFiles(join(source, BACKUP.tools), join(toolsFolder, DATA.tools))
   copyFiles(join(source, BACKUP.queue), join(dataFolder, DATA.queue))
   writePrivateFile(join(dataFolder, DATA.installation), `${JSON.stringify({ id: manifest.installation })}\n`)
 }

@@ -9,7 +9,7 @@ import { BUNDLE_FOLDER } from './serve/bundle.ts'
 import { readOptions } from './serve/command-line.ts'
 import { claimDataFolder, type FolderOwner } from './serve/data-folder.ts'
 import { type DatabaseLock, lockDatabase } from './serve/database-lock.ts'
-import { checkInstallation } from './serve/installation.ts'
+import { checkInstallation, refuseUnfinishedRestore } from './serve/installation.ts'
 import { log } from './serve/log.ts'
 import { GatewayNode } from './serve/node.ts'
 import {
@@ -81,6 +81,7 @@ async function countLive({ client }: DatabaseLock): Promise<number> {
 
 async function prepareDatabase(settings: NodeSettings, { client }: DatabaseLock): Promise<void> {
   const address = { DATABASE_URL: settings.database.connectionString ?? '', connection: settings.database }
+  await refuseUnfinishedRestore(client)
   if (settings.migrates) {
     const { applied } = await migrateDatabase(address)
     if (applied.length > 0) log('info', 'migrated', { applied })

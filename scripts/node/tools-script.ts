@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { Backoff } from './backoff.ts'
 import { getText, type LocalAddress } from './get-text.ts'
 import { type RunningWorkerd, startWorkerd, type WorkerdOptions } from './workerd.ts'
 
@@ -17,13 +19,15 @@ export interface ToolsOptions {
   folder?: string
   logFile?: string
   onLine?: (line: string) => void
-  /** Called with one line for a person when the process was killed or has crashed. */
-  report?: (message: string) => void
+  /** Called with one line for a person when the process was killed, has crashed, or is not started again. */
+  report?: (message: string, event: ToolsEvent) => void
   /** Milliseconds without an answer after which the process is killed; as long as Cloudflare lets one call compute. */
   hangLimitMs?: number
   /** Bytes of memory above which the process is killed and started again; no limit if left out. Linux only. */
   memoryLimitBytes?: number
 }
+
+export type ToolsEvent = 'process_ended' | 'process_not_started' | 'process_started_again'
 
 export interface RunningTools {
   /** `http://127.0.0.1:<port>`; stays the same over restarts. */
@@ -49,7 +53,7 @@ export const TOOLS_RUNTIME: Pick<
 
 const HANG_LIMIT_MS = 10_000
 const CHECK_INTERVAL_MS = 500
-/** Before a restart after a crash, so that a script that always crashes does not keep the machine busy. */
+/** Before a restart after a crash, so that a script that always crashes does not keep the machine busy. Failed starts wait longer. */
 const CRASH_PAUSE_MS = 200
 
 /**
@@ -65,40 +69,43 @@ export async function startTools(options: ToolsOptions): Promise<RunningTools> {
     report = () => {},
     ...settings
   } = options
-  let stopped = false
+  const stopping = new AbortController()
   let work: Promise<void> = Promise.resolve()
   const next = (step: () => Promise<void>): Promise<void> => {
-    work = work.then(async () => {
-      if (!stopped) await step()
+    const result = work.then(async () => {
+      if (!stopping.signal.aborted) await step()
     })
-    return work
+    // A step that fails must not keep the later ones from being done.
+    work = result.catch(() => {})
+    return result
   }
+  const backoff = new Backoff()
+  const restart = (pauseMs: number): Promise<void> =>
+    next(() => restartUntilItRuns(workerd, pauseMs, backoff, stopping.signal, report))
   const workerd: RunningWorkerd = await startWorkerd({
     ...settings,
     ...TOOLS_RUNTIME,
     bundleDirectory: join(bundleDirectory, 'tools'),
     onCrash: () => {
-      report('the process of the tools ended and is started again')
-      next(async () => {
-        await new Promise((done) => setTimeout(done, CRASH_PAUSE_MS))
-        await workerd.restart()
-      }).catch(({ message }: Error) => report(message))
+      if (stopping.signal.aborted) return
+      report('the process of the tools ended and is started again', 'process_ended')
+      void restart(CRASH_PAUSE_MS)
     },
   })
   const replace = async (reason: string): Promise<void> => {
-    report(`the process of the tools ${reason}; it is killed and started again`)
-    await next(() => workerd.restart()).catch(({ message }: Error) => report(message))
+    report(`the process of the tools ${reason}; it is killed and started again`, 'process_ended')
+    await restart(0)
   }
   const address = localAddress(options.address) ?? { port: workerd.port }
   const check = async (): Promise<void> => {
-    if (stopped) return
+    if (stopping.signal.aborted) return
     if (memoryLimitBytes !== undefined && residentBytes(workerd.pid) > memoryLimitBytes)
       return replace('uses too much memory')
-    if ((await answers(address, hangLimitMs)) || stopped) return
+    if ((await answers(address, hangLimitMs)) || stopping.signal.aborted) return
     await replace('does not answer')
   }
   const watch = (): void => {
-    timer = setTimeout(() => check().finally(() => !stopped && watch()), CHECK_INTERVAL_MS)
+    timer = setTimeout(() => check().finally(() => !stopping.signal.aborted && watch()), CHECK_INTERVAL_MS)
     timer.unref()
   }
   let timer: NodeJS.Timeout
@@ -110,11 +117,38 @@ export async function startTools(options: ToolsOptions): Promise<RunningTools> {
     },
     reload: () => next(() => workerd.reload()),
     stop: async () => {
-      stopped = true
+      stopping.abort()
       clearTimeout(timer)
-      await work.catch(() => {})
       await workerd.stop()
+      await work
     },
+  }
+}
+
+/**
+ * Starts the process again, and repeats a start that failed, as on a full disk, after longer and longer waits.
+ * @param pauseMs milliseconds before the first start. @param signal ends it; no start is waited for then
+ */
+async function restartUntilItRuns(
+  workerd: RunningWorkerd,
+  pauseMs: number,
+  backoff: Backoff,
+  signal: AbortSignal,
+  report: NonNullable<ToolsOptions['report']>,
+): Promise<void> {
+  let waitMs = pauseMs
+  for (let failed = 0; ; failed += 1) {
+    await wait(waitMs, undefined, { signal }).catch(() => {})
+    if (signal.aborted) return
+    try {
+      await workerd.restart()
+      if (failed > 0) report('the process of the tools was started again', 'process_started_again')
+      return
+    } catch (error) {
+      if (signal.aborted) return
+      report(`the process of the tools does not start: ${(error as Error).message}`, 'process_not_started')
+      waitMs = backoff.next(performance.now())
+    }
   }
 }
 

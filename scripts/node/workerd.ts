@@ -77,11 +77,14 @@ export interface RunningWorkerd {
   runScheduled(cron: string): Promise<void>
   /** Ends the process with a signal and waits until it is gone; storage stays. SIGKILL is a crash. */
   kill(signal?: NodeJS.Signals): Promise<void>
-  /** Starts it again on the same port and storage, other bindings on request. Ends it first if it runs. */
+  /**
+   * Starts it again on the same port and storage, other bindings on request. Ends it first if it runs.
+   * @throws StartError as at the first start, and after `stop`
+   */
   restart(bindings?: Record<string, string>): Promise<void>
   /** Takes the bundle from its folder again, which was built anew, and starts it. */
   reload(): Promise<void>
-  /** Ends everything, and removes what was temporary. Calling it twice is harmless. */
+  /** Ends everything, also a start under way, and removes what was temporary. Calling it twice is harmless. */
   stop(): Promise<void>
 }
 
@@ -114,33 +117,49 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
   let port = options.port ?? 0
   let bindings = options.bindings
   let current: Launched | null = null
+  /** The newest process, also while it is not ready. */
+  let newest: ChildProcess | undefined
+  let starting: Promise<void> = Promise.resolve()
+  let stopped: Promise<void> | undefined
+  const refuseStopped = (): void => {
+    if (stopped !== undefined) throw new StartError('workerd was stopped')
+  }
 
-  const start = async (): Promise<void> => {
+  const begin = async (): Promise<void> => {
+    refuseStopped()
     const addresses = addressesOf(options, port)
     for (const address of Object.values(addresses))
       if (address.startsWith('unix:')) rmSync(address.slice('unix:'.length), { force: true })
     writePrivateFile(configFile, configOf(options, bindings, storageDirectory, addresses, cache?.url ?? null))
-    const started = await launch(configFile, bindings, options)
+    const onSpawn = (child: ChildProcess): void => {
+      newest = child
+    }
+    // A process that is ended before it is ready has not failed.
+    const started = await launch(configFile, bindings, options, onSpawn).finally(refuseStopped)
     current = started
     port = started.port
     started.process.once('exit', () => {
       if (current === started) options.onCrash?.()
     })
   }
+  const start = (): Promise<void> => {
+    starting = begin()
+    return starting
+  }
   const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
     const ending = current?.process
     if (ending === undefined) return
     current = null
-    if (ending.exitCode !== null || ending.signalCode !== null) return
+    if (hasEnded(ending)) return
     const gone = new Promise((done) => ending.once('exit', done))
     ending.kill(signal)
     await gone
   }
-  let stopped: Promise<void> | undefined
   const stop = async (): Promise<void> => {
-    const pid = current?.process.pid
     current = null
-    if (pid !== undefined) await endGroup(pid, 1_000)
+    // The id of one that has ended may be that of another process by now.
+    if (newest?.pid !== undefined && !hasEnded(newest)) await endGroup(newest.pid, 1_000)
+    await starting.catch(() => {})
     await cache?.close()
     rmSync(folder, { recursive: true, force: true })
   }
@@ -165,6 +184,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
       await start()
     },
     reload: async () => {
+      refuseStopped()
       copyBundle()
       await kill('SIGKILL')
       await start()
@@ -175,6 +195,8 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
     },
   }
 }
+
+const hasEnded = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode !== null || signalCode !== null
 
 /** Path of a Unix socket in the folder for them; nothing where ports are used. */
 const socketIn = ({ socketFolder }: WorkerdOptions, name: string): string | undefined =>
@@ -208,6 +230,7 @@ async function launch(
   configFile: string,
   bindings: Record<string, string>,
   options: WorkerdOptions,
+  onSpawn: (process: ChildProcess) => void,
 ): Promise<Launched> {
   const { logFile, inspectorPort, onLine } = options
   const inspector = inspectorPort === undefined ? [] : [`--inspector-addr=127.0.0.1:${inspectorPort}`]
@@ -220,6 +243,7 @@ async function launch(
     stdio: ['ignore', log ?? (onLine ? 'pipe' : 'ignore'), log ?? 'pipe', 'pipe'],
     env: { ...inheritedEnvironment(), ...bindings },
   })
+  onSpawn(process)
   if (log !== null) closeSync(log)
   const forget = process.pid === undefined ? () => {} : watchGroup(process.pid)
   process.once('exit', forget)

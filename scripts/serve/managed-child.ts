@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
 import { withinTime } from '../../src/lib/time-limit.ts'
+import { Backoff } from '../node/backoff.ts'
 import { inheritedEnvironment } from '../node/inherited-environment.ts'
 import { StartError } from '../node/start-error.ts'
-import { Backoff } from './backoff.ts'
 import { type Log, logOutput } from './log.ts'
 
 export interface ChildOptions<Ready> {

@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { Backoff } from '../node/backoff.ts'
 import { getText } from '../node/get-text.ts'
 import { freePorts } from '../node/ports.ts'
 import { startSchedule } from '../node/schedule.ts'
@@ -8,7 +9,6 @@ import { StartError } from '../node/start-error.ts'
 import type { RunningTools } from '../node/tools-script.ts'
 import { type RunningWorkerd, startWorkerd } from '../node/workerd.ts'
 import { readCrons, readRuntimeSettings } from '../node/wrangler-settings.ts'
-import { Backoff } from './backoff.ts'
 import { BUNDLE_FOLDER, GATEWAY_CONFIGURATION } from './bundle.ts'
 import { DATA } from './data-folder.ts'
 import type { Closed } from './edge.ts'
@@ -254,6 +254,7 @@ export class GatewayNode {
         this.#log('info', 'process_started_again', { process: 'gateway' })
         return
       } catch (error) {
+        if (this.#gateway !== gateway) return
         this.#log('error', 'process_not_started', { process: 'gateway', reason: (error as Error).message })
       }
     }

@@ -22,6 +22,7 @@ export function startToolsOf(options: {
     storageDirectory: join(dataFolder, DATA.tools),
     memoryLimitBytes,
     onLine: (line) => logOutput('tools', line),
-    report: (reason) => log('error', 'process_ended', { process: 'tools', reason }),
+    report: (reason, event) =>
+      log(event === 'process_started_again' ? 'info' : 'error', event, { process: 'tools', reason }),
   })
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
@@ -67,6 +67,40 @@ const KINDS = [
   ].map((kind) => ({ ...kind, effectsOf: (text: string) => text.length - 'first\n'.length, reads: true })),
 ]
 
+interface StartedRun {
+  tools: RunningTools
+  run: string
+  reports: string[]
+}
+
+/** Tools whose folder for a run can be made unusable. */
+async function startRun(): Promise<StartedRun> {
+  const own = mkdtempSync(join(folder, 'run-'))
+  const run = join(own, 'run')
+  const started: string[] = []
+  const [port = 0] = await freePorts(1)
+  const options = {
+    ...readRuntimeSettings(TOOLS_WRANGLER_FILE),
+    bundleDirectory: inject('bundleDirectory'),
+    port,
+    folder: run,
+    storageDirectory: join(own, 'objects'),
+    report: (message: string) => void started.push(message),
+  }
+  return { tools: await startTools(options), run, reports: started }
+}
+
+/** Kills the tools while nothing can be written to their folder, as on a full disk, until two starts have failed. */
+async function fails({ tools: { pid }, run, reports: made }: StartedRun): Promise<void> {
+  renameSync(run, `${run}.away`)
+  writeFileSync(run, '')
+  process.kill(pid, 'SIGKILL')
+  const failed = () => made.filter((message) => message.startsWith('the process of the tools does not start'))
+  await vi.waitFor(() => expect(failed()).toHaveLength(2), { timeout: 5_000, interval: 20 })
+  rmSync(run)
+  renameSync(`${run}.away`, run)
+}
+
 describe('the process of the tools is killed while a command runs', () => {
   it('and no command runs twice, whenever that happens', async () => {
     const caller = workspaceCaller(tools.url)
@@ -127,6 +161,32 @@ describe('the process of the tools is killed while a command runs', () => {
     )
     expect((await caller.shell('echo works')).stdout).toBe('works\n')
     expect(reports).toEqual(['the process of the tools does not answer; it is killed and started again'])
+  })
+
+  it('and is started again after starts that failed, and after the next kill', async () => {
+    const started = await startRun()
+    try {
+      for (const _ of ['first', 'second']) {
+        started.reports.length = 0
+        await fails(started)
+        await vi.waitFor(() => expect(started.reports.at(-1)).toMatch(/was started again$/), {
+          timeout: 10_000,
+          interval: 20,
+        })
+        expect((await fetch(`${started.tools.url}/health`)).status).toBe(200)
+      }
+    } finally {
+      await started.tools.stop()
+    }
+  })
+
+  it('and waits for no further start when it is stopped', async () => {
+    const started = await startRun()
+    await fails(started)
+    const begun = performance.now()
+    await started.tools.stop()
+    expect(performance.now() - begun).toBeLessThan(150)
+    await expect(fetch(`${started.tools.url}/health`)).rejects.toThrow()
   })
 
   it('and every hostile command leaves other workspaces as they were', { timeout: 600_000 }, async () => {

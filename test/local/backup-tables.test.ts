@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { migrateDatabase } from '../../scripts/migrate.ts'
+import { BACKUP_LOCK_ID, migrateDatabase, migrationNames } from '../../scripts/migrate.ts'
+import { refuseMigrations } from '../../scripts/serve/backup/database.ts'
 import type { Manifest } from '../../scripts/serve/backup/manifest.ts'
 import {
   beginSnapshot,
@@ -13,6 +14,7 @@ import {
   restoreTables,
 } from '../../scripts/serve/backup/tables.ts'
 import { createDatabase } from '../harness/serve-node.ts'
+import { withMigration } from '../harness/with-migration.ts'
 import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from './real-servers.ts'
 
 const hasPostgres = findRealPostgres() !== undefined
@@ -125,6 +127,58 @@ describe.skipIf(!hasPostgres)('the tables of a backup', () => {
     await beginSnapshot(client)
     await client.query('rollback')
     expect((await client.query('show lock_timeout')).rows).toEqual([{ lock_timeout: '0' }])
+  })
+
+  it('are those of one migration: none is applied until they are copied, whatever it needs locks for', async () => {
+    const url = await createDatabase(server.url)
+    const address = { DATABASE_URL: url }
+    await migrateDatabase(address)
+    const client = new pg.Client(url)
+    await client.connect()
+    const more = withMigration('create index concurrent_to_backup on organizations (name);')
+    const copied = mkdtempSync(join(tmpdir(), 'headgate-tables-'))
+    try {
+      await refuseMigrations(client)
+      await beginSnapshot(client)
+      await expect(migrateDatabase(address, { folder: more.folder })).rejects.toThrow(
+        'migration 9999_more was not applied: a backup of the database runs; try again when it is done',
+      )
+      // One that is applied already is no reason to refuse.
+      expect((await migrateDatabase(address)).applied).toEqual([])
+      expect((await copyTables(client, copied)).migration).toBe(migrationNames().at(-1))
+      await client.end()
+      expect((await migrateDatabase(address, { folder: more.folder })).applied).toEqual(['9999_more'])
+    } finally {
+      more.remove()
+      rmSync(copied, { recursive: true })
+      await client.end()
+    }
+  })
+
+  it('have the migration of their snapshot', async () => {
+    const [client, other] = await Promise.all([connected(source), connected(source)])
+    const copied = mkdtempSync(join(tmpdir(), 'headgate-tables-'))
+    await beginSnapshot(client)
+    await other.query('begin; delete from drizzle.__drizzle_migrations; commit')
+    try {
+      expect((await copyTables(client, copied)).migration).toBe(migrationNames().at(-1))
+      await beginSnapshot(client)
+      await expect(copyTables(client, copied)).rejects.toThrow(
+        'the database has no migration of this release',
+      )
+    } finally {
+      rmSync(copied, { recursive: true })
+    }
+  })
+
+  it('wait for a migration that runs, up to a limit', async () => {
+    const [migration, client] = await Promise.all([connected(source), connected(source)])
+    await migration.query(`begin; select pg_advisory_xact_lock(${BACKUP_LOCK_ID})`)
+    await expect(refuseMigrations(client, 100)).rejects.toThrow('a migration of the database runs')
+    const allowed = refuseMigrations(client)
+    await migration.query('commit')
+    await allowed
+    await client.query(`select pg_advisory_unlock_all()`)
   })
 
   it('are restored whole or not at all', async () => {

@@ -1,6 +1,3 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type DatabaseAddress, type OpenDatabase, openDatabase } from '../../scripts/database.ts'
@@ -10,9 +7,9 @@ import { createLocalSecrets } from '../../scripts/local-secrets.ts'
 import { migrateDatabase } from '../../scripts/migrate.ts'
 import type { RunningServer } from '../../scripts/node/loopback-server.ts'
 import { type SeedOptions, seedDatabase } from '../../scripts/seed.ts'
+import { withMigration } from '../harness/with-migration.ts'
 import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from './real-servers.ts'
 
-const MIGRATIONS = join(import.meta.dirname, '../../schema/migrations')
 const UPSTREAM = 'http://127.0.0.1:9999'
 const ring = (byte: number) => new Map([['test', Buffer.alloc(32, byte)]])
 const secrets = createLocalSecrets()
@@ -41,24 +38,6 @@ const seed = (
     disableOthers: true,
     ...more,
   })
-
-/** A copy of the migrations with one more at the end. */
-function withMigration(statements: string): { folder: string; remove: () => void } {
-  const folder = mkdtempSync(join(tmpdir(), 'headgate-migrations-'))
-  cpSync(MIGRATIONS, folder, { recursive: true })
-  const file = join(folder, 'meta/_journal.json')
-  const journal = JSON.parse(readFileSync(file, 'utf8'))
-  journal.entries.push({
-    idx: 999,
-    version: '7',
-    when: 4_000_000_000_000,
-    tag: '9999_more',
-    breakpoints: true,
-  })
-  writeFileSync(file, JSON.stringify(journal))
-  writeFileSync(join(folder, '9999_more.sql'), statements)
-  return { folder, remove: () => rmSync(folder, { recursive: true }) }
-}
 
 async function emptyDatabase(): Promise<void> {
   await opened.transaction([

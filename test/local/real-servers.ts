@@ -61,7 +61,29 @@ export function tellSkipped(what: string, missing: string): void {
  * @param more settings of the server, such as `autovacuum=off`
  * @throws if there is no PostgreSQL, or it does not start in time
  */
-export async function startRealPostgres(more: readonly string[] = []): Promise<RealServer> {
+export const startRealPostgres = (more: readonly string[] = []): Promise<RealServer> =>
+  startPostgres(more, (data) => ({
+    program: 'initdb',
+    parameters: ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync'],
+  }))
+
+/**
+ * Starts a replica of a PostgreSQL, which has all of its databases and takes no writes.
+ *
+ * @param primary URL of the other server
+ * @throws if there is no PostgreSQL, or it does not start in time
+ */
+export const startReplica = (primary: string): Promise<RealServer> =>
+  startPostgres([], (data) => ({
+    program: 'pg_basebackup',
+    parameters: ['-D', data, '-d', primary, '--write-recovery-conf', '--checkpoint=fast', '--no-sync'],
+  }))
+
+/** @param making the program of PostgreSQL that makes the folder of the data, and its parameters */
+async function startPostgres(
+  more: readonly string[],
+  making: (data: string) => { program: string; parameters: string[] },
+): Promise<RealServer> {
   const programs = findRealPostgres()
   if (programs === undefined) throw new Error('PostgreSQL is not installed')
   const folder = mkdtempSync(join(tmpdir(), 'headgate-postgres-'))
@@ -69,11 +91,8 @@ export async function startRealPostgres(more: readonly string[] = []): Promise<R
   if (user !== undefined) chownSync(folder, user.uid, user.gid)
   const identity = user === undefined ? {} : { uid: user.uid, gid: user.gid }
   const data = join(folder, 'data')
-  execFileSync(
-    join(programs, 'initdb'),
-    ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync'],
-    { ...identity, cwd: folder, stdio: 'ignore' },
-  )
+  const { program, parameters } = making(data)
+  execFileSync(join(programs, program), parameters, { ...identity, cwd: folder, stdio: 'ignore' })
   const port = await findFreePort()
   const settings = [
     'fsync=off',

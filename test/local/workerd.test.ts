@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -58,6 +58,17 @@ async function start(options: Partial<WorkerdOptions> = {}): Promise<RunningWork
 
 const get = async (workerd: RunningWorkerd, path: string) => (await fetch(workerd.url + path)).text()
 
+/** Ids of the processes whose command line has a path, from proc(5). */
+function processesOf(path: string): string[] {
+  return readdirSync('/proc').filter((name) => {
+    try {
+      return /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(path)
+    } catch {
+      return false
+    }
+  })
+}
+
 describe('the built Worker under workerd', () => {
   it('gets its variables as they are', async () => {
     const text = `quotes " ' \` dollar $HOME \\ line\nend`
@@ -98,6 +109,25 @@ describe('the built Worker under workerd', () => {
     await expect(start()).rejects.toThrow(/^workerd did not start: .*SyntaxError/)
     rmSync(join(folder, 'gateway.js'))
     await expect(start()).rejects.toThrow(/^there is no bundle in .*; run npm run build$/)
+  })
+
+  it.each([
+    { when: 'begins', begun: async () => {} },
+    {
+      when: 'is under way',
+      begun: (run: string) => vi.waitUntil(() => processesOf(run).length > 0, { interval: 1 }),
+    },
+  ])('runs no process after a stop while a restart $when', async ({ begun }) => {
+    const run = `${folder}-run`
+    const workerd = await start({ folder: run })
+    await workerd.kill('SIGKILL')
+    const restarted = workerd.restart().catch((error: Error) => error.message)
+    await begun(run)
+    await workerd.stop()
+    expect([processesOf(run), existsSync(run)]).toEqual([[], false])
+    expect(await restarted).toBe('workerd was stopped')
+    expect([processesOf(run), existsSync(run)]).toEqual([[], false])
+    await expect(workerd.restart()).rejects.toThrow('workerd was stopped')
   })
 
   it('writes no variable into a file', async () => {

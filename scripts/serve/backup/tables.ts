@@ -2,15 +2,17 @@ import { createReadStream, createWriteStream, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
+import { drizzle } from 'drizzle-orm/node-postgres'
 import type pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
+import { newestMigration } from '../../migrate.ts'
 import { StartError } from '../../node/start-error.ts'
-import { NODE_SCHEMA } from '../installation.ts'
+import { createInstallationTable, NODE_SCHEMA, refuseUnfinishedRestore } from '../installation.ts'
 import type { Manifest } from './manifest.ts'
 
 // Rows go by COPY and the schema comes from the migrations, so that no version of pg_dump has to fit that of the server.
 
-type Tables = Pick<Manifest, 'tables' | 'sequences'>
+type Tables = Pick<Manifest, 'migration' | 'tables' | 'sequences'>
 
 /** Ordinary and partitioned tables; partitions are part of theirs. */
 const TABLES = `select c.relname as name, c.relkind = 'p' as partitioned,
@@ -77,8 +79,11 @@ async function lockTables(client: pg.ClientBase, tables: FoundTable[], limitMs: 
   }
 }
 
-/** Writes every table of the snapshot to a file of its own. @param folder made by this */
-export async function copyTables(client: pg.ClientBase, folder: string): Promise<Tables> {
+/**
+ * Writes every table of the snapshot to a file of its own, and ends the transaction.
+ * @param folder made by this. @throws StartError for a database without a migration of this release
+ */
+export async function copyTables(client: pg.Client, folder: string): Promise<Tables> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const { rows: found } = await client.query<FoundTable>(TABLES)
   const tables: Tables['tables'] = []
@@ -95,12 +100,15 @@ export async function copyTables(client: pg.ClientBase, folder: string): Promise
     })
   }
   const { rows: sequences } = await client.query<Tables['sequences'][number]>(SEQUENCES)
+  const migration = await newestMigration(drizzle({ client }))
+  if (migration === undefined) throw new StartError('the database has no migration of this release')
   await client.query('commit')
-  return { tables, sequences }
+  return { migration, tables, sequences }
 }
 
-/** @throws StartError if the database has any table of this product */
+/** @throws StartError if the database has any table of this product, with what to do if it is from a restore that did not end */
 export async function checkEmptyDatabase(client: pg.ClientBase): Promise<void> {
+  await refuseUnfinishedRestore(client)
   const { rows } = await client.query<{ name: string }>(
     `select relname as name from pg_class join pg_namespace n on n.oid = relnamespace
      where n.nspname in ('public', 'drizzle', '${NODE_SCHEMA}') and relkind in ('r', 'p') limit 1`,
@@ -139,8 +147,7 @@ export async function restoreTables(
       await client.query('select setval($1::regclass, $2::bigint)', [quoted(name), value])
     for (const { table, name, definition } of keys)
       await client.query(`alter table ${table} add constraint ${name} ${definition}`)
-    await client.query(`create schema ${NODE_SCHEMA}`)
-    await client.query(`create table ${NODE_SCHEMA}.installation (id uuid primary key)`)
+    await createInstallationTable(client)
     await client.query(`insert into ${NODE_SCHEMA}.installation (id) values ($1)`, [manifest.installation])
     await client.query('commit')
   } catch (error) {
