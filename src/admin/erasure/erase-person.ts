@@ -94,7 +94,7 @@ export async function listErasures(
   return erasures
 }
 
-/** Advances the erasures that nothing advances: those of attempts that died, and of steps that failed. */
+/** Advances erasures that nothing advances: those of attempts that died, and of steps that failed, which then are behind all others. */
 export async function advanceErasures(deps: ErasureDeps): Promise<void> {
   for (const id of await selectDueErasures(deps.database, deps.clock(), MOST_ERASURES)) {
     let isLeft = true
@@ -117,7 +117,7 @@ export async function advanceErasure(deps: ErasureDeps, id: string): Promise<boo
     // The text may hold what the person wrote: only the kind of the error is stored and logged.
     const failure = error instanceof Error ? error.name : 'Error'
     logEvent('error', 'erasure_failed', { erasure: id, step: leased.step, error: failure })
-    await updateErasure(database, id, { failure, leasedUntil: null })
+    await updateErasure(database, id, { failure, leasedUntil: new Date(clock()) })
     return false
   }
 }
@@ -130,7 +130,7 @@ async function makeSteps(deps: ErasureDeps, { id, ...begun }: ErasureRow): Promi
   let { step, reached, counts } = begun
   while (isStep(step)) {
     if (clock() >= until) {
-      await updateErasure(database, id, { leasedUntil: null })
+      await updateErasure(database, id, { leasedUntil: new Date(clock()) })
       return true
     }
     const erased = await STEPS[step]({ deps, scope, owner, begunAt: begun.createdAt.getTime() }, reached)

@@ -82,14 +82,19 @@ export const deleteConnectSessions = (database: Database, owner: Owner): Promise
 export const deleteApprovalClaims = (database: Database, owner: Owner): Promise<number> =>
   deleteOwn(database, approvalClaims, owner)
 
-/** Ids of the connections that the person owns. */
+/** A connection that the person owns. */
+export interface OwnConnection extends Record<string, unknown> {
+  id: string
+  broker: 'local' | 'nango'
+}
+
 export async function selectOwnConnections(
   database: Database,
   { organizationId, userId }: Owner,
-): Promise<string[]> {
-  const { rows } = await database.execute<{ id: string }>(sql`SELECT id FROM ${connections}
+): Promise<OwnConnection[]> {
+  const { rows } = await database.execute<OwnConnection>(sql`SELECT id, broker FROM ${connections}
     WHERE organization_id = ${organizationId}::uuid AND owner_user_id = ${userId}::uuid ORDER BY id`)
-  return rows.map(({ id }) => id)
+  return rows
 }
 
 export const deleteRunRequests = (database: Database, owner: Owner): Promise<number> =>
