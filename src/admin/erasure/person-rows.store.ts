@@ -25,6 +25,7 @@ import { textArray } from '../../../schema/sql-values.ts'
 import { READ_IN_ORDER } from '../../ledger/records/search-newest.store.ts'
 import type { Owner } from '../../responses/model/types.ts'
 import { ownedBy } from '../../responses/store/rows.store.ts'
+import { lockMembership, lockUser } from '../lock-members.store.ts'
 
 // Rows of one person in one organization: what the erasure deletes and the export reads. Every statement can be repeated.
 
@@ -179,8 +180,11 @@ export async function anonymize(
   database: Database,
   owner: Owner,
 ): Promise<{ membership: number; person: number }> {
-  const { userId } = owner
-  const [{ rows: left }, { rows: anonymous }] = await database.batch([
+  const { organizationId, userId } = owner
+  // Else two organizations at the same time would each see the membership in the other one, and both keep the name.
+  const [, , { rows: left }, { rows: anonymous }] = await database.batch([
+    lockMembership({ database, organizationId }, userId),
+    lockUser({ database }, userId),
     database.execute(
       sql`DELETE FROM ${memberships} WHERE ${ownedBy(memberships, owner)} RETURNING 1 AS deleted`,
     ),
