@@ -122,30 +122,32 @@ export async function advanceErasure(deps: ErasureDeps, id: string): Promise<boo
   }
 }
 
-async function makeSteps(deps: ErasureDeps, { id, ...begun }: ErasureRow): Promise<boolean> {
+/** @param erasure it is moved on with each page, so that a failure is that of its step. */
+async function makeSteps(deps: ErasureDeps, erasure: ErasureRow): Promise<boolean> {
   const { database, clock } = deps
   const until = clock() + ATTEMPT_MS
-  const scope = jobScope(deps, begun.organizationId)
-  const owner = { organizationId: begun.organizationId, userId: begun.userId }
-  let { step, reached, counts } = begun
-  while (isStep(step)) {
+  const { id, organizationId, userId, createdAt } = erasure
+  const scope = jobScope(deps, organizationId)
+  const job = { deps, scope, owner: { organizationId, userId }, begunAt: createdAt.getTime() }
+  while (isStep(erasure.step)) {
     if (clock() >= until) {
       await updateErasure(database, id, { leasedUntil: new Date(clock()) })
       return true
     }
-    const erased = await STEPS[step]({ deps, scope, owner, begunAt: begun.createdAt.getTime() }, reached)
+    const erased = await STEPS[erasure.step](job, erasure.reached)
     if (erased.dueAt !== undefined) {
       await updateErasure(database, id, { leasedUntil: new Date(erased.dueAt) })
       return false
     }
-    counts = sumOf(counts, erased.counts)
-    reached = erased.next
-    if (reached === null) step = STEP_NAMES[STEP_NAMES.indexOf(step) + 1] ?? 'done'
+    erasure.counts = sumOf(erasure.counts, erased.counts)
+    erasure.reached = erased.next
+    if (erased.next === null) erasure.step = STEP_NAMES[STEP_NAMES.indexOf(erasure.step) + 1] ?? 'done'
+    const { step, reached, counts } = erasure
     await updateErasure(database, id, { step, reached, counts, failure: null })
   }
   // A step of another version of the Worker: that version goes on.
-  if (step !== 'done') throw new UnknownStepError(step)
-  await finish(deps, scope, { id, userId: begun.userId, counts })
+  if (erasure.step !== 'done') throw new UnknownStepError(erasure.step)
+  await finish(deps, scope, { id, userId, counts: erasure.counts })
   return false
 }
 

@@ -340,9 +340,11 @@ describe('connections at a hosted broker', () => {
     const subject = await connected()
     const id = await begun(subject, 20)
     nango.fault = new Response('away', { status: 503 })
-    vi.spyOn(console, 'error').mockImplementation(() => {})
+    const lines: string[] = []
+    vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(String(line)))
     await advance(id, { settings })
     nango.fault = null
+    expect(lines).toEqual([expect.stringContaining('"step":"hosted_connections"')])
     expect(await stateOf(id)).toMatchObject({
       step: 'hosted_connections',
       failure: 'BrokerAwayError',
