@@ -4,7 +4,8 @@ import type { OrganizationScope } from '../ledger/changes/scoped-statements.stor
 
 /**
  * Locks that come first in a transaction, in one order so that no two transactions wait for each other: the organization, the
- * membership, then its sessions, passkeys and setup links, then the user of all organizations. Statements after a lock see what the transaction before it has committed.
+ * membership, then its sessions, passkeys and setup links, then the user of all organizations. Statements after a lock see what the
+ * transaction before it has committed.
  */
 
 /** Lets the organization be neither disabled nor its rights changed until the transaction ends. Sign-ins share this lock. */

@@ -2,7 +2,7 @@ import { EgressError, safeFetch } from '../../lib/safe-fetch.ts'
 
 /** Why a server of an account could not be used. The message is safe for callers: it quotes nothing of the server's. */
 export class BrokerError extends Error {
-  /** `unavailable` may pass by itself; `unusable` needs another configuration; `unconfigured` is a broker that this gateway has no key for. */
+  /** `unavailable` may pass by itself; `unusable` needs another configuration; `unconfigured` is a broker without a key here. */
   readonly reason: 'unavailable' | 'unusable' | 'unconfigured'
 
   constructor(reason: BrokerError['reason'], message: string, options?: ErrorOptions) {
