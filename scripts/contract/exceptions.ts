@@ -31,7 +31,7 @@ export const EXCEPTIONS: readonly ContractException[] = [
     failure: 'RejectedPositiveData',
     status: 400,
     operation: '.',
-    answer: 'cursor: (is not a cursor of this list|the row to go on from is not there)',
+    answer: 'cursor: is not a cursor of this list',
   },
   {
     reason: 'The interface has no 405: a public path answers 404 for other methods, with the header Allow.',

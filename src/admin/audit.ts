@@ -26,7 +26,6 @@ import {
 } from '../ledger/records/read-records.store.ts'
 import { prunedParts } from '../ledger/retention/pruning.ts'
 import { selectPrunings } from '../ledger/retention/prunings.store.ts'
-import { invalidRequest } from '../lib/api-error.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 import type { UnrecordedPosition } from '../wire/records.ts'
 import { readInView } from './begun-view.ts'
@@ -49,7 +48,6 @@ export function viewAudit(
 /**
  * Finds rows of usage and credits that no record accounts for: all usage first, then all credits.
  * @param organizationId null for all of the deployment. @param most rows to look at.
- * @throws ApiError `invalid_request` when the row to continue from is missing.
  */
 export async function findUnrecorded(
   scope: ChangeScope,
@@ -62,14 +60,10 @@ export async function findUnrecorded(
     const { rows, next } = await findUnrecordedCredits(database, organizationId, position.after, most)
     return { rows: await withoutPruned(scope, rows), next: next && { table: 'credit_entries', after: next } }
   }
-  const page = await findUnrecordedUsage(database, organizationId, position.after, most)
-  if (page === null) throw invalidRequest('cursor: the row to go on from is not there')
-  const { next } = page
-  const rows = await withoutPruned(scope, page.rows)
-  const isEnd = next === null
+  const { rows, next } = await findUnrecordedUsage(database, organizationId, position.after, most)
   return {
-    rows,
-    next: isEnd ? { table: 'credit_entries', after: null } : { table: 'usage_events', after: next },
+    rows: await withoutPruned(scope, rows),
+    next: next === null ? { table: 'credit_entries', after: null } : { table: 'usage_events', after: next },
   }
 }
 

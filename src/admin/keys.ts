@@ -8,6 +8,8 @@ import type { KeyScope } from '../wire/key-scopes.ts'
 import { insertKey, type KeyRow, replaceKey, selectKey, updateKey, updateKeyRevoked } from './keys.store.ts'
 import { readMember } from './members.ts'
 
+// Labels stay out of the audit records, which the erasure of a person leaves.
+
 interface NewKey {
   userId: string
   label: string
@@ -23,11 +25,11 @@ interface NewKey {
  * that has passed.
  */
 export async function createKey(scope: ChangeScope, values: NewKey): Promise<{ row: KeyRow; key: string }> {
-  const { userId, label, scopes, compatibility, expiresAt } = values
+  const { userId, scopes, compatibility, expiresAt } = values
   await checkUser(scope, userId)
   checkExpiry(scope, expiresAt)
   const { id, key } = createApiKey()
-  const detail = { user_id: userId, label, scopes, compatibility, expires_at: expiresAt }
+  const detail = { user_id: userId, scopes, compatibility, expires_at: expiresAt }
   const row = await audited(scope, { action: 'api_key.created', resource: `keys/${id}`, detail }, () =>
     insertKey(scope, { ...values, id, ...digestToken(scope.pepperRing, key) }),
   )
@@ -58,8 +60,9 @@ export async function changeKey(
   keyId: string,
   values: { label?: string | undefined; compatibility?: Compatibility | undefined },
 ): Promise<KeyRow> {
-  const { userId, label } = await readKey(scope, keyId)
-  const detail = { user_id: userId, label, ...values }
+  const { userId } = await readKey(scope, keyId)
+  const { label, compatibility } = values
+  const detail = { user_id: userId, label_changed: label !== undefined, compatibility }
   await changeRights(scope, { action: 'api_key.updated', resource: `keys/${keyId}`, detail }, () =>
     updateKey(scope, keyId, values),
   )
@@ -79,14 +82,14 @@ export async function rotateKey(
   { endsInSeconds, expiresAt }: { endsInSeconds: number; expiresAt: Date | null | undefined },
 ): Promise<{ row: KeyRow; key: string }> {
   const old = await readKey(scope, keyId)
-  const { userId, label } = old
+  const { userId } = old
   await checkUser(scope, userId)
   const now = new Date(scope.clock())
   const endsAt = new Date(now.getTime() + endsInSeconds * 1_000)
   const nextExpiry = expiresAt === undefined ? sameLife(old, now) : expiresAt
   checkExpiry(scope, nextExpiry)
   const { id, key } = createApiKey()
-  const detail = { user_id: userId, label, replaces: keyId, ends_at: endsAt, expires_at: nextExpiry }
+  const detail = { user_id: userId, replaces: keyId, ends_at: endsAt, expires_at: nextExpiry }
   await changeRights(scope, { action: 'api_key.rotated', resource: `keys/${id}`, detail }, async () => {
     const values = { id, ...digestToken(scope.pepperRing, key), expiresAt: nextExpiry }
     const replaced = await replaceKey(scope, keyId, values, { now, endsAt })
@@ -102,8 +105,8 @@ const sameLife = ({ createdAt, expiresAt }: KeyRow, now: Date): Date | null =>
 
 /** Revokes a key: its next call fails. A second time only publishes the epoch again. @throws ApiError `not_found`. */
 export async function revokeKey(scope: ChangeScope, keyId: string): Promise<KeyRow> {
-  const { userId, label } = await readKey(scope, keyId)
-  const detail = { user_id: userId, label }
+  const { userId } = await readKey(scope, keyId)
+  const detail = { user_id: userId }
   await changeRights(scope, { action: 'api_key.revoked', resource: `keys/${keyId}`, detail }, () =>
     updateKeyRevoked(scope, keyId),
   )

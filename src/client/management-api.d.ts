@@ -7118,6 +7118,7 @@ export interface operations {
             id: string
             /** @constant */
             deleted: true
+            left_at_broker: string | null
           }
         }
       }
@@ -7125,6 +7126,7 @@ export interface operations {
       401: components['responses']['unauthorized']
       403: components['responses']['forbidden']
       404: components['responses']['not_found']
+      422: components['responses']['unprocessable']
       429: components['responses']['rate_limited']
       500: components['responses']['internal']
       502: components['responses']['upstream']

@@ -17,6 +17,8 @@ export class NangoStandIn {
   readonly requests: string[] = []
   /** In place of the answers of every path. */
   fault: Response | null = null
+  /** Id of a connection that is not deleted. */
+  refused: string | undefined = undefined
   /** No connection's tokens can be renewed any more. */
   isExhausted = false
   /** How often a client had tokens renewed before their end. Each time there is a new access token. */
@@ -63,6 +65,7 @@ export class NangoStandIn {
     }
     if (request.method === 'GET' && url.pathname === '/connections') return this.#list(url)
     const id = /^\/connections\/([^/]+)$/.exec(url.pathname)?.[1]
+    if (id !== undefined && id === this.refused) return error(500, 'server_error')
     const found = this.#connections.findIndex(
       (each) =>
         each.connection_id === id && each.provider_config_key === url.searchParams.get('provider_config_key'),

@@ -3,10 +3,11 @@ import { signDelivery } from '../../scripts/node/qstash/signature.ts'
 import { signature } from '../../src/agents/triggers/webhook-signature.ts'
 import { gateway, query } from '../harness/gateway.ts'
 import { answered, inTurn } from '../harness/routed-model.ts'
-import { type Answer, jsonOf, send } from '../harness/send.ts'
-import { administrator, createTenant, type Tenant } from '../harness/tenant.ts'
+import { jsonOf, send } from '../harness/send.ts'
+import { addMember, administrator, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 import { createAgent, definitionOf, endedRun, trigger } from './support/agents.ts'
+import { deliver } from './support/deliveries.ts'
 import type { Json } from './support/response-calls.ts'
 
 let tenant: Tenant
@@ -17,28 +18,6 @@ beforeAll(async () => {
 
 const management = () => administrator(gateway())
 const DELIVERIES = '/internal/agents/runs'
-
-interface Delivery {
-  key?: string
-  /** The URL that is signed. */
-  url?: string
-  /** The body that is signed. */
-  signed?: string
-  headers?: Record<string, string>
-}
-
-/** Delivers as QStash does. */
-function deliver(path: string, body: unknown, options: Delivery = {}): Promise<Answer> {
-  const { baseUrl, variables } = gateway()
-  const text = JSON.stringify(body)
-  const { key = variables.QSTASH_CURRENT_SIGNING_KEY ?? '', url = baseUrl + path, signed = text } = options
-  const headers = {
-    'content-type': 'application/json',
-    'upstash-signature': signDelivery(key, url, Buffer.from(signed)),
-    ...options.headers,
-  }
-  return send(baseUrl + path, { method: 'POST', headers, body: text })
-}
 
 const messageOf = (runId: string, rev: number) => ({
   organization_id: tenant.organizationId,
@@ -136,6 +115,33 @@ describe('schedules', () => {
     await advance(3_600_000)
     expect((await runs()).data).toHaveLength(3)
     expect(await query(gateway(), 'SELECT * FROM agent_triggers WHERE agent_id = $1', [agentId])).toEqual([])
+  })
+
+  it('store nothing while the agent’s creator is disabled', async () => {
+    const userId = await addMember(gateway(), tenant.base)
+    const script = await inTurn(gateway(), answered('chat', 'Morning.', true))
+    const triggers = [{ kind: 'schedule', name: 'yearly', cron: '0 0 1 1 *' }]
+    const definition = definitionOf([{ instructions: script }], { triggers })
+    const agentId = await createAgent(tenant, definition, gateway(), userId)
+    const body = { organization_id: tenant.organizationId, agent_id: agentId, trigger: 'yearly' }
+    const fire = () =>
+      deliver('/internal/agents/schedules', body, { headers: { 'upstash-message-id': marker() } })
+    const stored = async () =>
+      (
+        await query(
+          gateway(),
+          `SELECT 'run' FROM runs WHERE user_id = $1 UNION ALL SELECT 'conversation' FROM conversations
+            WHERE user_id = $1 UNION ALL SELECT 'request' FROM run_requests WHERE user_id = $1`,
+          [userId],
+        )
+      ).length
+    const user = `${tenant.base}/users/${userId}`
+    await management().ask('PUT', user, { disabled: true })
+    expect((await fire()).status).toBe(200)
+    expect(await stored()).toBe(0)
+    await management().ask('PUT', user, { disabled: false })
+    expect((await fire()).status).toBe(200)
+    expect(await stored()).toBeGreaterThan(0)
   })
 })
 

@@ -532,4 +532,14 @@ describe('a connection at Nango', () => {
     nango.fault = null
     expect((await world.call('DELETE', world.path)).status).toBe(200)
   })
+  it('is deleted here alone by a gateway without a key for Nango, which says what stays there', async () => {
+    const world = await createWorld({}, {}, { broker: 'nango' })
+    await startLink(world)
+    const id = nango.finish({ type: 'API_KEY', apiKey: 'nango-key' })
+    await read(world)
+    const without = administrator(gateway())
+    expect(await without.ask('DELETE', world.path)).toMatchObject({ deleted: true, left_at_broker: id })
+    expect(nango.requests.at(-1)).not.toContain('DELETE')
+    expect((await world.call('GET', world.path)).status).toBe(404)
+  })
 })

@@ -5,6 +5,8 @@ import { gateway, query } from '../harness/gateway.ts'
 import { auditEntries } from '../harness/records.ts'
 import { addKey, addMember, administrator, createTenant, type Tenant } from '../harness/tenant.ts'
 import { workspaceCaller } from '../harness/workspaces.ts'
+import { createAgent, definitionOf } from './support/agents.ts'
+import { deliver } from './support/deliveries.ts'
 import { ask, createResponse } from './support/response-calls.ts'
 
 interface Erasure {
@@ -154,6 +156,17 @@ describe('the erasure of a person', () => {
       one.userId,
     ])
     expect(after.slice(0, before.length)).toEqual(before)
+  })
+
+  it('lets the schedule of an agent of the person store nothing any more', async () => {
+    const userId = await addMember(gateway(), tenant.base)
+    const triggers = [{ kind: 'schedule', name: 'yearly', cron: '0 0 1 1 *' }]
+    const definition = definitionOf([{ instructions: 'Greet.' }], { triggers })
+    const agentId = await createAgent(tenant, definition, gateway(), userId)
+    await erased(userId, await api<Erasure>('POST', `/users/${userId}/erase`))
+    const body = { organization_id: tenant.organizationId, agent_id: agentId, trigger: 'yearly' }
+    expect((await deliver('/internal/agents/schedules', body)).status).toBe(200)
+    expect(await rowsOf(userId)).toEqual({})
   })
 
   it('is one for two requests, and another one later has nothing to do', async () => {

@@ -133,6 +133,26 @@ describe('the label of a key', () => {
     expect(changed).toMatchObject({ label: 'laptop', compatibility: 'open_responses' })
     expect((await api().call('PUT', pathOf(key.id), {})).status).toBe(400)
   })
+
+  it('is in no record, which the erasure of a person leaves', async () => {
+    const key = await addKey(gateway(), tenant.base, tenant.userId, { label: 'the laptop of Ada Lovelace' })
+    await api().ask('PUT', pathOf(key.id), { label: 'the phone of Ada Lovelace' })
+    const next = await rotate(key.id)
+    await api().ask('DELETE', pathOf(next.id))
+    const records = (await auditEntries(gateway(), tenant)).filter(({ record }) =>
+      [key.id, next.id].some((id) => record.resource === `keys/${id}`),
+    )
+    expect(records.map(({ action }) => action).sort()).toEqual([
+      'api_key.created',
+      'api_key.revoked',
+      'api_key.rotated',
+      'api_key.updated',
+    ])
+    expect(JSON.stringify(records)).not.toContain('Lovelace')
+    expect(records.find(({ action }) => action === 'api_key.updated')?.record).toMatchObject({
+      detail: { user_id: tenant.userId, label_changed: true },
+    })
+  })
 })
 
 describe('the last use of a key', () => {

@@ -112,7 +112,7 @@ describe.concurrent('a connection', () => {
     expect((await request(tenant.key, 'DELETE', share)).body).toEqual({ id: connection.id, shares: [] })
     expect(await request(tenant.key, 'DELETE', connection.id)).toEqual({
       status: 200,
-      body: { id: connection.id, deleted: true },
+      body: { id: connection.id, deleted: true, left_at_broker: null },
     })
     expect((await request(tenant.key, 'DELETE', connection.id)).status).toBe(404)
   })

@@ -384,14 +384,19 @@ describe('what signing in leaves', () => {
     await browser.finishSetup(token, options)
     const session = browser.cookies.get(SESSION_COOKIE) ?? ''
     await browser.call('POST', '/setup', { token })
+    const added = await browser.ask<{ options: Options }>('POST', '/me/passkeys/begin')
+    await browser.ask('POST', '/me/passkeys/finish', {
+      name: 'the phone of Ada Lovelace',
+      credential: browser.authenticator.register(added.options),
+    })
     await browser.ask('POST', `${tenant.base}/keys`, { label: `my ${session}` })
     await browser.ask('POST', '/me/sign-out')
     const { ask } = administrator(gateway())
     await ask('POST', `${tenant.base}/ledger/flush`)
     const records = JSON.stringify(await ask('GET', `${tenant.base}/audit?limit=200`))
-    for (const action of ['setup_link.created', 'session.started', 'api_key.created', 'session.ended']) {
-      expect(records).toContain(action)
-    }
+    const actions = ['setup_link.created', 'session.started', 'passkey.registered', 'api_key.created']
+    for (const action of [...actions, 'session.ended']) expect(records).toContain(action)
+    expect(records).not.toContain('Lovelace')
     expect(records).toContain(`"session":"${session.split('_')[1]}"`)
     const rows = await query(gateway(), 'SELECT digest FROM sessions WHERE user_id = $1', [userId])
     const stored = JSON.stringify(

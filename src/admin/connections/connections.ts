@@ -117,19 +117,41 @@ export async function changeConnection(
 }
 
 /**
- * Deletes a connection with its credential, shares and preferences, for everybody and at its broker first.
- * @throws ApiError as `managedConnection`; upstream while the broker does not answer: nothing is deleted then.
+ * Deletes a connection with its credential, shares and preferences, for everybody and at its broker first. A broker that this gateway has
+ * no key for any more cannot be told, and would keep the connection for ever: the connection is deleted without it.
+ * @returns the id of the account that stays at such a broker; null where none does.
+ * @throws ApiError as `managedConnection`; upstream while the broker does not answer, and unprocessable for one whose address cannot be
+ *   used: nothing is deleted then.
  */
-export async function removeConnection(manager: Manager, deps: BrokerDeps, id: string): Promise<void> {
+export async function removeConnection(
+  manager: Manager,
+  deps: BrokerDeps,
+  id: string,
+): Promise<{ leftAtBroker: string | null }> {
   const { scope } = manager
   const before = await managedConnection(manager, id)
   const { slug, ownerUserId } = before
   const connection = await brokeredConnection(scope, before)
-  if (connection) await asApiError(() => BROKERS[connection.row.broker].revoke(deps, connection))
-  const detail = { integration: slug, user_id: ownerUserId }
+  const leftAtBroker = connection && (await endAtBroker(deps, connection))
+  const detail = { integration: slug, user_id: ownerUserId, left_at_broker: leftAtBroker ?? undefined }
   await changeRights(scope, { action: 'connection.deleted', resource: `connections/${id}`, detail }, () =>
     deleteConnection(scope, id),
   )
+  return { leftAtBroker }
+}
+
+/** @returns the id of the account at a broker that cannot be told; null for one that was told. @throws ApiError */
+function endAtBroker(deps: BrokerDeps, connection: BrokeredConnection): Promise<string | null> {
+  const { broker, upstreamConnectionId } = connection.row
+  return asApiError(async () => {
+    try {
+      await BROKERS[broker].revoke(deps, connection)
+      return null
+    } catch (error) {
+      if (error instanceof BrokerError && error.reason === 'unconfigured') return upstreamConnectionId
+      throw error
+    }
+  })
 }
 
 async function brokeredConnection(
@@ -267,7 +289,7 @@ export async function asApiError<Result>(work: () => Promise<Result>): Promise<R
     return await work()
   } catch (error) {
     if (!(error instanceof BrokerError)) throw error
-    if (error.reason === 'unusable') throw conflict(error.message)
-    throw new ApiError('upstream', error.message, { cause: error })
+    if (error.reason === 'unavailable') throw new ApiError('upstream', error.message, { cause: error })
+    throw conflict(error.message)
   }
 }

@@ -94,7 +94,7 @@ export async function listErasures(
   return erasures
 }
 
-/** Advances the erasures that nothing advances: those of attempts that died, and of steps that failed. */
+/** Advances erasures that nothing advances: those of attempts that died, and of steps that failed, which then are behind all others. */
 export async function advanceErasures(deps: ErasureDeps): Promise<void> {
   for (const id of await selectDueErasures(deps.database, deps.clock(), MOST_ERASURES)) {
     let isLeft = true
@@ -117,35 +117,37 @@ export async function advanceErasure(deps: ErasureDeps, id: string): Promise<boo
     // The text may hold what the person wrote: only the kind of the error is stored and logged.
     const failure = error instanceof Error ? error.name : 'Error'
     logEvent('error', 'erasure_failed', { erasure: id, step: leased.step, error: failure })
-    await updateErasure(database, id, { failure, leasedUntil: null })
+    await updateErasure(database, id, { failure, leasedUntil: new Date(clock()) })
     return false
   }
 }
 
-async function makeSteps(deps: ErasureDeps, { id, ...begun }: ErasureRow): Promise<boolean> {
+/** @param erasure it is moved on with each page, so that a failure is that of its step. */
+async function makeSteps(deps: ErasureDeps, erasure: ErasureRow): Promise<boolean> {
   const { database, clock } = deps
   const until = clock() + ATTEMPT_MS
-  const scope = jobScope(deps, begun.organizationId)
-  const owner = { organizationId: begun.organizationId, userId: begun.userId }
-  let { step, reached, counts } = begun
-  while (isStep(step)) {
+  const { id, organizationId, userId, createdAt } = erasure
+  const scope = jobScope(deps, organizationId)
+  const job = { deps, scope, owner: { organizationId, userId }, begunAt: createdAt.getTime() }
+  while (isStep(erasure.step)) {
     if (clock() >= until) {
-      await updateErasure(database, id, { leasedUntil: null })
+      await updateErasure(database, id, { leasedUntil: new Date(clock()) })
       return true
     }
-    const erased = await STEPS[step]({ deps, scope, owner, begunAt: begun.createdAt.getTime() }, reached)
+    const erased = await STEPS[erasure.step](job, erasure.reached)
     if (erased.dueAt !== undefined) {
       await updateErasure(database, id, { leasedUntil: new Date(erased.dueAt) })
       return false
     }
-    counts = sumOf(counts, erased.counts)
-    reached = erased.next
-    if (reached === null) step = STEP_NAMES[STEP_NAMES.indexOf(step) + 1] ?? 'done'
+    erasure.counts = sumOf(erasure.counts, erased.counts)
+    erasure.reached = erased.next
+    if (erased.next === null) erasure.step = STEP_NAMES[STEP_NAMES.indexOf(erasure.step) + 1] ?? 'done'
+    const { step, reached, counts } = erasure
     await updateErasure(database, id, { step, reached, counts, failure: null })
   }
   // A step of another version of the Worker: that version goes on.
-  if (step !== 'done') throw new UnknownStepError(step)
-  await finish(deps, scope, { id, userId: begun.userId, counts })
+  if (erasure.step !== 'done') throw new UnknownStepError(erasure.step)
+  await finish(deps, scope, { id, userId, counts: erasure.counts })
   return false
 }
 

@@ -17,6 +17,7 @@ import {
   deleteRunRequests,
   deleteRuns,
   deleteSignIns,
+  type OwnConnection,
   type Position,
   selectOwnConnections,
   selectOwnConversations,
@@ -48,6 +49,9 @@ class RunsInProgressError extends Error {
 class WorkspaceNotRemovedError extends Error {
   override name = 'WorkspaceNotRemovedError'
 }
+class BrokerAwayError extends Error {
+  override name = 'BrokerAwayError'
+}
 
 type Step = (job: ErasureJob, position: Position | null) => Promise<ErasedPage>
 
@@ -55,6 +59,10 @@ type Step = (job: ErasureJob, position: Position | null) => Promise<ErasedPage>
 const PAGE = 5_000
 /** Responses and workspaces that one statement, or one round of calls, takes. */
 const BATCH = 50
+/** Calls to a broker at a time. */
+const MOST_CALLS = 10
+/** The position of a step that begins again. */
+const AGAIN: Position = { at: '', id: '' }
 /**
  * Time from the disabling of a person to the second search. What was admitted before may still write rows: rights are valid for at most a
  * minute after they were read where the change could not be published, and a request then stores its rows before the model is called,
@@ -64,14 +72,54 @@ const GRACE_MS = 15 * 60_000
 
 const done = (counts: Record<string, number>): ErasedPage => ({ counts, next: null })
 
-/** Removes the person's connections, at their brokers too, and their attempts to connect accounts. */
-async function eraseConnections({ deps, scope, owner }: ErasureJob): Promise<ErasedPage> {
-  const ids = await selectOwnConnections(deps.database, owner)
-  for (const id of ids) await removeConnection(administrator(scope), deps, id)
+/** Removes connections whose credentials are in the vault, and attempts to connect accounts. It waits for no other service. */
+async function eraseConnections(job: ErasureJob): Promise<ErasedPage> {
+  const own = await selectOwnConnections(job.deps.database, job.owner)
+  const { counts, failure } = await removeAll(
+    job,
+    own.filter(({ broker }) => broker === 'local'),
+  )
+  if (failure !== null) throw failure
   return done({
-    connections: ids.length,
-    connect_sessions: await deleteConnectSessions(deps.database, owner),
+    connections: counts.connections,
+    connect_sessions: await deleteConnectSessions(job.deps.database, job.owner),
   })
+}
+
+/**
+ * Removes the connections that are left, whose accounts a hosted broker has: there first. The last step, since a broker may be away for as
+ * long as it likes. Accounts at a broker that this gateway has no key for any more are counted as left there.
+ * @throws while a broker does not delete an account: the step is repeated.
+ */
+async function eraseHostedConnections(job: ErasureJob): Promise<ErasedPage> {
+  const own = await selectOwnConnections(job.deps.database, job.owner)
+  const { counts, failure } = await removeAll(job, own)
+  if (failure === null) return done(counts)
+  // What was removed beside it is counted before the step fails.
+  if (counts.connections > 0) return { counts, next: AGAIN }
+  throw failure instanceof ApiError && failure.kind === 'upstream' ? new BrokerAwayError() : failure
+}
+
+/** Removes each connection, also behind one that fails. @returns the first failure; null without one. */
+async function removeAll(
+  { deps, scope }: ErasureJob,
+  own: readonly OwnConnection[],
+): Promise<{ counts: { connections: number; connections_left: number }; failure: unknown }> {
+  const counts = { connections: 0, connections_left: 0 }
+  let failure: unknown = null
+  for (let start = 0; start < own.length; start += MOST_CALLS) {
+    const removals = own
+      .slice(start, start + MOST_CALLS)
+      .map(({ id }) => removeConnection(administrator(scope), deps, id))
+    for (const removal of await Promise.allSettled(removals)) {
+      if (removal.status === 'rejected') failure ??= removal.reason
+      else {
+        counts.connections += 1
+        if (removal.value.leftAtBroker !== null) counts.connections_left += 1
+      }
+    }
+  }
+  return { counts, failure }
 }
 
 /** Cancels runs in progress, and deletes all runs. */
@@ -172,7 +220,10 @@ async function erasePerson({ deps, owner }: ErasureJob): Promise<ErasedPage> {
   })
 }
 
-/** The steps in their order. Each can be repeated, from its beginning or from the position of its last page. */
+/**
+ * The steps in their order. Each can be repeated, from its beginning or from the position of its last page. An erasure that another version
+ * began goes on at the step that it has stored, so a step keeps its name and place.
+ */
 export const STEPS = {
   connections: eraseConnections,
   runs: eraseRuns,
@@ -185,6 +236,7 @@ export const STEPS = {
   late_responses: eraseResponses,
   late_conversations: eraseConversations,
   person: erasePerson,
+  hosted_connections: eraseHostedConnections,
 } satisfies Record<string, Step>
 
 export type StepName = keyof typeof STEPS

@@ -90,7 +90,7 @@ export async function leaseErasure(
   return row ?? null
 }
 
-/** Erasures that nothing advances, the oldest first. */
+/** Erasures that nothing advances, those first that are due for the longest time: one that keeps failing is due again when it fails. */
 export async function selectDueErasures(database: Database, now: number, most: number): Promise<string[]> {
   const rows = await database
     .select({ id: erasures.id })
@@ -101,7 +101,7 @@ export async function selectDueErasures(database: Database, now: number, most: n
         sql`(${erasures.leasedUntil} IS NULL OR ${erasures.leasedUntil} <= ${timeParameter(now)})`,
       ),
     )
-    .orderBy(erasures.createdAt)
+    .orderBy(sql`coalesce(${erasures.leasedUntil}, ${erasures.createdAt})`)
     .limit(most)
   return rows.map(({ id }) => id)
 }

@@ -17,6 +17,7 @@ import {
   selectOwnConversations,
   selectOwnResponses,
   selectOwnRuns,
+  selectRunsInProgress,
 } from './person-rows.store.ts'
 
 /** A line of an export. */
@@ -58,9 +59,7 @@ async function* partsOf(
   for (const { type, rows } of await selectPersonRows(database, owner)) {
     for (const data of rows) yield { type, data }
   }
-  for await (const ids of pagesOf((after) => selectOwnRuns(database, owner, after, PAGE))) {
-    yield* rowsOf(database, 'run', owner, await selectSizes(database, 'run', owner, ids))
-  }
+  yield* runsOf(database, owner)
   for await (const ids of pagesOf((after) => selectOwnConversations(database, owner, after, PAGE))) {
     yield* rowsOf(database, 'conversation', owner, await selectSizes(database, 'conversation', owner, ids))
   }
@@ -73,6 +72,20 @@ async function* partsOf(
     }
   }
   yield* callsOf(database, owner)
+}
+
+/** Runs that have ended, then those that were in progress at the beginning and were not among them. */
+async function* runsOf(database: ChangeScope['database'], owner: Owner): AsyncGenerator<ExportedPart> {
+  const left = new Set(await selectRunsInProgress(database, owner))
+  for await (const ids of pagesOf((after) => selectOwnRuns(database, owner, after, PAGE))) {
+    for (const id of ids) left.delete(id)
+    yield* rowsOf(database, 'run', owner, await selectSizes(database, 'run', owner, ids))
+  }
+  const ids = [...left]
+  for (let start = 0; start < ids.length; start += PORTION) {
+    const portion = ids.slice(start, start + PORTION)
+    yield* rowsOf(database, 'run', owner, await selectSizes(database, 'run', owner, portion))
+  }
 }
 
 /** Reads rows in portions: their sizes are known before, so that long texts of many rows are never in memory together. */

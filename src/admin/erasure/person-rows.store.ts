@@ -25,6 +25,7 @@ import { textArray } from '../../../schema/sql-values.ts'
 import { READ_IN_ORDER } from '../../ledger/records/search-newest.store.ts'
 import type { Owner } from '../../responses/model/types.ts'
 import { ownedBy } from '../../responses/store/rows.store.ts'
+import { lockMembership, lockUser } from '../lock-members.store.ts'
 
 // Rows of one person in one organization: what the erasure deletes and the export reads. Every statement can be repeated.
 
@@ -82,14 +83,19 @@ export const deleteConnectSessions = (database: Database, owner: Owner): Promise
 export const deleteApprovalClaims = (database: Database, owner: Owner): Promise<number> =>
   deleteOwn(database, approvalClaims, owner)
 
-/** Ids of the connections that the person owns. */
+/** A connection that the person owns. */
+export interface OwnConnection extends Record<string, unknown> {
+  id: string
+  broker: 'local' | 'nango'
+}
+
 export async function selectOwnConnections(
   database: Database,
   { organizationId, userId }: Owner,
-): Promise<string[]> {
-  const { rows } = await database.execute<{ id: string }>(sql`SELECT id FROM ${connections}
+): Promise<OwnConnection[]> {
+  const { rows } = await database.execute<OwnConnection>(sql`SELECT id, broker FROM ${connections}
     WHERE organization_id = ${organizationId}::uuid AND owner_user_id = ${userId}::uuid ORDER BY id`)
-  return rows.map(({ id }) => id)
+  return rows
 }
 
 export const deleteRunRequests = (database: Database, owner: Owner): Promise<number> =>
@@ -174,8 +180,11 @@ export async function anonymize(
   database: Database,
   owner: Owner,
 ): Promise<{ membership: number; person: number }> {
-  const { userId } = owner
-  const [{ rows: left }, { rows: anonymous }] = await database.batch([
+  const { organizationId, userId } = owner
+  // Else two organizations at the same time would each see the membership in the other one, and both keep the name.
+  const [, , { rows: left }, { rows: anonymous }] = await database.batch([
+    lockMembership({ database, organizationId }, userId),
+    lockUser({ database }, userId),
     database.execute(
       sql`DELETE FROM ${memberships} WHERE ${ownedBy(memberships, owner)} RETURNING 1 AS deleted`,
     ),

@@ -61,7 +61,8 @@ export async function finishPasskey(
   }
   await checkPasskeyCount(scope, userId)
   const verified = await verifyRegistration(party, ceremony.challenge, request.credential)
-  const detail = { user_id: userId, name: request.name }
+  // The name is the person's, and stays out of the record, which its erasure leaves.
+  const detail = { user_id: userId }
   return audited(scope, { action: 'passkey.registered', resource: `users/${userId}`, detail }, async () => {
     const limits = { sessionId, most: MOST_PASSKEYS }
     const row = await insertPasskey(scope, limits, { userId, name: request.name, ...verified })

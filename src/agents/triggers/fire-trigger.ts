@@ -1,4 +1,6 @@
+import { renewPrincipal } from '../../identity/identify.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
+import { logEvent } from '../../lib/log.ts'
 import type { InputValue } from '../../wire/agents.ts'
 import type { AgentDeps } from '../agent-deps.ts'
 import { beginRun } from '../runs/begin-run.ts'
@@ -6,8 +8,9 @@ import { type FiringTrigger, selectTrigger, type TriggerKey } from './triggers.s
 
 /**
  * Begins the run of a schedule's message, once for each message and each signature: a repeated or replayed delivery begins no
- * other. A trigger that was removed meanwhile does nothing.
- * @throws as `beginRun`.
+ * other. A trigger that was removed meanwhile does nothing, and neither does one whose agent's creator has no access: its run could do
+ * nothing, and after the erasure of a person nothing would erase it.
+ * @throws as `beginRun`, and what the database throws.
  */
 export async function fireSchedule(
   deps: AgentDeps,
@@ -16,9 +19,17 @@ export async function fireSchedule(
 ): Promise<void> {
   const trigger = await selectTrigger(deps.database, key)
   if (trigger?.kind !== 'schedule') return
+  const { organizationId, agentId, name } = key
+  const owner = { organizationId, userId: trigger.agent.createdBy }
+  const credential = { kind: 'trigger', agentId, name } as const
+  const identification = await renewPrincipal(deps, { ...owner, credential })
+  if (identification.kind === 'refused') {
+    logEvent('warn', 'schedule_without_access', { agent_id: agentId, trigger: name })
+    return
+  }
   await beginRun(deps, {
     agent: trigger.agent,
-    owner: { organizationId: key.organizationId, userId: trigger.agent.createdBy },
+    owner,
     origin: 'schedule',
     inputs: trigger.inputs,
     repeatable: { identities: [`message ${messageId}`, `signature ${signatureId}`], content: '' },

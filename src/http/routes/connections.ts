@@ -41,8 +41,8 @@ export const connectionRoutes = new Hono<AppEnv>()
   })
   .delete(`${CONNECTIONS}/:connectionId`, async (context) => {
     const id = connectionId(context)
-    await removeConnection(ownManager(context), context.var.deps, id)
-    return context.json({ id, deleted: true })
+    const { leftAtBroker } = await removeConnection(ownManager(context), context.var.deps, id)
+    return context.json({ id, deleted: true, left_at_broker: leftAtBroker })
   })
   .put(SHARE, async (context) => {
     const { permission } = await readJson(context, shareReplacement)

@@ -2,8 +2,8 @@ import { EgressError, safeFetch } from '../../lib/safe-fetch.ts'
 
 /** Why a server of an account could not be used. The message is safe for callers: it quotes nothing of the server's. */
 export class BrokerError extends Error {
-  /** `unavailable` may pass by itself; `unusable` needs another configuration. */
-  readonly reason: 'unavailable' | 'unusable'
+  /** `unavailable` may pass by itself; `unusable` needs another configuration; `unconfigured` is a broker without a key here. */
+  readonly reason: 'unavailable' | 'unusable' | 'unconfigured'
 
   constructor(reason: BrokerError['reason'], message: string, options?: ErrorOptions) {
     super(message, options)

@@ -1,6 +1,7 @@
 import { and, asc, eq, getTableColumns, inArray, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { auditRecords, calls, creditEntries, usageEvents } from '../../../schema/governance.ts'
+import { utc } from '../../../schema/sql-values.ts'
 import { exactInstant } from './exact-instant.store.ts'
 import { type CreditRow, creditRowOf, type RecordWithRows, type UsageRow } from './extracted-rows.ts'
 import { inMonthOf, inMonthsOf } from './month-bounds.store.ts'
@@ -103,28 +104,26 @@ const RECORD_AT = sql`record.at`
 // The record of each row of a page is looked up by its id alone, in the partition of its month. Without OFFSET, Postgres may read all records into a
 // hash. With a plain comparison of the organization, it may read that column's index beside the one of ids.
 
-/**
- * Reads a page of usage, and returns the rows without a record. @param after call id of the last row of the page before.
- * @returns null when there is no such row.
- */
+/** Place of a row of usage in the order of its index. The row itself may be gone: retention removes the oldest ones. */
+interface UsagePosition {
+  organizationId: string
+  /** In UTC as Postgres has it, with microseconds. */
+  at: string
+  callId: string
+}
+
+/** Reads a page of usage, and returns the rows without a record. */
 export async function findUnrecordedUsage(
   database: Database,
   organizationId: string | null,
-  after: string | null,
+  after: UsagePosition | null,
   most: number,
-): Promise<UnrecordedPage<string> | null> {
+): Promise<UnrecordedPage<UsagePosition>> {
   const { organizationId: owner, at, callId } = usageEvents
-  const [position] =
-    after === null
-      ? [null]
-      : await database
-          .select({ owner, at: sql<string>`${at}::text`, callId })
-          .from(usageEvents)
-          .where(eq(callId, after))
-  if (position === undefined) return null
   const read = await database
     .select({
       row: USAGE,
+      at: sql<string>`(${utc(at)})::text`,
       isRecorded: sql<boolean>`EXISTS (SELECT 1 FROM ${auditRecords} AS record WHERE record.id = usage_events.call_id
         AND record.organization_id IS NOT DISTINCT FROM usage_events.organization_id AND record.kind = 'call'
         AND ${inMonthOf(RECORD_AT, sql`usage_events.at`)} OFFSET 0)`,
@@ -133,10 +132,10 @@ export async function findUnrecordedUsage(
     .where(
       and(
         owned(owner, organizationId),
-        position === null
+        after === null
           ? undefined
           : sql`(${owner}, ${at}, ${callId}) >
-              (${position.owner}::uuid, ${position.at}::timestamptz, ${position.callId}::text)`,
+              (${after.organizationId}::uuid, ${utc(sql`${after.at}::timestamp`)}, ${after.callId}::text)`,
       ),
     )
     .orderBy(asc(owner), asc(at), asc(callId))
@@ -146,7 +145,9 @@ export async function findUnrecordedUsage(
       ? []
       : [{ table: 'usage_events' as const, organizationId: row.organizationId, name: row.callId, row }],
   )
-  return { rows, next: read.length < most ? null : (read.at(-1)?.row.callId ?? null) }
+  const last = read.length < most ? undefined : read.at(-1)
+  if (last === undefined) return { rows, next: null }
+  return { rows, next: { organizationId: last.row.organizationId, at: last.at, callId: last.row.callId } }
 }
 
 /** Place of a row of credits in the order of the primary key. */

@@ -129,7 +129,7 @@ const REQUESTS = {
   'connections.create': { body: connectionCreation, status: 201, errors: ['unprocessable', 'upstream'] },
   'connections.show': { errors: ['upstream'] },
   'connections.change': { body: connectionUpdate, errors: ['unprocessable', 'upstream'] },
-  'connections.remove': { errors: ['upstream'] },
+  'connections.remove': { errors: ['unprocessable', 'upstream'] },
   'connections.connect': {
     body: connectStart,
     status: 201,

@@ -448,8 +448,14 @@ export const PUBLIC_OPERATIONS: Record<string, PublicOperation> = {
     path: CONNECTION,
     surface: 'connections',
     text: 'Removes a connection that the caller manages.',
-    answers: { 200: z.strictObject({ id: z.string(), deleted: z.literal(true) }) },
-    refusals: [403, 502],
+    answers: {
+      200: z.strictObject({
+        id: z.string(),
+        deleted: z.literal(true),
+        left_at_broker: z.string().nullable(),
+      }),
+    },
+    refusals: [403, 422, 502],
   },
   'connections.share': {
     method: 'PUT',

@@ -264,9 +264,10 @@ export async function driveRecords({ surfaces, tenant }: World): Promise<void> {
   await manage('GET', `${base}/audit/chains`)
   await manage('GET', '/audit/chains')
   await manage('GET', '/audit/heads')
-  const ledger = `organization_id=${base.split('/').at(-1)}`
+  const organizationId = base.split('/').at(-1) ?? ''
+  const ledger = `organization_id=${organizationId}`
   await manage('GET', `/ledger/check?${ledger}`)
-  await manage('POST', '/ledger/reflush', { organization_id: base.split('/').at(-1) })
+  await manage('POST', '/ledger/reflush', { organization_id: organizationId })
   await manage('POST', '/audit/checkpoints')
   await manage('GET', '/audit/checkpoints/verify?limit=2')
   for (const where of ['', base]) {
@@ -274,14 +275,16 @@ export async function driveRecords({ surfaces, tenant }: World): Promise<void> {
     await manage('GET', `${where}/audit/export/records?limit=20`)
     await manage('GET', `${where}/audit/export/heads`)
     await manage('GET', `${where}/audit/export/checkpoints?limit=2`)
-    await unrecorded(manage, `${where}/audit/export/unrecorded?limit=20`)
+    await unrecorded(manage, `${where}/audit/export/unrecorded?limit=20`, organizationId)
   }
-  await unrecorded(manage, '/audit/unrecorded?limit=20')
+  await unrecorded(manage, '/audit/unrecorded?limit=20', organizationId)
 }
 
-/** Rows of usage, then those of credits. */
-async function unrecorded(manage: Manage, path: string): Promise<void> {
+/** Rows of usage from the first one and behind another one, then those of credits. */
+async function unrecorded(manage: Manage, path: string, organizationId: string): Promise<void> {
   await manage('GET', path)
+  const after = { organizationId, at: '2020-01-01 00:00:00', callId: 'call_0' }
+  await manage('GET', `${path}&cursor=${cursorOf({ table: 'usage_events', after })}`)
   await manage('GET', `${path}&cursor=${cursorOf({ table: 'credit_entries', after: null })}`)
 }
 

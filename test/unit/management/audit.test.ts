@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { and, eq, lte, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { auditRecords, creditEntries, usageEvents } from '../../../schema/governance.ts'
@@ -255,11 +256,61 @@ describe('verification', () => {
     expect(all.filter((row) => row.organization_id === organizationId)).toHaveLength(4)
   })
 
-  it('does not continue behind a row that is gone', async () => {
-    const cursor = Buffer.from(JSON.stringify({ table: 'usage_events', after: 'nothing' })).toString(
-      'base64url',
-    )
-    expect((await harness.request('GET', `/audit/unrecorded?cursor=${cursor}`)).status).toBe(400)
+  it('goes on behind a row of usage that retention removes between two pages', async () => {
+    const own = await tenantWithCalls()
+    const organizationId = own.organization.id
+    const [usage] = await harness.database
+      .select()
+      .from(usageEvents)
+      .where(eq(usageEvents.organizationId, organizationId))
+    if (!usage) throw new Error('the calls have no usage')
+    const times = ['epoch', '2001-02-03 04:05:06.000001+00', '2001-02-03 04:05:06.000002+00', 'infinity']
+    const forged = times.map((at, index) => ({
+      ...usage,
+      callId: `call_${index}`,
+      at: sql`${at}::timestamptz`,
+    }))
+    await harness.database.insert(usageEvents).values(forged)
+    const page = `/audit/unrecorded?organization_id=${organizationId}&limit=1`
+    const found = []
+    for (let cursor: string | null = ''; cursor !== null; ) {
+      const { status, json } = await harness.request('GET', cursor ? `${page}&cursor=${cursor}` : page)
+      expect(status).toBe(200)
+      for (const { name } of json.data) {
+        found.push(name)
+        await harness.database.delete(usageEvents).where(eq(usageEvents.callId, name))
+      }
+      cursor = json.next_cursor
+    }
+    expect(found).toEqual(['call_0', 'call_1', 'call_2', 'call_3'])
+  })
+
+  it.each([
+    '2026-02-30 00:00:00',
+    '2026-13-01 00:00:00',
+    '0000-01-01 00:00:00',
+    '294277-01-01 00:00:00',
+    'now',
+  ])('takes no cursor with the time %s', async (at) => {
+    const after = { organizationId: randomUUID(), at, callId: 'call_1' }
+    const cursor = Buffer.from(JSON.stringify({ table: 'usage_events', after })).toString('base64url')
+    const answer = await harness.request('GET', `/audit/unrecorded?cursor=${cursor}`)
+    expect([answer.status, answer.json.message]).toEqual([400, expect.stringContaining('cursor')])
+  })
+
+  it.each([
+    '2024-02-29 23:59:59.999999',
+    '0001-02-29 00:00:00 BC',
+    '4713-01-01 00:00:00 BC',
+    '294276-12-31 00:00:00',
+    '-infinity',
+  ])('takes a cursor with the time %s, which a row can have', async (at) => {
+    const after = { organizationId: randomUUID(), at, callId: 'call_1' }
+    const cursor = Buffer.from(JSON.stringify({ table: 'usage_events', after })).toString('base64url')
+    expect((await harness.request('GET', `/audit/unrecorded?cursor=${cursor}`)).status).toBe(200)
+  })
+
+  it('does not verify behind a record that is not there', async () => {
     const { id } = (await seedOrganization(harness)).organization
     expect(
       (await harness.request('GET', `/audit/verify?organization_id=${id}&after_sequence=99`)).json,

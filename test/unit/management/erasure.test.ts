@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { advanceErasure } from '../../../src/admin/erasure/erase-person.ts'
+import { advanceErasure, advanceErasures } from '../../../src/admin/erasure/erase-person.ts'
+import { NangoStandIn } from '../../harness/nango.ts'
+import { serve } from '../../harness/serve.ts'
 import { configuration } from '../calls/fixtures.ts'
 import { create, type Harness, seedOrganization, someAgent, startManagement, uniqueName } from './harness.ts'
 
@@ -43,12 +45,12 @@ const isDisabled = async ({ userId, organizationId }: Subject) =>
   ).length === 1
 
 /** An erasure that has begun, which nothing advances. */
-async function begun(subject: Subject): Promise<string> {
+async function begun(subject: Subject, minutesAgo = 0): Promise<string> {
   const { organizationId, userId } = subject
   const id = `erasure_${randomUUID()}`
   await harness.database.execute(sql`UPDATE memberships SET disabled_at = now() WHERE user_id = ${userId}`)
   await harness.database.execute(sql`INSERT INTO erasures (id, organization_id, user_id, requested_by, step, counts, created_at)
-    VALUES (${id}, ${organizationId}, ${userId}, 'admin_token', 'connections', '{}', ${new Date().toISOString()})`)
+    VALUES (${id}, ${organizationId}, ${userId}, 'admin_token', 'connections', '{}', ${new Date(Date.now() - minutesAgo * MINUTE_MS).toISOString()})`)
   return id
 }
 
@@ -56,27 +58,27 @@ interface Job {
   contentStore?: { remove(keys: readonly string[]): Promise<void> }
   /** Milliseconds from now. */
   after?: number
+  settings?: Record<string, unknown>
 }
 
-const advance = (id: string, { contentStore = { remove: async () => {} }, after = 0 }: Job = {}) =>
-  advanceErasure(
-    {
-      database: harness.database,
-      clock: () => Date.now() + after,
-      ledgerOf: harness.ledgers.of,
-      configuration: configuration({}),
-      contentStore,
-      responseObject: () => ({
-        remove: async () => true,
-        cancel: async () => {},
-        state: async () => null,
-      }),
-      workspaceOf: () => ({ run: async () => ({}) }),
-      runQueue: null,
-      waitUntil: () => {},
-    } as never,
-    id,
-  )
+const jobDeps = ({ contentStore = { remove: async () => {} }, after = 0, settings = {} }: Job = {}) =>
+  ({
+    database: harness.database,
+    clock: () => Date.now() + after,
+    ledgerOf: harness.ledgers.of,
+    configuration: configuration(settings),
+    contentStore,
+    responseObject: () => ({
+      remove: async () => true,
+      cancel: async () => {},
+      state: async () => null,
+    }),
+    workspaceOf: () => ({ run: async () => ({}) }),
+    runQueue: null,
+    waitUntil: () => {},
+  }) as never
+
+const advance = (id: string, job: Job = {}) => advanceErasure(jobDeps(job), id)
 
 async function stateOf(id: string): Promise<Record<string, unknown>> {
   const [row] = await rows(
@@ -269,5 +271,148 @@ describe('the job of an erasure', () => {
     const removed: string[] = []
     await advance(id, { contentStore: { remove: async (keys) => void removed.push(...keys) } })
     expect(removed).toHaveLength(1)
+  })
+})
+
+describe('the job of erasures', () => {
+  it('comes to an erasure behind more than it takes that keep failing', async () => {
+    const failing = []
+    for (let made = 0; made < 25; made += 1) failing.push(await begun(await person(), 60 + made))
+    await harness.database.execute(
+      sql`UPDATE erasures SET step = 'of_later' WHERE id = ANY(ARRAY[${sql.join(failing, sql`, `)}])`,
+    )
+    const id = await begun(await person())
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    for (let minutes = 0; minutes < 30; minutes += 5)
+      await advanceErasures(jobDeps({ after: minutes * MINUTE_MS }))
+    expect(await stateOf(id)).toMatchObject({ ended: true })
+    // Those that fail were all tried.
+    const tried =
+      await rows(sql`SELECT 1 FROM erasures WHERE failure = 'UnknownStepError' AND step = 'of_later'
+      AND id = ANY(ARRAY[${sql.join(failing, sql`, `)}])`)
+    expect(tried).toHaveLength(25)
+  })
+})
+
+describe('connections at a hosted broker', () => {
+  let nango: NangoStandIn
+  let settings: Record<string, unknown>
+  beforeAll(async () => {
+    const { standIn, host, close } = await serve((origin) => new NangoStandIn(origin))
+    nango = standIn
+    settings = { NANGO_SECRET_KEY: nango.key, NANGO_URL: nango.origin, EGRESS_ALLOW: host }
+    return close
+  })
+
+  /** A person with content, an account at the broker, and a credential in the vault. */
+  async function connected(): Promise<Subject & { accounts: string[] }> {
+    const subject = await person()
+    const { base, userId } = subject
+    const integration = await create(harness, `${base}/integrations`, {
+      slug: uniqueName('tickets'),
+      display_name: 'Tickets',
+      kind: 'mcp',
+      url: 'https://tickets.example/mcp',
+      authorization: { kind: 'bearer' },
+    })
+    const make = (more: object) =>
+      create(harness, `${base}/connections`, {
+        ...{ integration: integration.slug, display_name: 'Ada at home', user_id: userId, ...more },
+      })
+    await make({ credential: { secret: 'a-secret-of-the-vault' } })
+    const accounts = [uniqueName('account'), uniqueName('account')]
+    for (const account of accounts) {
+      const { id } = await make({ broker: 'nango' })
+      await harness.database.execute(
+        sql`UPDATE connections SET upstream_connection_id = ${account}, status = 'active' WHERE id = ${id}`,
+      )
+    }
+    await storeResponse(subject, `conv_${randomUUID()}`)
+    return { ...subject, accounts }
+  }
+
+  const connectionsOf = ({ userId }: Subject) =>
+    rows<{ broker: string }>(sql`SELECT broker FROM connections WHERE owner_user_id = ${userId}`)
+  const nameOf = async ({ userId }: Subject) =>
+    (await rows<{ name: string }>(sql`SELECT name FROM users WHERE id = ${userId}`))[0]?.name
+
+  it('do not keep content and person while the broker is away, and go when it is back', async () => {
+    const subject = await connected()
+    const id = await begun(subject, 20)
+    nango.fault = new Response('away', { status: 503 })
+    const lines: string[] = []
+    vi.spyOn(console, 'error').mockImplementation((line) => void lines.push(String(line)))
+    await advance(id, { settings })
+    nango.fault = null
+    expect(lines).toEqual([expect.stringContaining('"step":"hosted_connections"')])
+    expect(await stateOf(id)).toMatchObject({
+      step: 'hosted_connections',
+      failure: 'BrokerAwayError',
+      ended: false,
+    })
+    expect([await leftOf(subject), await nameOf(subject)]).toEqual([NOTHING, 'Erased user'])
+    // Their rows stay until the broker has been told.
+    expect(await connectionsOf(subject)).toEqual([{ broker: 'nango' }, { broker: 'nango' }])
+
+    nango.requests.length = 0
+    await advance(id, { settings })
+    expect(await stateOf(id)).toMatchObject({
+      ended: true,
+      failure: null,
+      counts: { connections: 3, connections_left: 0, membership: 1 },
+    })
+    expect(nango.requests.map((request) => request.split('?')[0]).sort()).toEqual(
+      subject.accounts.map((account) => `DELETE /connections/${account}`).sort(),
+    )
+    expect(await connectionsOf(subject)).toEqual([])
+  })
+
+  it('are counted as left there without a key for the broker', async () => {
+    const subject = await connected()
+    const id = await begun(subject, 20)
+    await advance(id)
+    expect(await stateOf(id)).toMatchObject({
+      ended: true,
+      counts: { connections: 3, connections_left: 2, responses: 1, person: 1 },
+    })
+    expect(await connectionsOf(subject)).toEqual([])
+    const left = harness.ledgers.changes.flatMap(({ action, detail }) =>
+      action === 'connection.deleted' && detail?.left_at_broker ? [detail.left_at_broker] : [],
+    )
+    expect(left).toEqual(expect.arrayContaining(subject.accounts))
+  })
+
+  it('are removed beside one that the broker does not delete, and counted once', async () => {
+    const subject = await connected()
+    const [stuck] = subject.accounts
+    const id = await begun(subject, 20)
+    nango.refused = stuck
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    await advance(id, { settings })
+    expect(await stateOf(id)).toMatchObject({ failure: 'BrokerAwayError', counts: { connections: 2 } })
+    expect(await connectionsOf(subject)).toHaveLength(1)
+    nango.refused = undefined
+    await advance(id, { settings })
+    expect(await stateOf(id)).toMatchObject({ ended: true, counts: { connections: 3 } })
+  })
+
+  it('do not keep an erasure that an earlier version began', async () => {
+    const subject = await connected()
+    const id = await begun(subject, 20)
+    await harness.database.execute(sql`UPDATE erasures SET step = 'late_connections' WHERE id = ${id}`)
+    await advance(id)
+    expect(await stateOf(id)).toMatchObject({ ended: true, counts: { connections: 3 } })
+    expect(await leftOf(subject)).toEqual(NOTHING)
+  })
+
+  it('can be deleted by the API without a key for the broker, which says what stays there', async () => {
+    const subject = await connected()
+    const { base, accounts } = subject
+    const { json } = await harness.request('GET', `${base}/connections?user_id=${subject.userId}`)
+    const answers = []
+    for (const { id } of json.data) answers.push(await harness.request('DELETE', `${base}/connections/${id}`))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(answers.map((answer) => answer.json.left_at_broker).sort()).toEqual([...accounts, null].sort())
+    expect(await connectionsOf(subject)).toEqual([])
   })
 })

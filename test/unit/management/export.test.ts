@@ -113,6 +113,58 @@ describe('the export of a person', () => {
   }, 60_000)
 })
 
+describe('the runs of an export', () => {
+  /** Runs of the person, the first ones in progress. */
+  async function storeRuns({ organizationId, userId }: Owner, inProgress: number, ended: number) {
+    const agentId = randomUUID()
+    await database.execute(sql`INSERT INTO agents (id, organization_id, created_by, name, description, metadata, visibility, group_ids, version)
+      VALUES (${agentId}, ${organizationId}, ${userId}, 'agent', '', '{}', 'creator', '[]', 1)`)
+    const { rows } = await database.execute<{
+      id: string
+      status: string
+    }>(sql`INSERT INTO runs (id, organization_id, user_id, agent_id,
+        agent_version, conversation_id, origin, sealed_inputs, status, rev, step, attempt, created_at, ended_at, deadline_at)
+      SELECT gen_random_uuid(), ${organizationId}::uuid, ${userId}::uuid, ${agentId}::uuid, 1, 'c', 'api', '',
+        CASE WHEN n <= ${inProgress}::int THEN 'in_progress' ELSE 'success' END, 1, 1, 1, now(),
+        CASE WHEN n > ${inProgress}::int THEN now() END, now() FROM generate_series(1, ${inProgress + ended}::int) AS n
+      RETURNING id::text AS id, status`)
+    return rows
+  }
+
+  const runsOf = async (parts: AsyncGenerator<{ type: string; data: Record<string, unknown> }>) => {
+    const runs: Array<Record<string, unknown>> = []
+    for await (const { type, data } of parts) if (type === 'run') runs.push(data)
+    return runs
+  }
+  const nothing = async () => new Uint8Array()
+
+  it('are those that have ended and those in progress, each once', async () => {
+    const [owner, other] = [await member(), await member()]
+    const stored = await storeRuns(owner, 1_100, 3)
+    await storeRuns(other, 2, 1)
+    const runs = await runsOf(await exported(owner, nothing))
+    const shown = (run: Record<string, unknown>) => `${run.id} ${run.status}`
+    expect(runs.map(shown).sort()).toEqual(stored.map(shown).sort())
+  }, 60_000)
+
+  it('are each there once when one of them ends while they are read', async () => {
+    const owner = await member()
+    const [one, other] = await storeRuns(owner, 2, 1)
+    const parts = await exported(owner, nothing)
+    const end = (id: string | undefined) =>
+      database.execute(sql`UPDATE runs SET status = 'success', ended_at = now() WHERE id = ${id}::uuid`)
+    const runs: string[] = []
+    for await (const { type, data } of parts) {
+      if (type === 'user') await end(one?.id)
+      if (type !== 'run') continue
+      // The runs that have ended were read, and those in progress not yet.
+      if (runs.length === 0) await end(other?.id)
+      runs.push(String(data.id))
+    }
+    expect([runs.length, new Set(runs).size]).toEqual([3, 3])
+  }, 60_000)
+})
+
 interface Plan {
   'Node Type': string
   'Index Name'?: string

@@ -81,8 +81,8 @@ export const connectionHandlers: HandlersOf<'connections'> = {
     return present(await changeConnection(scope, context.var.deps, path.connectionId, changes))
   },
   'connections.remove': async ({ context, scope, path: { connectionId: id } }) => {
-    await removeConnection(administrator(scope), context.var.deps, id)
-    return { id, deleted: true }
+    const { leftAtBroker } = await removeConnection(administrator(scope), context.var.deps, id)
+    return { id, deleted: true, left_at_broker: leftAtBroker }
   },
   'connections.connect': async ({ context, scope, path, body }) => {
     await checkOwner(context, scope, path.connectionId)

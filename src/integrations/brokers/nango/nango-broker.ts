@@ -126,7 +126,9 @@ async function call(
   body?: unknown,
 ): Promise<NangoAnswer> {
   const { NANGO_SECRET_KEY: key, NANGO_URL: url, EGRESS_ALLOW: allow } = configuration
-  if (key === undefined) throw new BrokerError('unusable', 'This gateway has no key for the broker nango.')
+  if (key === undefined) {
+    throw new BrokerError('unconfigured', 'This gateway has no key for the broker nango.')
+  }
   const response = await brokerFetch(allow)(`${url}${path}`, {
     method,
     headers: {

@@ -134,7 +134,8 @@ export const integrationAnswers = {
   'connections.create': connection,
   'connections.show': connection.extend({ connect: connectAttempt.nullable() }),
   'connections.change': connection,
-  'connections.remove': deleted,
+  // The id of the account that stays at a broker which could not be told.
+  'connections.remove': deleted.extend({ left_at_broker: z.string().nullable() }),
   'connections.connect': z.strictObject({ url: z.string(), expires_at: time }),
   'connections.share': connection,
   'connections.unshare': connection,
