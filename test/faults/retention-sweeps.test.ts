@@ -321,6 +321,38 @@ describe('a statement of retention', () => {
     expect(await faultsOf(id)).toEqual([])
   })
 
+  it('is made after a checkpoint and an intent, also for a record that stayed as the last one of its chain', async () => {
+    const id = await createAged(deployment(), [monthsAgo(5), monthsAgo(4)])
+    await createKeeper()
+    await store(id, { audit_records: daysOf(1) })
+    const removed: unknown[] = []
+    // Each finds one record more: the intent of the one before it is the last of the chain then.
+    for (const [first, checkpoints] of [
+      [2, 1],
+      [3, 2],
+      [3, 2],
+    ]) {
+      await sweep()
+      await ledgers.of(id).flush()
+      expect((await sequencesOf(id))[0]).toBe(first)
+      removed.push(
+        ledgers.changes.flatMap(({ organizationId, action, detail }) =>
+          organizationId === id && action === 'audit_records.pruned'
+            ? [[detail.from_sequence, detail.to_sequence]]
+            : [],
+        ),
+      )
+      expect(await rowsOf(sql`SELECT id FROM audit_checkpoints`)).toHaveLength(checkpoints ?? 0)
+      expect(await faultsOf(id)).toEqual([])
+      await database.execute(sql`UPDATE organizations SET retention_swept_at = NULL`)
+    }
+    const both = [
+      [1, 1],
+      [2, 2],
+    ]
+    expect(removed).toEqual([[[1, 1]], both, both])
+  })
+
   it('is made for two sweeps at once, with different times', async () => {
     const ids = [await createAged(deployment()), await createAged(deployment())]
     for (const id of ids) await store(id, { audit_records: daysOf(1), usage_events: daysOf(1) })
