@@ -24,8 +24,8 @@ export interface RetentionRun extends RetentionDeps, Pick<PruneDeps, 'beforePrun
   budget: Budget
 }
 
-/** @param batches that it may make. */
-export function beginRun(deps: RetentionDeps, batches: number): RetentionRun {
+/** @param batches that it may make. @param milliseconds in which it may begin them. */
+export function beginRun(deps: RetentionDeps, batches: number, milliseconds: number): RetentionRun {
   let checkpoint: Promise<unknown> | undefined
   // A checkpoint has the heads of all chains before the first of them is shortened.
   const beforePruning = async () => {
@@ -33,8 +33,8 @@ export function beginRun(deps: RetentionDeps, batches: number): RetentionRun {
     await checkpoint
   }
   const defaults = defaultRetention(deps.configuration)
-  const run = { now: deps.clock(), defaults, attempts: new Attempts(), budget: new Budget(batches) }
-  return { ...deps, beforePruning, ...run }
+  const budget = new Budget(batches, deps.clock, milliseconds)
+  return { ...deps, beforePruning, now: deps.clock(), defaults, attempts: new Attempts(), budget }
 }
 
 /**
