@@ -4,11 +4,11 @@ import type { PruneDeps } from '../../ledger/retention/prune-chain.ts'
 import type { Retained } from '../../wire/retention.ts'
 import { Attempts } from './attempts.ts'
 import { Budget } from './budget.ts'
-import type { ResponseDeletionDeps } from './old-responses.ts'
+import type { ConversationDeletionDeps } from './empty-conversations.ts'
 import { type Cutoffs, cutoffsOf, defaultRetention, type RetentionVariables } from './retention-periods.ts'
 import { type StoredRetention, verifyRetention } from './retention-seal.ts'
 
-export interface RetentionDeps extends Omit<PruneDeps, 'beforePruning'>, ResponseDeletionDeps {
+export interface RetentionDeps extends Omit<PruneDeps, 'beforePruning'>, ConversationDeletionDeps {
   configuration: PruneDeps['configuration'] &
     RetentionVariables & {
       REJECTED_CALL_RETENTION_DAYS: number

@@ -8,6 +8,7 @@ import { stateRemoved } from '../../ledger/retention/state-removed.ts'
 import { logEvent } from '../../lib/log.ts'
 import { Budget } from './budget.ts'
 import { dropOldPartitions } from './drop-partitions.ts'
+import { deleteLeftConversations } from './empty-conversations.ts'
 import { deleteOldResponses } from './old-responses.ts'
 import {
   deleteOldCalls,
@@ -117,6 +118,9 @@ function removals(run: RetentionRun, organizationId: string, cutoffs: Cutoffs) {
     records: records && (() => removeRecords(run, organizationId, records)),
     usage: usage && (() => removeUsage(run, organizationId, usage)),
     responses: responses && (() => deleteOldResponses(run, budget, organizationId, responses)),
+    conversations:
+      responses &&
+      (() => deleteLeftConversations(run, budget, organizationId, { before: responses, now: run.now })),
     runs:
       runs &&
       (() => drain(run, () => deleteEndedRuns(database, organizationId, runs.getTime(), MOST_DELETED))),
