@@ -33,6 +33,8 @@ export const organizations = pgTable(
     retentionSeal: jsonb('retention_seal').$type<Record<string, string>>(),
     /** When the sweep of retention last came to it, whether or not it finished; null before the first time. */
     retentionSweptAt: instant('retention_swept_at'),
+    /** How far that sweep has searched for empty conversations (`admin/retention/empty-conversations`); null before the first time. */
+    conversationSearch: jsonb('conversation_search').$type<unknown>(),
     /** Revocation epoch: raised by every change of rights. Cached rights of another epoch are stale. */
     epoch: bigint('epoch', { mode: 'number' }).notNull().default(1),
     disabledAt: instant('disabled_at'),

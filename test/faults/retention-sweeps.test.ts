@@ -321,6 +321,38 @@ describe('a statement of retention', () => {
     expect(await faultsOf(id)).toEqual([])
   })
 
+  it('is made after a checkpoint and an intent, also for a record that stayed as the last one of its chain', async () => {
+    const id = await createAged(deployment(), [monthsAgo(5), monthsAgo(4)])
+    await createKeeper()
+    await store(id, { audit_records: daysOf(1) })
+    const removed: unknown[] = []
+    // Each finds one record more: the intent of the one before it is the last of the chain then.
+    for (const [first, checkpoints] of [
+      [2, 1],
+      [3, 2],
+      [3, 2],
+    ]) {
+      await sweep()
+      await ledgers.of(id).flush()
+      expect((await sequencesOf(id))[0]).toBe(first)
+      removed.push(
+        ledgers.changes.flatMap(({ organizationId, action, detail }) =>
+          organizationId === id && action === 'audit_records.pruned'
+            ? [[detail.from_sequence, detail.to_sequence]]
+            : [],
+        ),
+      )
+      expect(await rowsOf(sql`SELECT id FROM audit_checkpoints`)).toHaveLength(checkpoints ?? 0)
+      expect(await faultsOf(id)).toEqual([])
+      await database.execute(sql`UPDATE organizations SET retention_swept_at = NULL`)
+    }
+    const both = [
+      [1, 1],
+      [2, 2],
+    ]
+    expect(removed).toEqual([[[1, 1]], both, both])
+  })
+
   it('is made for two sweeps at once, with different times', async () => {
     const ids = [await createAged(deployment()), await createAged(deployment())]
     for (const id of ids) await store(id, { audit_records: daysOf(1), usage_events: daysOf(1) })
@@ -369,6 +401,62 @@ describe('a part of the sweep that fails', () => {
     const waiting = await rowsOf(sql`SELECT id FROM organizations WHERE retention_swept_at IS NULL`)
     expect(waiting).toEqual([])
     for (const id of ids) expect(await faultsOf(id)).toEqual([])
+  })
+})
+
+describe('the turn of an organization', () => {
+  const HOUR_MS = 3_600_000
+  /** Organizations with due rows, in the order of their first turns. */
+  async function createQueue(): Promise<[string, string, string]> {
+    const ids = [
+      await createAged(deployment()),
+      await createAged(deployment()),
+      await createAged(deployment()),
+    ]
+    await createKeeper()
+    for (const id of ids) await store(id, AGED)
+    await database.execute(sql`UPDATE organizations SET retention_swept_at = now() WHERE retention IS NULL`)
+    return ids.sort() as [string, string, string]
+  }
+  const isShortened = async (id: string) => (await sequencesOf(id))[0] === 5
+
+  it('comes after those of the others, where every run is killed in it', async () => {
+    const [killing, ...others] = await createQueue()
+    let isDead = false
+    front.before = (text) => {
+      isDead ||= new RegExp(`DELETE FROM \\\\"audit_records[^]*${killing}`).test(text)
+      if (isDead) throw new Error('killed')
+    }
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    for (const hours of [0, 1]) {
+      isDead = false
+      await expect(sweep({}, () => Date.now() + hours * HOUR_MS, front.database)).rejects.toThrow()
+      expect(isDead).toBe(true)
+      for (const id of others) expect(await isShortened(id)).toBe(hours === 1)
+    }
+    front.mend()
+    await sweep({}, () => Date.now() + 2 * HOUR_MS)
+    expect(await isShortened(killing)).toBe(true)
+    for (const id of [killing, ...others]) expect(await faultsOf(id)).toEqual([])
+  })
+
+  it('is not begun after ten minutes, nor is another batch', async () => {
+    const [slow, ...others] = await createQueue()
+    let now = Date.now()
+    front.before = (text) => {
+      if (/DELETE FROM \\"audit_records/.test(text)) now += 10 * 60_000
+    }
+    await sweep({}, () => now, front.database)
+    // Its records are gone, and what would follow waits for its next turn.
+    expect([await isShortened(slow), await countOf('usage_events', slow)]).toEqual([true, 7])
+    for (const id of others) expect(await isShortened(id)).toBe(false)
+    front.mend()
+    now += HOUR_MS
+    await sweep({}, () => now)
+    for (const id of [slow, ...others]) {
+      expect([await isShortened(id), await countOf('usage_events', id)]).toEqual([true, 3])
+      expect(await faultsOf(id)).toEqual([])
+    }
   })
 })
 
@@ -423,8 +511,8 @@ describe('the drop of a month', () => {
     for (let count = 0; count < 4; count += 1) ids.push(await createAged(deployment()))
     let runs = 0
     for (; runs < 20; runs += 1) {
-      const run = beginRun(retentionDepsOf(deployment(), OWN), 1_000)
-      await dropOldPartitions({ ...run, budget: new Budget(2) })
+      const run = beginRun(retentionDepsOf(deployment(), OWN), 1_000, 60_000)
+      await dropOldPartitions({ ...run, budget: new Budget(2, Date.now, 60_000) })
       run.attempts.throwFirst()
       if ((await listPartitionsBefore(database, 'audit_records', monthsAgo(3))).length === 0) break
     }

@@ -20,6 +20,7 @@ import {
   driveSignIn,
 } from './statement-costs/drive-management.ts'
 import { TableGrowth } from './statement-costs/grow-tables.ts'
+import { leaveOldRows } from './statement-costs/leave-old-rows.ts'
 import {
   type Execution,
   type MeasuredPostgres,
@@ -106,6 +107,7 @@ describe.skipIf(!hasRealPostgres)('statements on tables that grow', { timeout: 3
     await driveCompanyAccounts(world)
     await driveRefusals(world)
     await driveRecords(world)
+    await leaveOldRows(world)
     for (const cron of readCrons(WRANGLER_FILE)) await gateway.workerd.runScheduled(cron)
     return measured.take()
   }

@@ -1,13 +1,20 @@
-/** Batches that one run of a job may make, over all that it does. */
+import type { Clock } from '../../lib/clock.ts'
+
+/** Batches that one run of a job may make, over all that it does, and the time in which it may begin them. */
 export class Budget {
   #left: number
+  readonly #clock: Clock
+  readonly #until: number
 
-  constructor(batches: number) {
+  /** @param milliseconds from now on. */
+  constructor(batches: number, clock: Clock, milliseconds: number) {
     this.#left = batches
+    this.#clock = clock
+    this.#until = clock() + milliseconds
   }
 
   get isSpent(): boolean {
-    return this.#left <= 0
+    return this.#left <= 0 || this.#clock() >= this.#until
   }
 
   /** @returns whether another batch may be made. */

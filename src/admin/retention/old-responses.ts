@@ -1,18 +1,6 @@
-import type { Database } from '../../../schema/database.ts'
-import {
-  deleteEmptyConversations,
-  deleteResponses,
-  selectOldResponses,
-} from '../../responses/store/delete-responses.store.ts'
-import { removeWorkspace } from '../../responses/tools/workspace/remove-workspace.ts'
-import type { WorkspaceOf } from '../../responses/tools/workspace/workspace-client.ts'
+import { deleteResponses, selectOldResponses } from '../../responses/store/delete-responses.store.ts'
 import type { Budget } from './budget.ts'
-
-export interface ResponseDeletionDeps {
-  database: Database
-  workspaceOf: WorkspaceOf
-  waitUntil: (work: Promise<unknown>) => void
-}
+import { type ConversationDeletionDeps, removeConversations } from './empty-conversations.ts'
 
 const MOST_DELETED = 200
 
@@ -22,7 +10,7 @@ const MOST_DELETED = 200
  * @returns whether nothing is left to delete.
  */
 export function deleteOldResponses(
-  deps: ResponseDeletionDeps,
+  deps: ConversationDeletionDeps,
   budget: Budget,
   organizationId: string,
   before: Date,
@@ -36,8 +24,7 @@ export function deleteOldResponses(
       old.map(({ id }) => id),
     )
     const conversationIds = [...new Set(old.flatMap(({ conversationId }) => conversationId ?? []))]
-    const empty = await deleteEmptyConversations(database, organizationId, conversationIds)
-    for (const { id, userId } of empty) await removeWorkspace(deps, { organizationId, userId }, id)
+    await removeConversations(deps, organizationId, conversationIds)
     return old.length
   }, MOST_DELETED)
 }

@@ -4,11 +4,11 @@ import type { PruneDeps } from '../../ledger/retention/prune-chain.ts'
 import type { Retained } from '../../wire/retention.ts'
 import { Attempts } from './attempts.ts'
 import { Budget } from './budget.ts'
-import type { ResponseDeletionDeps } from './old-responses.ts'
+import type { ConversationDeletionDeps } from './empty-conversations.ts'
 import { type Cutoffs, cutoffsOf, defaultRetention, type RetentionVariables } from './retention-periods.ts'
 import { type StoredRetention, verifyRetention } from './retention-seal.ts'
 
-export interface RetentionDeps extends Omit<PruneDeps, 'beforePruning'>, ResponseDeletionDeps {
+export interface RetentionDeps extends Omit<PruneDeps, 'beforePruning'>, ConversationDeletionDeps {
   configuration: PruneDeps['configuration'] &
     RetentionVariables & {
       REJECTED_CALL_RETENTION_DAYS: number
@@ -24,8 +24,8 @@ export interface RetentionRun extends RetentionDeps, Pick<PruneDeps, 'beforePrun
   budget: Budget
 }
 
-/** @param batches that it may make. */
-export function beginRun(deps: RetentionDeps, batches: number): RetentionRun {
+/** @param batches that it may make. @param milliseconds in which it may begin them. */
+export function beginRun(deps: RetentionDeps, batches: number, milliseconds: number): RetentionRun {
   let checkpoint: Promise<unknown> | undefined
   // A checkpoint has the heads of all chains before the first of them is shortened.
   const beforePruning = async () => {
@@ -33,8 +33,8 @@ export function beginRun(deps: RetentionDeps, batches: number): RetentionRun {
     await checkpoint
   }
   const defaults = defaultRetention(deps.configuration)
-  const run = { now: deps.clock(), defaults, attempts: new Attempts(), budget: new Budget(batches) }
-  return { ...deps, beforePruning, ...run }
+  const budget = new Budget(batches, deps.clock, milliseconds)
+  return { ...deps, beforePruning, now: deps.clock(), defaults, attempts: new Attempts(), budget }
 }
 
 /**

@@ -87,6 +87,23 @@ export const selectOrganizationsToSweep = (
     most,
   )
 
+/** How far the conversations of an organization were searched, of any content; null where they never were. */
+export async function selectConversationSearch(database: Database, organizationId: string): Promise<unknown> {
+  const [row] = await database
+    .select({ search: organizations.conversationSearch })
+    .from(organizations)
+    .where(eq(id, organizationId))
+  return row?.search ?? null
+}
+
+export async function updateConversationSearch(
+  database: Database,
+  organizationId: string,
+  search: object,
+): Promise<void> {
+  await database.update(organizations).set({ conversationSearch: search }).where(eq(id, organizationId))
+}
+
 /** Puts an organization behind all others that wait for a sweep. */
 export async function markSwept(database: Database, organizationId: string, at: Date): Promise<void> {
   await database.update(organizations).set({ retentionSweptAt: at }).where(eq(id, organizationId))

@@ -8,6 +8,7 @@ import { stateRemoved } from '../../ledger/retention/state-removed.ts'
 import { logEvent } from '../../lib/log.ts'
 import { Budget } from './budget.ts'
 import { dropOldPartitions } from './drop-partitions.ts'
+import { deleteLeftConversations } from './empty-conversations.ts'
 import { deleteOldResponses } from './old-responses.ts'
 import {
   deleteOldCalls,
@@ -35,8 +36,11 @@ const MONTHS_AHEAD = 3
 const MOST_DELETED = 1_000
 /** Batches of one run: some minutes. What is left waits for the next. */
 const MOST_BATCHES = 1_000
-/** Those of them that may prepare the drop of months, so that some are left for the rows of organizations. */
+/** The time in which a run begins them. Cloudflare ends the job after 15 minutes. */
+const RUN_MS = 10 * 60_000
+/** Batches and time that may prepare the drop of months, so that some are left for the rows of organizations. */
 const MOST_DROP_BATCHES = 500
+const DROP_MS = 5 * 60_000
 /** Organizations of one run. */
 const MOST_ORGANIZATIONS = 200
 /** An organization is swept once an hour, by the job of the hour. */
@@ -49,12 +53,12 @@ const SWEPT_FOR_MS = 50 * 60_000
  * @throws what the first part that failed has thrown, after all are made. Broken chains are logged and left as they are.
  */
 export async function applyRetention(deps: RetentionDeps): Promise<void> {
-  const run = beginRun(deps, MOST_BATCHES)
+  const run = beginRun(deps, MOST_BATCHES, RUN_MS)
   const { attempts, database, now } = run
   await attempts.make('partitions', null, () => addPartitions(database, monthOf(new Date(now)), MONTHS_AHEAD))
   await attempts.make('rejected calls', null, () => removeRejectedCalls(run))
   await attempts.make('drops', null, () =>
-    dropOldPartitions({ ...run, budget: new Budget(MOST_DROP_BATCHES) }),
+    dropOldPartitions({ ...run, budget: new Budget(MOST_DROP_BATCHES, run.clock, DROP_MS) }),
   )
   const ofDeployment = deploymentCutoffs(run).audit_records
   if (ofDeployment) {
@@ -67,16 +71,16 @@ export async function applyRetention(deps: RetentionDeps): Promise<void> {
 }
 
 /**
- * Moves each organization to the end of the queue, also after a failure: it must not keep the others from their turn. Where that fails,
- * Postgres does not answer, and the run ends.
+ * Moves each organization to the end of the queue as its turn begins: one with which a run is killed every time, or fails, must not keep
+ * the others from their turn. Where that fails, Postgres does not answer, and the run ends.
  */
 async function sweepOrganizations(run: RetentionRun): Promise<void> {
   const { database, budget, now } = run
   const sweptBefore = new Date(now - SWEPT_FOR_MS)
   for (const stored of await selectOrganizationsToSweep(database, sweptBefore, MOST_ORGANIZATIONS)) {
     if (budget.isSpent) return
-    await removeRows(run, stored)
     await markSwept(database, stored.organizationId, new Date(now))
+    await removeRows(run, stored)
   }
 }
 
@@ -114,6 +118,9 @@ function removals(run: RetentionRun, organizationId: string, cutoffs: Cutoffs) {
     records: records && (() => removeRecords(run, organizationId, records)),
     usage: usage && (() => removeUsage(run, organizationId, usage)),
     responses: responses && (() => deleteOldResponses(run, budget, organizationId, responses)),
+    conversations:
+      responses &&
+      (() => deleteLeftConversations(run, budget, organizationId, { before: responses, now: run.now })),
     runs:
       runs &&
       (() => drain(run, () => deleteEndedRuns(database, organizationId, runs.getTime(), MOST_DELETED))),

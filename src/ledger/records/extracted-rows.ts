@@ -17,7 +17,7 @@ export interface RecordWithRows {
   stated: StatedRow[]
 }
 
-/** The row of `calls` that belongs to a record; null for a change. `flush.store.ts` has the same rule in SQL. */
+/** The row of `calls` that belongs to a record; null for a change. `extracted-columns.store.ts` has the same rule in SQL. */
 export function callRowOf(body: RecordBody): CallRow | null {
   if (body.kind !== 'call') return null
   const { usage, actor, flags } = body
@@ -52,7 +52,7 @@ export function callRowOf(body: RecordBody): CallRow | null {
 }
 
 /**
- * The row of `usage_events` that belongs to a record; null if its call used nothing. `flush.store.ts` has the same rule in SQL.
+ * The row of `usage_events` that belongs to a record; null if its call used nothing. `extracted-columns.store.ts` has the same rule in SQL.
  */
 export function usageRowOf(body: RecordBody): UsageRow | null {
   if (body.kind !== 'call' || body.modelId === null || (!body.usage && body.cost === 0)) return null
@@ -78,7 +78,7 @@ export function usageRowOf(body: RecordBody): UsageRow | null {
 }
 
 /**
- * The row of `credit_entries` that belongs to a record; null if the balance did not change. `flush.store.ts` has the same rule in
+ * The row of `credit_entries` that belongs to a record; null if the balance did not change. `extracted-columns.store.ts` has the same rule in
  * SQL.
  */
 export function creditRowOf(body: RecordBody): CreditRow | null {

@@ -112,7 +112,7 @@ export function parseBody(text: string): RecordBody | null {
   }
 }
 
-/** The columns that repeat members of a body; `verifyLinks` compares them. `flush.store.ts` has the same in SQL. */
+/** The columns that repeat members of a body; `verifyLinks` compares them. `extracted-columns.store.ts` has the same in SQL. */
 export function copiedColumns(body: RecordBody): CopiedColumns {
   const call = body.kind === 'call'
   return {

@@ -5,8 +5,9 @@ import { NO_ACTOR } from '../audit-record.ts'
 import type { LedgerOf } from '../contract.ts'
 import { type ChainIdentity, GENESIS } from '../records/chain.ts'
 import { HOME_SHARD } from '../shards/shards.ts'
+import { type PartOfChain, readPartOfChain } from './part-of-chain.store.ts'
 import type { RecordsPruning } from './pruning.ts'
-import { findLastToPrune, readPartOfChain } from './prunings.store.ts'
+import { findLastToPrune } from './prunings.store.ts'
 import { BrokenChainError, readPruning, storePruning } from './store-pruning.ts'
 
 export interface PruneDeps {
@@ -23,10 +24,10 @@ const MOST_OF_STEP = 5_000
 
 /**
  * States which records of a chain may be missing: those before a time, but the last one of the chain. The chain of the organization
- * records the intent first. Deletes nothing.
+ * records the intent before the first of them is stated. Deletes nothing.
  * @param mayStep whether another step may be made. @returns the stored statement, and whether it reaches as far as it may; what remains is for the next call.
- * @throws BrokenChainError where the records that would go are not a chain, or are not linked to the one that stays, and for a stored
- * statement that does not count.
+ * @throws BrokenChainError where the records that would go, or the one after them, are not a chain, where their columns or credits are not
+ * what their bodies say, and for a stored statement that does not count.
  */
 export async function pruneChain(
   deps: PruneDeps,
@@ -41,12 +42,14 @@ export async function pruneChain(
     if (pruning.before < until) pruning = await storePruning(deps, { ...pruning, before: until })
     return { pruning, isWhole: pruning.before >= until }
   }
-  if (pruning.before < until || pruning.sequence === 0) {
-    await recordIntent(deps, chain, { before, from: pruning.sequence + 1, to: last })
+  const to = { sequence: last, before }
+  // Once, before the first of them is stated, and never for a chain that is broken.
+  let isIntended = false
+  const intend = async () => {
+    if (!isIntended) await recordIntent(deps, chain, { before, from: pruning.sequence + 1, to: last })
+    isIntended = true
   }
-  while (pruning.sequence < last && mayStep()) {
-    pruning = await step(deps, pruning, Math.min(last, pruning.sequence + MOST_OF_STEP), before)
-  }
+  while (pruning.sequence < last && mayStep()) pruning = await step(deps, pruning, to, intend)
   return { pruning, isWhole: pruning.sequence >= last && pruning.before >= until }
 }
 
@@ -64,45 +67,41 @@ const emptyPruning = ({ organizationId, shard }: ChainIdentity, before: Date): R
 
 /**
  * Extends the stored statement to a later record of its chain.
- * @returns the one that is stored then. @throws BrokenChainError where the records in between are not a chain.
+ * @param last where it may reach in the end. @param intend called when the records in between are verified, before they are stated.
+ * @returns the one that is stored then. @throws BrokenChainError where they are not a chain, or not what their bodies say.
  */
 async function step(
   deps: PruneDeps,
   pruning: RecordsPruning,
-  to: number,
-  before: Date,
+  last: { sequence: number; before: Date },
+  intend: () => Promise<void>,
 ): Promise<RecordsPruning> {
-  const next = await extended(deps.database, pruning, to, before)
-  if (next !== null) return storePruning(deps, next)
+  const to = Math.min(last.sequence, pruning.sequence + MOST_OF_STEP)
+  const part = await readPartOfChain(deps.database, pruning, pruning, to)
+  if (part !== null) {
+    await intend()
+    return storePruning(deps, extended(pruning, part, to, last.before))
+  }
   // Another run of the sweep may have stated them, and removed them, since the statement was read.
   const stored = await readPruning(deps, pruning)
   if (stored !== null && stored.sequence > pruning.sequence) return stored
   const { organizationId, shard, sequence } = pruning
   throw new BrokenChainError(
-    `chain ${organizationId}:${shard}: the records ${sequence + 1} to ${to + 1} are not a chain`,
+    `chain ${organizationId}:${shard}: the records ${sequence + 1} to ${to + 1} are not a chain, or not what their bodies say`,
   )
 }
 
-/** A statement, extended to a later record of its chain; null where the records up to the one after that are not linked. */
-async function extended(
-  database: Database,
+function extended(
   pruning: RecordsPruning,
+  { hash, entries, amount }: PartOfChain,
   to: number,
   before: Date,
-): Promise<RecordsPruning | null> {
-  const { records, broken, entries, amount, last, next } = await readPartOfChain(
-    database,
-    pruning,
-    pruning,
-    to,
-  )
-  const isLinked = records === to - pruning.sequence && broken === 0 && next?.previousHash === last?.hash
-  if (!isLinked || last === null) return null
+): RecordsPruning {
   const until = before.toISOString()
   return {
     ...pruning,
     sequence: to,
-    hash: last.hash,
+    hash,
     // What was stated before may be removed already, also where the settings keep more by now.
     before: pruning.before > until ? pruning.before : until,
     entries: pruning.entries + entries,

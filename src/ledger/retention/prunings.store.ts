@@ -2,7 +2,7 @@ import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { auditRecords, creditEntries, prunings } from '../../../schema/governance.ts'
 import { timeParameter, utc } from '../../../schema/sql-values.ts'
-import type { ChainHead, ChainIdentity } from '../records/chain.ts'
+import type { ChainIdentity } from '../records/chain.ts'
 import type { RecordsPruning, SignedPruning } from './pruning.ts'
 
 /** Statements about organizations. */
@@ -57,21 +57,9 @@ export async function upsertPruning(database: Database, row: SignedPruning): Pro
 const ofChain = ({ organizationId, shard }: ChainIdentity) =>
   sql`record.organization_id = ${organizationId}::uuid AND record.shard = ${shard}`
 
-/** Movement of credits by a record, in micro-credits; null for one without. The same rule as in `flush.store.ts`. */
-const MOVEMENT = sql`CASE WHEN record.kind = 'call' THEN nullif(-record.credits_settled, 0)
-  WHEN strpos(record.body, '"credit":{') > 0 THEN (record.body::jsonb->'credit'->>'amount')::bigint END`
-
-/**
- * Whether the columns of a record of a change of retention settings are not those of its body. Settings count by these columns: records
- * whose columns were altered must not go, and be a fault of verification no more.
- */
-const IS_ALTERED_CHANGE = sql`CASE WHEN strpos(body, '"action":"retention.replaced"') > 0
-  THEN action IS DISTINCT FROM 'retention.replaced' OR floor(extract(epoch FROM at) * 1000) IS DISTINCT FROM (body::jsonb->>'at')::numeric
-  ELSE false END`
-
 /**
  * The last record of a chain that may go: all up to it are older than a time, and it is not the last one of the chain, which every
- * ledger and verification begins with.
+ * ledger and verification begins with. By the columns alone: `readPartOfChain` compares them with the bodies.
  * @param after a record before which nothing is searched. @returns null when there is none.
  */
 export async function findLastToPrune(
@@ -88,45 +76,6 @@ export async function findLastToPrune(
         ORDER BY record.sequence DESC LIMIT 1)) - 1 AS last`)
   const last = rows[0]?.last
   return last == null || Number(last) <= after ? null : Number(last)
-}
-
-/** A part of a chain that is about to go. */
-interface PartOfChain {
-  /** Records that Postgres has of it; those of them that do not follow the one before, or whose hash or columns are not their body's. */
-  records: number
-  broken: number
-  entries: number
-  amount: number
-  /** Its last record, and the one after that; null when missing. */
-  last: ChainHead | null
-  next: { previousHash: string } | null
-}
-
-/** Reads and verifies what a statement about the records after one up to another has to say. */
-export async function readPartOfChain(
-  database: Database,
-  chain: ChainIdentity,
-  { sequence: after, hash }: ChainHead,
-  to: number,
-): Promise<PartOfChain> {
-  const part = sql`${ofChain(chain)} AND record.sequence > ${after} AND record.sequence <= ${to}`
-  const isBroken = sql`previous_hash <> lag(hash, 1, ${hash}::text) OVER (ORDER BY sequence)
-    OR hash <> encode(sha256(convert_to(previous_hash || body, 'UTF8')), 'hex') OR ${IS_ALTERED_CHANGE}`
-  const ends = sql`${ofChain(chain)} AND record.sequence BETWEEN ${to} AND ${to + 1}`
-  const [{ rows: counted }, { rows: found }] = await database.batch([
-    database.execute<{ records: number; broken: number; entries: number; amount: string }>(sql`
-      SELECT count(*)::int AS records, (count(*) FILTER (WHERE is_broken))::int AS broken,
-        count(moved)::int AS entries, coalesce(sum(moved), 0)::text AS amount
-      FROM (SELECT ${MOVEMENT} AS moved, ${isBroken} AS is_broken FROM ${auditRecords} AS record WHERE ${part}) AS each`),
-    database.execute<{ sequence: string; hash: string; previous_hash: string }>(sql`
-      SELECT sequence, hash, previous_hash FROM ${auditRecords} AS record WHERE ${ends} ORDER BY sequence`),
-  ])
-  const at = (sequence: number) => {
-    const row = found.find((each) => Number(each.sequence) === sequence)
-    return row ? { sequence, hash: row.hash, previousHash: row.previous_hash } : null
-  }
-  const [{ amount, ...counts } = { records: 0, broken: 0, entries: 0, amount: '0' }] = counted
-  return { ...counts, amount: Number(amount), last: at(to), next: at(to + 1) }
 }
 
 /** Deletes records of a chain that a statement allows to be missing, the first ones. @returns how many; at most `most`. */
@@ -148,6 +97,10 @@ interface Movements {
   entries: number
   amount: number
 }
+
+/** Movement of credits by a record that stays, in micro-credits; null for one without. Verification compares its columns with its body. */
+const MOVEMENT = sql`CASE WHEN record.kind = 'call' THEN nullif(-record.credits_settled, 0)
+  WHEN strpos(record.body, '"credit":{') > 0 THEN (record.body::jsonb->'credit'->>'amount')::bigint END`
 
 /**
  * Sum and number of the rows of credits that statements about the records of one organization vouch for, as Postgres has them.

@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import {
   conversationItems,
@@ -8,6 +8,7 @@ import {
   responses,
 } from '../../../schema/responses.ts'
 import { textArray, timeParameter } from '../../../schema/sql-values.ts'
+import { READ_IN_ORDER } from '../../ledger/records/search-newest.store.ts'
 import type { Owner } from '../model/types.ts'
 import { contentGarbageStatement, inOneBatch, isItemOf, ownedBy } from './rows.store.ts'
 
@@ -27,14 +28,13 @@ export async function selectOldResponses(
   before: number,
   most: number,
 ): Promise<EndedResponse[]> {
-  const { rows } = await database.execute<{
-    id: string
-    user_id: string
-    conversation_id: string | null
-  }>(sql`
-    SELECT id, user_id, conversation_id FROM ${responses}
-    WHERE organization_id::text = ${organizationId} AND created_at < ${timeParameter(before)} AND status <> 'in_progress'
-    ORDER BY created_at, id LIMIT ${most}`)
+  const [, { rows }] = await database.batch([
+    database.execute(READ_IN_ORDER),
+    database.execute<{ id: string; user_id: string; conversation_id: string | null }>(sql`
+      SELECT id, user_id, conversation_id FROM ${responses}
+      WHERE organization_id::text = ${organizationId} AND created_at < ${timeParameter(before)} AND status <> 'in_progress'
+      ORDER BY created_at, id LIMIT ${most}`),
+  ])
   return rows.map(({ id, user_id: userId, conversation_id: conversationId }) => ({
     id,
     userId,
@@ -89,6 +89,51 @@ export async function deleteResponses(
   }
 }
 
+/**
+ * SQL of whether a conversation has no item, no writer and no response. Looked up for each one: without OFFSET, Postgres may read all items
+ * into a hash.
+ */
+const isEmpty = (conversation: SQL): SQL => sql`${conversation}.writer IS NULL
+  AND NOT EXISTS (SELECT FROM ${conversationItems} WHERE conversation_id = ${conversation}.id OFFSET 0)
+  AND NOT EXISTS (SELECT FROM ${responses} WHERE conversation_id = ${conversation}.id OFFSET 0)`
+
+/** A place in the conversations of an organization, by their age. */
+interface ConversationPosition {
+  /** As Postgres has it, with microseconds. */
+  at: string
+  id: string
+}
+
+/**
+ * Searches the conversations of an organization that were made before a time for empty ones, from the oldest on.
+ * @param after the last one that was examined before. @param most that are examined now.
+ * @returns the ids of the empty ones; `next` is null where no more are to be examined.
+ */
+export async function selectEmptyConversations(
+  database: Database,
+  organizationId: string,
+  before: number,
+  after: ConversationPosition | null,
+  most: number,
+): Promise<{ ids: string[]; next: ConversationPosition | null }> {
+  const isAfter =
+    after === null ? sql`true` : sql`(created_at, id) > (${after.at}::timestamptz, ${after.id}::text)`
+  const [, { rows }] = await database.batch([
+    database.execute(READ_IN_ORDER),
+    database.execute<{ examined: number; at: string; id: string; empty: string[] }>(sql`
+      WITH page AS MATERIALIZED (
+        SELECT id, created_at, writer FROM ${conversations}
+        WHERE organization_id::text = ${organizationId} AND created_at < ${timeParameter(before)} AND ${isAfter}
+        ORDER BY created_at, id LIMIT ${most})
+      SELECT (SELECT count(*) FROM page)::int AS examined, last.created_at::text AS at, last.id,
+        to_jsonb(ARRAY(SELECT id FROM page WHERE ${isEmpty(sql`page`)})) AS empty
+      FROM (SELECT * FROM page ORDER BY created_at DESC, id DESC LIMIT 1) AS last`),
+  ])
+  const [page] = rows
+  if (!page) return { ids: [], next: null }
+  return { ids: page.empty, next: page.examined < most ? null : { at: page.at, id: page.id } }
+}
+
 /** Deletes conversations that have no item, no writer and no response any more. @returns those, with their owners. */
 export async function deleteEmptyConversations(
   database: Database,
@@ -98,9 +143,7 @@ export async function deleteEmptyConversations(
   if (ids.length === 0) return []
   const { rows } = await database.execute<{ id: string; user_id: string }>(sql`
     DELETE FROM ${conversations} AS conversation
-    WHERE id = ANY(${textArray(ids)}) AND organization_id = ${organizationId}::uuid AND writer IS NULL
-      AND NOT EXISTS (SELECT FROM ${conversationItems} WHERE conversation_id = conversation.id)
-      AND NOT EXISTS (SELECT FROM ${responses} WHERE conversation_id = conversation.id)
+    WHERE id = ANY(${textArray(ids)}) AND organization_id = ${organizationId}::uuid AND ${isEmpty(sql`conversation`)}
     RETURNING id, user_id`)
   return rows.map(({ id, user_id: userId }) => ({ id, userId }))
 }

@@ -1,0 +1,1 @@
+ALTER TABLE "organizations" ADD COLUMN "conversation_search" jsonb;
