@@ -116,6 +116,10 @@ function scriptRelease(configuration: WranglerConfiguration, entry: string): Scr
 
 /** Cloudflare limits tags of versions to 25 characters. */
 const TAG_DIGITS = 16
+const TAG_PREFIX = 'hg-'
+
+/** Whether a version with this tag was uploaded by a deployment. Other ones are made by hand, as in the dashboard. */
+export const isDeployedTag = (tag: string | null): boolean => tag?.startsWith(TAG_PREFIX) === true
 
 function tagOf(configuration: WranglerConfiguration, entry: string): string {
   const hash = createHash('sha256').update(readFileSync(entry))
@@ -125,7 +129,7 @@ function tagOf(configuration: WranglerConfiguration, entry: string): string {
   for (const file of assets === undefined ? [] : filesBelow(assets.directory)) {
     hash.update(relative(assets?.directory ?? '', file).replaceAll(sep, '/')).update(readFileSync(file))
   }
-  return `hg-${hash.digest('hex').slice(0, TAG_DIGITS)}`
+  return `${TAG_PREFIX}${hash.digest('hex').slice(0, TAG_DIGITS)}`
 }
 
 function filesBelow(folder: string): string[] {

@@ -133,7 +133,13 @@ async function applyUnderLease(
       signal: context.signal,
     })
     const describeRelease = (read: ReadAccount) => releaseOf(run, read)
-    const dependencies = { ...sources, fetch: context.fetch, clock: context.clock, report }
+    const dependencies = {
+      ...sources,
+      fetch: context.fetch,
+      clock: context.clock,
+      signal: context.signal,
+      report,
+    }
     return await applyPlan({
       ...dependencies,
       plan: currentPlan,

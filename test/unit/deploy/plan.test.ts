@@ -52,6 +52,7 @@ const serving = (
   bindings: release.bindings,
   secrets: release.name === 'headgate' ? SECRETS : [],
   triggers: release.triggers,
+  testedVersion: 'serving',
   ...more,
 })
 
