@@ -36,6 +36,7 @@ export function planDeployment(
   const restorePoint = restorePointOf(settings, state.database)
   const changesScript = [tools, gateway].some(({ change }) => change.kind !== 'none')
   return {
+    tags: { tools: release.tools.tag, gateway: release.gateway.tag },
     steps: [
       ...servicesSteps(settings, state),
       ...migrationSteps(state.database, restorePoint),
