@@ -1,6 +1,6 @@
 // npm run deploy: deploys Headgate to Cloudflare (docs/deployment.md; --help names the options).
 import { createInterface } from 'node:readline/promises'
-import { realClock } from './deploy/deploy-clock.ts'
+import { realClock, refuseInterrupted } from './deploy/deploy-clock.ts'
 import { runDeploy } from './deploy/run-deploy.ts'
 
 const interruption = new AbortController()
@@ -12,6 +12,9 @@ async function promptForAnswer(question: string): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
   try {
     return await terminal.question(question, { signal: interruption.signal })
+  } catch (error) {
+    refuseInterrupted(interruption.signal)
+    throw error
   } finally {
     terminal.close()
   }

@@ -40,17 +40,20 @@ export async function readAccount(sources: AccountSources): Promise<ReadAccount>
   const { settings, cloudflare } = sources
   const accountName = await cloudflare.accountName()
   const hosts = await cloudflare.hosts()
-  const [neonProject, redisUrl, bucket, tools, gateway] = await Promise.all([
+  const [neonProject, redisUrl, bucket] = await Promise.all([
     readNeon(sources),
     readRedis(sources),
     cloudflare.hasBucket(settings.bucket),
-    cloudflare.script(settings.tools.name, hosts),
-    cloudflare.script(settings.gateway.name, hosts),
+  ])
+  const database = await readDatabase(sources)
+  const [tools, gateway] = await Promise.all([
+    cloudflare.script(settings.tools.name, hosts, database.tested.tools),
+    cloudflare.script(settings.gateway.name, hosts, database.tested.gateway),
   ])
   return {
     state: {
       accountName,
-      database: await readDatabase(sources),
+      database,
       redis: { exists: redisUrl !== undefined },
       bucket: { exists: bucket },
       tools,

@@ -3,24 +3,22 @@ import { databaseAddress } from './account.ts'
 import { DeployError } from './deploy-error.ts'
 import type { Deployment, DeploymentResult, Progress } from './deployment-types.ts'
 import type { StepName } from './plan-types.ts'
-import { confirmForRollback, rollOut } from './roll-out.ts'
+import { rollBackTools } from './roll-back.ts'
+import { confirmStep, rollOut } from './roll-out.ts'
+import { rollbackTargets } from './rollback-targets.ts'
 import { finishRotations, rotateSecret } from './rotate-secrets.ts'
 import { generateSecret, isGenerated } from './secrets.ts'
 
-/** One step: what applies it, and what takes it back after a failed test. */
-interface Step {
-  apply: (deployment: Deployment, progress: Progress) => Promise<void>
-  undo?: (deployment: Deployment, progress: Progress) => Promise<void>
-}
+type Step = (deployment: Deployment, progress: Progress) => Promise<void>
 
 /** The steps before the gateway gets its version, which `rollOut` tests and raises. */
 const STEPS: Partial<Record<StepName, Step>> = {
-  redis: { apply: createRedis },
-  'restore point': { apply: createRestorePoint },
-  migrations: { apply: applyMigrations },
-  bucket: { apply: ({ wrangler, settings }) => wrangler.createBucket(settings.bucket) },
-  tools: { apply: deployTools, undo: rollBackTools },
-  secrets: { apply: generateSecrets },
+  redis: createRedis,
+  'restore point': createRestorePoint,
+  migrations: applyMigrations,
+  bucket: ({ wrangler, settings }) => wrangler.createBucket(settings.bucket),
+  tools: deployTools,
+  secrets: generateSecrets,
 }
 
 /**
@@ -30,35 +28,23 @@ const STEPS: Partial<Record<StepName, Step>> = {
  * @throws DeployError, MigrationError or DatabaseError; what is done by then stays
  */
 export async function applyPlan(deployment: Deployment): Promise<DeploymentResult> {
-  const { plan, account, lease, report } = deployment
+  const { plan, account, report } = deployment
   const progress: Progress = {
     release: deployment.describeRelease(account),
-    toolsBase: null,
+    targets: rollbackTargets(plan, account.state),
     toolsVersion: account.state.tools?.traffic[0]?.versionId ?? null,
   }
-  const done: Step[] = []
   for (const [name, step] of Object.entries(STEPS) as Array<[StepName, Step]>) {
     const planned = plan.steps.filter((line) => line.step === name && line.action !== 'same')
     if (planned.length === 0) continue
-    await lease.confirm()
+    await confirmStep(deployment)
     report(`${name}: ${planned.map((line) => line.name).join(', ')}`)
-    await step.apply(deployment, progress)
-    done.push(step)
+    await step(deployment, progress)
   }
   // A host that an earlier run did not get to is what the test calls.
   if (plan.gateway.kind === 'none') await setTriggers(deployment, progress)
   const result = await rollOut(deployment, progress)
-  if (result.outcome !== 'applied') {
-    // A new gateway that keeps the traffic needs the tools of its own release.
-    const isGatewayBefore = result.outcome === 'rolled_back' || plan.gateway.kind === 'none'
-    if (!isGatewayBefore) return result
-    for (const { undo } of done.reverse()) {
-      if (undo === undefined) continue
-      await confirmForRollback(lease, result.problems)
-      await undo(deployment, progress)
-    }
-    return result
-  }
+  if (result.outcome !== 'applied') return rollBackTools(deployment, progress, result)
   finishRotations(newValues(deployment), deployment.secretsFile)
   if (plan.gateway.kind === 'version') await setTriggers(deployment, progress)
   return result
@@ -115,26 +101,13 @@ async function deployTools({ plan, wrangler }: Deployment, progress: Progress): 
   } else {
     progress.toolsVersion = await wrangler.deploy(tools)
   }
-  progress.toolsBase = change.kind === 'version' ? change.base : null
-}
-
-async function rollBackTools(
-  { wrangler, report }: Deployment,
-  { release, toolsBase }: Progress,
-): Promise<void> {
-  if (toolsBase === null)
-    return report(`${release.tools.name} keeps its new version: there is none to go back to`)
-  await wrangler.rollBack(release.tools, toolsBase)
-  report(`${release.tools.name} rolled back to ${toolsBase}`)
 }
 
 /** A plain deployment sets them itself. */
-async function setTriggers(
-  { plan, lease, report, wrangler }: Deployment,
-  { release }: Progress,
-): Promise<void> {
+async function setTriggers(deployment: Deployment, { release }: Progress): Promise<void> {
+  const { plan, report, wrangler } = deployment
   if (!plan.steps.some(({ step, action }) => step === 'triggers' && action !== 'same')) return
-  await lease.confirm()
+  await confirmStep(deployment)
   report('triggers')
   await wrangler.deployTriggers(release.gateway)
 }

@@ -42,6 +42,8 @@ export interface ScriptState {
   /** Names of the secrets of the newest version, which the next one inherits. */
   secrets: string[]
   triggers: Triggers
+  /** The version that passed its test last; null if there is none that can be deployed again. */
+  testedVersion: string | null
 }
 
 const account = z.object({ result: z.object({ name: z.string() }) })
@@ -69,7 +71,14 @@ const deployments = z.object({
   }),
 })
 const binding = z.object({ type: z.string(), name: z.string() }).loose()
-const version = z.object({ result: z.object({ resources: z.object({ bindings: z.array(binding) }) }) })
+const version = z.object({
+  result: z.object({
+    resources: z.object({
+      bindings: z.array(binding),
+      script_runtime: z.object({ migration_tag: z.string().nullish() }).nullish(),
+    }),
+  }),
+})
 const schedules = z.object({ result: z.object({ schedules: z.array(z.object({ cron: z.string() })) }) })
 const subdomain = z.object({ result: z.object({ enabled: z.boolean() }) })
 const domains = z.object({ result: z.array(z.object({ hostname: z.string(), service: z.string() })) })
@@ -117,8 +126,16 @@ export class CloudflareApi {
     return (await this.#read(domains, '/workers/domains')).result
   }
 
-  /** @param hosts those of the account @returns null if there is no script with this name */
-  async script(name: string, hosts: readonly DomainOwner[]): Promise<ScriptState | null> {
+  /**
+   * @param hosts those of the account
+   * @param tested the version that passed its test last; null if it is not known
+   * @returns null if there is no script with this name
+   */
+  async script(
+    name: string,
+    hosts: readonly DomainOwner[],
+    tested: string | null,
+  ): Promise<ScriptState | null> {
     const found = await this.#readIfPresent(service, `/workers/services/${name}`)
     if (found === null) return null
     const path = `/workers/scripts/${name}`
@@ -132,8 +149,9 @@ export class CloudflareApi {
       .sort((left, right) => right.number - left.number)
       .map(({ id, annotations }) => ({ id, tag: textOf(annotations?.['workers/tag']) }))
     const traffic = trafficOf(deployed.result.deployments[0]?.versions ?? [])
+    const migrationTag = found.result.default_environment.script.migration_tag ?? null
     return {
-      migrationTag: found.result.default_environment.script.migration_tag ?? null,
+      migrationTag,
       versions: known,
       traffic,
       ...(await this.#bindings(path, known[0]?.id, traffic[0]?.versionId)),
@@ -142,7 +160,17 @@ export class CloudflareApi {
         hosts: hosts.filter((domain) => domain.service === name).map(({ hostname }) => hostname),
         workersDev: address.result.enabled,
       },
+      testedVersion: known.some(({ id }) => id === tested)
+        ? await this.#deployable(path, tested, migrationTag)
+        : null,
     }
+  }
+
+  /** @returns the version; null if it is from before the last change of classes, past which Cloudflare does not roll back */
+  async #deployable(path: string, id: string | null, migrationTag: string | null): Promise<string | null> {
+    const { resources } = (await this.#read(version, `${path}/versions/${id}`)).result
+    const tag = resources.script_runtime?.migration_tag ?? null
+    return tag === null || tag === migrationTag ? id : null
   }
 
   /** Secrets of the newest version; the rest of the one that serves. */

@@ -1,6 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { DeployError } from './deploy-error.ts'
 
+const INTERRUPTED = 'interrupted; run again to continue'
+
+/** @throws DeployError if the deployment is interrupted. Before each step, because most of them notice no signal */
+export function refuseInterrupted(signal: AbortSignal): void {
+  if (signal.aborted) throw new DeployError(INTERRUPTED)
+}
+
 /** Time of a deployment. Tests move it, so that they wait for nothing. */
 export interface DeployClock {
   /** Milliseconds since the Unix epoch. */
@@ -16,7 +23,7 @@ export const realClock = (signal: AbortSignal): DeployClock => ({
     try {
       await wait(milliseconds, undefined, { signal })
     } catch {
-      throw new DeployError('interrupted; run again to continue')
+      throw new DeployError(INTERRUPTED)
     }
   },
 })

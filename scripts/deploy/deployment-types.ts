@@ -3,6 +3,7 @@ import type { DeployClock } from './deploy-clock.ts'
 import type { DeployLease } from './lease.ts'
 import type { DeploymentPlan } from './plan-types.ts'
 import type { Release } from './release.ts'
+import type { RollbackTargets } from './rollback-targets.ts'
 import type { Wrangler } from './wrangler.ts'
 
 /** What the steps work with. */
@@ -16,6 +17,8 @@ export interface Deployment extends AccountSources {
   secretsFile: string
   fetch: typeof fetch
   clock: DeployClock
+  /** Interrupts the deployment before its next step. Rollbacks are made all the same. */
+  signal: AbortSignal
   /** Prints what is done, in one line. */
   report: (line: string) => void
 }
@@ -31,8 +34,8 @@ export interface DeploymentResult {
 /** What the steps before have made. */
 export interface Progress {
   release: Release
-  /** Version of the tools that served before; null if it cannot be returned to. */
-  toolsBase: string | null
+  /** Where a failed test goes back to. */
+  targets: RollbackTargets
   /** Version of the tools that serves; null if it is not known. */
   toolsVersion: string | null
 }

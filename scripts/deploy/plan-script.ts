@@ -15,7 +15,11 @@ export function planScript(
   if (state === null) {
     const classes = release.classMigrations.flatMap(({ changes }) => changes)
     const change: ScriptChange = { kind: 'deploy', isNew: true, base: null }
-    const lines = [`code ${shortTag(release.tag)}`, `classes: ${classes.join(' ')}`]
+    const lines = [
+      `code ${shortTag(release.tag)}`,
+      ...differences('variables', {}, release.variables),
+      `classes: ${classes.join(' ')}`,
+    ]
     return {
       change,
       problems: [],

@@ -66,6 +66,8 @@ export type ScriptChange =
   | { kind: 'version'; versionId: string | null; base: string }
 
 export interface DeploymentPlan {
+  /** Of what both scripts will be: their code, static files and configuration. */
+  tags: { tools: string; gateway: string }
   steps: PlannedStep[]
   /** Reasons for which it cannot be applied. */
   problems: string[]

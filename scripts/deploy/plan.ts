@@ -32,10 +32,11 @@ export function planDeployment(
 ): DeploymentPlan {
   const secrets = planSecrets(state, known, rotations)
   const tools = planScript('tools', release.tools, state.tools, [])
-  const gateway = planScript('gateway', release.gateway, state.gateway, secrets.uploaded)
+  const gateway = planScript('gateway', withRedis(release.gateway, state), state.gateway, secrets.uploaded)
   const restorePoint = restorePointOf(settings, state.database)
   const changesScript = [tools, gateway].some(({ change }) => change.kind !== 'none')
   return {
+    tags: { tools: release.tools.tag, gateway: release.gateway.tag },
     steps: [
       ...servicesSteps(settings, state),
       ...migrationSteps(state.database, restorePoint),
@@ -60,6 +61,12 @@ export function planDeployment(
     restorePoint,
   }
 }
+
+/** The address of Redis becomes a variable when its database is created. */
+const withRedis = (release: ScriptRelease, { redis }: AccountState): ScriptRelease =>
+  redis.exists
+    ? release
+    : { ...release, variables: { ...release.variables, UPSTASH_REDIS_REST_URL: 'of the database' } }
 
 function servicesSteps(settings: DeploySettings, { database, redis }: AccountState): PlannedStep[] {
   const kept = 'it is never deleted'

@@ -52,21 +52,31 @@ export interface Release {
   gateway: ScriptRelease
 }
 
+/** Folders of what is uploaded. */
+export interface BuiltFiles {
+  /** Of `buildScripts`. */
+  scripts: string
+  /** Static files of the gateway. */
+  assets: string
+}
+
+/** The static files of this checkout, which a build completes. */
+export const STATIC_FILES = join(ROOT, 'public')
+
 /**
  * Describes what this checkout would deploy.
  *
- * @param bundle folder of `buildScripts`
  * @param variables more variables of the gateway than those of `wrangler.toml`
  */
 export function readRelease(
   settings: DeploySettings,
-  bundle: string,
+  { scripts, assets }: BuiltFiles,
   variables: Record<string, string>,
 ): Release {
   const tools = readConfiguration(join(ROOT, 'workers/tools/wrangler.toml'))
   const gateway = readConfiguration(join(ROOT, 'wrangler.toml'))
   return {
-    tools: scriptRelease({ ...tools, name: settings.tools.name }, join(bundle, 'tools/tools.js')),
+    tools: scriptRelease({ ...tools, name: settings.tools.name }, join(scripts, 'tools/tools.js')),
     gateway: scriptRelease(
       {
         ...gateway,
@@ -79,10 +89,10 @@ export function readRelease(
         r2_buckets: (gateway.r2_buckets ?? []).map((bucket) => ({ ...bucket, bucket_name: settings.bucket })),
         services: (gateway.services ?? []).map((bound) => ({ ...bound, service: settings.tools.name })),
         ...(gateway.assets && {
-          assets: { ...gateway.assets, directory: join(ROOT, gateway.assets.directory) },
+          assets: { ...gateway.assets, directory: assets },
         }),
       },
-      join(bundle, 'gateway.js'),
+      join(scripts, 'gateway.js'),
     ),
   }
 }
@@ -116,6 +126,10 @@ function scriptRelease(configuration: WranglerConfiguration, entry: string): Scr
 
 /** Cloudflare limits tags of versions to 25 characters. */
 const TAG_DIGITS = 16
+const TAG_PREFIX = 'hg-'
+
+/** Whether a version with this tag was uploaded by a deployment. Other ones are made by hand, as in the dashboard. */
+export const isDeployedTag = (tag: string | null): boolean => tag?.startsWith(TAG_PREFIX) === true
 
 function tagOf(configuration: WranglerConfiguration, entry: string): string {
   const hash = createHash('sha256').update(readFileSync(entry))
@@ -125,7 +139,7 @@ function tagOf(configuration: WranglerConfiguration, entry: string): string {
   for (const file of assets === undefined ? [] : filesBelow(assets.directory)) {
     hash.update(relative(assets?.directory ?? '', file).replaceAll(sep, '/')).update(readFileSync(file))
   }
-  return `hg-${hash.digest('hex').slice(0, TAG_DIGITS)}`
+  return `${TAG_PREFIX}${hash.digest('hex').slice(0, TAG_DIGITS)}`
 }
 
 function filesBelow(folder: string): string[] {

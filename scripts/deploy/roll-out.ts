@@ -1,8 +1,8 @@
 import { databaseAddress, hasAuditRecord } from './account.ts'
-import { DeployError } from './deploy-error.ts'
+import { refuseInterrupted } from './deploy-clock.ts'
 import type { Deployment, DeploymentResult, Progress } from './deployment-types.ts'
-import type { DeployLease } from './lease.ts'
 import type { ScriptChange } from './plan-types.ts'
+import { rollBackGateway } from './roll-back.ts'
 import { testedOrigin } from './settings.ts'
 import { runSmokeTest } from './smoke-test.ts'
 
@@ -13,6 +13,12 @@ export function rollOut(deployment: Deployment, progress: Progress): Promise<Dep
   return gateway.kind === 'deploy'
     ? deployAtOnce(deployment, progress, gateway)
     : testServing(deployment, progress)
+}
+
+/** Before each step that changes the account. @throws DeployError if it is interrupted, or if another deployment may have taken over */
+export async function confirmStep({ signal, lease }: Deployment): Promise<void> {
+  refuseInterrupted(signal)
+  await lease.confirm()
 }
 
 /** Before the upload that may bring them: only a test with all traffic ends them. */
@@ -27,8 +33,8 @@ async function deployAtOnce(
   progress: Progress,
   { isNew }: Extract<ScriptChange, { kind: 'deploy' }>,
 ): Promise<DeploymentResult> {
-  const { plan, wrangler, lease, report } = deployment
-  await lease.confirm()
+  const { plan, wrangler, report } = deployment
+  await confirmStep(deployment)
   await recordRotations(deployment)
   const { gateway } = progress.release
   report(`gateway: deploying ${gateway.name}`)
@@ -49,22 +55,25 @@ async function testServing(deployment: Deployment, progress: Progress): Promise<
   if (version === null || !isPlanned) return { outcome: 'applied', version, problems: [] }
   const problems = await smokeTest(deployment, progress, version, false)
   if (problems.length === 0) return recordApplied(deployment, progress, version)
-  // Only the tools have changed, and they can be taken back.
-  if (progress.toolsBase !== null) return { outcome: 'rolled_back', version, problems }
+  const { targets } = progress
+  if (targets.gateway !== null)
+    return rollBackGateway(deployment, progress, { id: version, share: 100 }, targets.gateway, problems)
+  // Only the tools have changed since the last test, and are rolled back next.
+  if (targets.tools !== null) return { outcome: 'rolled_back', version, problems }
   const advice =
     'This version has all traffic. Mend the code and run again, or go back with wrangler rollback'
   return { outcome: 'failed_test', version, problems: [...problems, advice] }
 }
 
-/** Tests a version at 0 %, then at each share, and goes back to the one before it when a test fails. */
+/** Tests a version at 0 %, then at each share, and rolls back when a test fails. */
 async function raiseTraffic(
   deployment: Deployment,
   progress: Progress,
   change: Extract<ScriptChange, { kind: 'version' }>,
 ): Promise<DeploymentResult> {
   const { release } = progress
-  const { plan, wrangler, lease, report, settings, clock, account } = deployment
-  await lease.confirm()
+  const { plan, wrangler, report, settings, clock, account } = deployment
+  await confirmStep(deployment)
   await recordRotations(deployment)
   report(`gateway: uploading ${release.gateway.name}`)
   const version = change.versionId ?? (await wrangler.uploadVersion(release.gateway, plan.secrets))
@@ -73,22 +82,19 @@ async function raiseTraffic(
   const shares =
     present === undefined ? [0, ...steps] : [present, ...steps.filter((share) => share > present)]
   for (const share of shares) {
-    await lease.confirm()
+    await confirmStep(deployment)
     if (share !== present)
       await wrangler.divideTraffic(release.gateway, sharesOf(version, change.base, share))
     report(`gateway: ${share} % of traffic on ${version}`)
     if (share > 0 && share < 100) {
       await clock.sleep(waitSeconds * 1000)
       // A machine that was asleep for longer than its lease has lost it, and tests the release of another one.
-      await lease.confirm()
+      await confirmStep(deployment)
     }
     const problems = await smokeTest(deployment, progress, version, false)
-    if (problems.length > 0) {
-      await confirmForRollback(lease, problems)
-      await wrangler.rollBack(release.gateway, change.base)
-      report(`gateway: rolled back to ${change.base}`)
-      return { outcome: 'rolled_back', version: change.base, problems }
-    }
+    if (problems.length === 0) continue
+    const target = progress.targets.gateway ?? change.base
+    return rollBackGateway(deployment, progress, { id: version, share }, target, problems)
   }
   return recordApplied(deployment, progress, version)
 }
@@ -102,21 +108,6 @@ async function recordApplied(
   await lease.confirm()
   await lease.recordTested({ gateway: version, tools: toolsVersion })
   return { outcome: 'applied', version, problems: [] }
-}
-
-/**
- * Confirms the lease before something is rolled back: the tests take minutes, in which another deployment may have taken over, whose
- * version a rollback would replace.
- *
- * @throws DeployError with what the test found, and why nothing is rolled back
- */
-export async function confirmForRollback(lease: DeployLease, problems: readonly string[]): Promise<void> {
-  try {
-    await lease.confirm()
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new DeployError([...problems, `not rolled back: ${reason}`].join('; '), { cause: error })
-  }
 }
 
 const sharesOf = (version: string, base: string, share: number): Array<[string, number]> =>

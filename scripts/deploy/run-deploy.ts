@@ -1,5 +1,6 @@
 import { databaseAddress, type ReadAccount, readAccount } from './account.ts'
 import { applyPlan } from './apply.ts'
+import { refuseInterrupted } from './deploy-clock.ts'
 import { DeployError } from './deploy-error.ts'
 import { type DeployOptions, readOptions, USAGE } from './deploy-options.ts'
 import type { DeploymentResult } from './deployment-types.ts'
@@ -61,14 +62,15 @@ async function deploy(
   context: DeployContext,
   report: (line: string) => void,
 ): Promise<DeployDocument> {
-  let secrets: SecretValues | undefined
+  let run: Run | undefined
   try {
-    const run = await prepareRun(options, context, report)
-    secrets = run.sources.secrets
+    run = await prepareRun(options, context, report)
     return await planAndApply(run, options, report)
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error)
-    return { outcome: 'failed', problems: [secrets?.redact(text) ?? text] }
+    return { outcome: 'failed', problems: [run?.sources.secrets.redact(text) ?? text] }
+  } finally {
+    run?.close()
   }
 }
 
@@ -93,6 +95,7 @@ async function planAndApply(
     return { ...document, outcome: 'refused', problems: options.json ? plan.problems : [] }
   if (!hasChanges(plan)) return { ...document, outcome: 'no_change' }
   if (options.plan) return { ...document, outcome: 'planned' }
+  refuseInterrupted(context.signal)
   if (!options.yes) {
     if (context.prompt === undefined)
       throw new DeployError('there is no terminal to ask at: --yes applies the plan')
@@ -110,43 +113,54 @@ async function applyUnderLease(
   plan: DeploymentPlan,
   report: (line: string) => void,
 ): Promise<DeploymentResult> {
-  const { sources, settings, folder, secretsFile, context } = run
-  refuseLostSecrets(plan, sources.secrets, context.environment)
+  const { sources, settings, secretsFile } = run
+  const { environment, fetch, clock, signal } = run.context
+  refuseLostSecrets(plan, sources.secrets, environment)
+  refuseInterrupted(signal)
   await createDatabase(run, account, report)
   const address = databaseAddress(sources)
   if (address === undefined) throw new DeployError('DATABASE_URL is not given')
-  const lease = await DeployLease.acquire(address, settings.gateway.name, context.clock)
+  const lease = await DeployLease.acquire(address, settings.gateway.name, clock)
   try {
-    // Between the plan and the lease, another deployment may have run.
     const current = await readAccount(sources)
-    const currentPlan = makePlan(run, current)
-    if (fingerprint(currentPlan) !== fingerprint(plan)) {
-      throw new DeployError('the account has changed since the plan was made; run again')
-    }
-    const wrangler = new Wrangler({
-      folder,
-      account: settings.account,
-      token: required(context.environment, 'CLOUDFLARE_API_TOKEN'),
-      baseUrl: context.environment.CLOUDFLARE_API_BASE_URL,
-      clock: context.clock,
-      secrets: sources.secrets,
-      signal: context.signal,
-    })
-    const describeRelease = (read: ReadAccount) => releaseOf(run, read)
-    const dependencies = { ...sources, fetch: context.fetch, clock: context.clock, report }
     return await applyPlan({
-      ...dependencies,
-      plan: currentPlan,
+      ...sources,
+      plan: agreedPlan(run, current, plan),
       account: current,
-      describeRelease,
-      wrangler,
+      describeRelease: (read: ReadAccount) => releaseOf(run, read),
+      wrangler: wranglerOf(run),
       lease,
       secretsFile,
+      fetch,
+      clock,
+      signal,
+      report,
     })
   } finally {
     await lease.release()
   }
 }
+
+/** Makes the plan again: between the first one and the lease, another deployment may have run. @throws DeployError if it differs */
+function agreedPlan(run: Run, account: ReadAccount, agreed: DeploymentPlan): DeploymentPlan {
+  const plan = makePlan(run, account)
+  if (fingerprint(plan) !== fingerprint(agreed))
+    throw new DeployError('the account has changed since the plan was made; run again')
+  if (JSON.stringify(plan.tags) !== JSON.stringify(agreed.tags))
+    throw new DeployError('the settings of a script have changed since the plan was made; run again')
+  return plan
+}
+
+const wranglerOf = ({ folder, settings, sources, context: { environment, clock, signal } }: Run): Wrangler =>
+  new Wrangler({
+    folder,
+    account: settings.account,
+    token: required(environment, 'CLOUDFLARE_API_TOKEN'),
+    baseUrl: environment.CLOUDFLARE_API_BASE_URL,
+    clock,
+    secrets: sources.secrets,
+    signal,
+  })
 
 /** The lease is in the database, so that one is created before. */
 async function createDatabase(

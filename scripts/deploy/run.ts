@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { cpSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve } from 'node:path'
 import { ConfigurationError, parseConfiguration } from '../../src/env.ts'
 import { buildScripts } from '../build.ts'
@@ -10,8 +11,9 @@ import type { DeployOptions } from './deploy-options.ts'
 import { NeonApi } from './neon.ts'
 import { planDeployment } from './plan.ts'
 import type { DeploymentPlan, KnownSecrets } from './plan-types.ts'
-import { type Release, readRelease } from './release.ts'
+import { type BuiltFiles, type Release, readRelease, STATIC_FILES } from './release.ts'
 import { pendingRotations } from './rotate-secrets.ts'
+import { makeRunFolder } from './run-folder.ts'
 import {
   placeholderSecrets,
   readSecrets,
@@ -36,7 +38,7 @@ export interface DeployContext {
   /** Reads an answer from the terminal; undefined without one. */
   prompt?: (question: string) => Promise<string>
   signal: AbortSignal
-  /** Folder of built scripts; default: they are built. */
+  /** Folder of built scripts, which are copied; default: they are built. */
   bundle?: string
 }
 
@@ -45,14 +47,16 @@ export interface Run {
   settings: DeploySettings
   folder: string
   secretsFile: string
-  bundle: string
+  built: BuiltFiles
   sources: AccountSources
   /** Names of secrets that get another value: those of `--rotate`, and those whose rotation was cut. */
   rotations: string[]
   context: DeployContext
+  /** Removes its files. */
+  close: () => void
 }
 
-/** Reads the settings and secrets, and builds both scripts. @throws DeployError, StartError */
+/** Reads the settings and secrets, and builds both scripts. The run has to be closed. @throws DeployError, StartError */
 export async function prepareRun(
   { config, rotate }: Pick<DeployOptions, 'config' | 'rotate'>,
   context: DeployContext,
@@ -81,13 +85,32 @@ export async function prepareRun(
     neon: neonOf(settings, context),
     upstash: upstashOf(settings, context),
   }
-  const bundle = context.bundle ?? join(folder, 'bundle')
-  if (context.bundle === undefined) {
-    report('building both scripts …')
-    await buildScripts(bundle)
-  }
   const rotations = [...rotate, ...pendingRotations(secretsFile)]
-  return { settings, folder, secretsFile, bundle, sources, rotations, context }
+  const own = makeRunFolder(folder)
+  try {
+    const built = await buildInto(own.path, context.bundle, report)
+    return { settings, folder, secretsFile, built, sources, rotations, context, close: own.remove }
+  } catch (error) {
+    own.remove()
+    throw error
+  }
+}
+
+/** The static files are copied, because another build of this checkout may replace them. */
+async function buildInto(
+  folder: string,
+  bundle: string | undefined,
+  report: (line: string) => void,
+): Promise<BuiltFiles> {
+  const built = { scripts: join(folder, 'scripts'), assets: join(folder, 'public') }
+  if (bundle === undefined) {
+    report('building both scripts …')
+    await buildScripts(built.scripts)
+  } else {
+    cpSync(bundle, built.scripts, { recursive: true })
+  }
+  cpSync(STATIC_FILES, built.assets, { recursive: true })
+  return built
 }
 
 /** Git's answer to a path that no rule ignores; others are of a folder without Git. */
@@ -164,9 +187,9 @@ function knownSecrets(run: Run, account: ReadAccount): KnownSecrets {
 }
 
 /** The release for an account: its variables have the address of Redis. */
-export function releaseOf({ settings, bundle }: Run, { redisUrl }: ReadAccount): Release {
+export function releaseOf({ settings, built }: Run, { redisUrl }: ReadAccount): Release {
   const first = settings.gateway.hosts[0]
-  return readRelease(settings, bundle, {
+  return readRelease(settings, built, {
     ...(first !== undefined && { BASE_URL: `https://${first}` }),
     ...(redisUrl !== undefined && { UPSTASH_REDIS_REST_URL: redisUrl }),
     ...settings.gateway.variables,

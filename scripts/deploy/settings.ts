@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import * as z from 'zod'
-import { configurationSchema } from '../../src/env.ts'
+import { configurationSchema, isLocalAddress } from '../../src/env.ts'
 import { DeployError } from './deploy-error.ts'
 import { isSecretName } from './secrets.ts'
 
@@ -45,7 +45,7 @@ const upstashDatabase = z.strictObject({
   region: z.string().min(1),
 })
 
-const settingsSchema = z.strictObject({
+const settingsObject = z.strictObject({
   $schema: z.string().optional(),
   /** Name of this deployment: of its folder of files, and in what is printed. */
   stage: resourceName,
@@ -86,8 +86,19 @@ const settingsSchema = z.strictObject({
     .prefault({}),
 })
 
+/** The test sends ADMIN_TOKEN and SMOKE_TEST_KEY, which must not go over a network as plain text. */
+const settingsSchema = settingsObject.superRefine((settings, context) => {
+  const origin = testedOrigin(settings)
+  if (origin === null || isLocalAddress(origin) || !/^http:/i.test(origin.trim())) return
+  const path =
+    settings.smokeTest.url === undefined ? ['gateway', 'variables', 'BASE_URL'] : ['smokeTest', 'url']
+  const message =
+    'must begin with https:, because the smoke test sends credentials; http is for loopback only'
+  context.addIssue({ code: 'custom', path, message })
+})
+
 /** What `deploy.json` says. It holds no secret, and is committed. */
-export type DeploySettings = z.infer<typeof settingsSchema>
+export type DeploySettings = z.infer<typeof settingsObject>
 
 /** Checks settings. @throws DeployError naming every member that does not fit */
 export function parseSettings(value: unknown, file = 'deploy.json'): DeploySettings {

@@ -14,7 +14,7 @@ export interface SmokeTestOptions {
   /** Key of a caller. */
   key: string | undefined
   model: string | undefined
-  /** Whether Postgres has the audit record of a request. */
+  /** Whether Postgres has the audit record of a request. May reject. */
   hasRecord: (requestId: string) => Promise<boolean>
   /** How long the version may take to answer: a new host gets its certificate first. */
   patienceMs: number
@@ -127,11 +127,16 @@ async function checkModelCall(options: SmokeTestOptions): Promise<string | null>
   if (answer?.status !== 200) return `a call of ${model} ${describe(answer)}`
   const requestId = answer.headers.get('x-request-id') ?? ''
   const end = clock.now() + RECORD_PATIENCE_MS
-  while (!(await hasRecord(requestId))) {
-    if (clock.now() >= end) return `the audit record of request ${requestId} is not in Postgres`
+  for (;;) {
+    // A connection that fails is repeated too: an error would leave the version with its traffic.
+    const isThere = await hasRecord(requestId).catch(() => null)
+    if (isThere) return null
+    if (clock.now() >= end)
+      return isThere === null
+        ? `the audit record of request ${requestId} cannot be read: Postgres does not answer`
+        : `the audit record of request ${requestId} is not in Postgres`
     await clock.sleep(POLL_MS)
   }
-  return null
 }
 
 /** @returns the answer, its body read; null without one */

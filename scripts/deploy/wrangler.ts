@@ -7,7 +7,7 @@ import { wranglerArguments, wranglerEnvironment } from '../local/wrangler-comman
 import { inheritedEnvironment } from '../node/inherited-environment.ts'
 import { writePrivateFile } from '../node/private-file.ts'
 import { cloudflarePermission } from './cloudflare-api.ts'
-import type { DeployClock } from './deploy-clock.ts'
+import { type DeployClock, refuseInterrupted } from './deploy-clock.ts'
 import { DeployError } from './deploy-error.ts'
 import type { ScriptRelease } from './release.ts'
 import type { SecretValues } from './secrets.ts'
@@ -21,7 +21,7 @@ export interface WranglerOptions {
   baseUrl: string | undefined
   clock: DeployClock
   secrets: SecretValues
-  /** Ends the running command. */
+  /** Ends the running command, unless it is a rollback. */
   signal: AbortSignal
 }
 
@@ -50,7 +50,7 @@ export class Wrangler {
   }
 
   async createBucket(name: string): Promise<void> {
-    await this.#run(['r2', 'bucket', 'create', name], this.#options.folder)
+    await this.#run(['r2', 'bucket', 'create', name], this.#options.folder, this.#options.signal)
   }
 
   /** Deploys a script, with its triggers, to all traffic. @returns the id of the new version */
@@ -72,15 +72,10 @@ export class Wrangler {
     await this.#runWith(release, ['versions', 'deploy', ...specifications, '--yes'])
   }
 
-  /** Gives all traffic to a version that was deployed before. */
+  /** Gives all traffic to a version that was deployed before. No signal ends it: a version that failed would keep its traffic. */
   async rollBack(release: ScriptRelease, version: string): Promise<void> {
-    await this.#runWith(release, [
-      'rollback',
-      version,
-      '--yes',
-      '--message',
-      'headgate: the smoke test failed',
-    ])
+    const parameters = ['rollback', version, '--yes', '--message', 'headgate: the smoke test failed']
+    await this.#runWith(release, parameters, new AbortController().signal)
   }
 
   async deployTriggers(release: ScriptRelease): Promise<void> {
@@ -116,21 +111,30 @@ export class Wrangler {
     )
   }
 
-  #runWith(release: ScriptRelease, parameters: string[]): Promise<Array<Record<string, unknown>>> {
+  #runWith(
+    release: ScriptRelease,
+    parameters: string[],
+    signal = this.#options.signal,
+  ): Promise<Array<Record<string, unknown>>> {
     const folder = dirname(release.entry)
     const configuration = join(folder, 'wrangler.json')
     writeFileSync(configuration, JSON.stringify(release.configuration))
-    return this.#run([...parameters, '--config', configuration], folder)
+    return this.#run([...parameters, '--config', configuration], folder, signal)
   }
 
   /** Runs a command. @returns what it wrote for programs @throws DeployError with its first error, without secrets */
-  async #run(parameters: string[], folder: string): Promise<Array<Record<string, unknown>>> {
+  async #run(
+    parameters: string[],
+    folder: string,
+    signal: AbortSignal,
+  ): Promise<Array<Record<string, unknown>>> {
     for (let start = 1; ; start++) {
+      refuseInterrupted(signal)
       const report = join(this.#options.folder, `wrangler-${randomUUID()}.ndjson`)
       try {
-        const { code, text } = await this.#start(parameters, folder, report)
+        const { code, text } = await this.#start(parameters, { folder, report, signal })
         if (code === 0) return readReport(report)
-        if (this.#options.signal.aborted) throw new DeployError('interrupted; run again to continue')
+        refuseInterrupted(signal)
         const wait = waitOf(text)
         if (wait === null || start === MOST_STARTS || wait > LONGEST_WAIT_SECONDS) {
           throw new DeployError(this.#options.secrets.redact(failureOf(parameters, text)))
@@ -144,10 +148,9 @@ export class Wrangler {
 
   #start(
     parameters: string[],
-    folder: string,
-    report: string,
+    { folder, report, signal }: { folder: string; report: string; signal: AbortSignal },
   ): Promise<{ code: number | null; text: string }> {
-    const { token, account, baseUrl, signal } = this.#options
+    const { token, account, baseUrl } = this.#options
     return new Promise((resolve, reject) => {
       const child = spawn(process.execPath, wranglerArguments(parameters), {
         cwd: folder,

@@ -1,3 +1,7 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DatabaseRelay } from '../harness/cloud/database-relay.ts'
 import { DeployedAccount } from './support/deployed-account.ts'
@@ -9,6 +13,10 @@ beforeAll(async () => {
 afterAll(() => account.stop())
 afterEach(() => expect(account.deployment.cloud.unknown).toEqual([]))
 
+/** Files of runs that were left. */
+const runFolders = () =>
+  readdirSync(join(account.deployment.folder, 'deploy/test-stage')).filter((name) => name.startsWith('run-'))
+
 describe('two deployments', () => {
   beforeAll(() => account.beginDeployed())
   afterAll(() => account.end())
@@ -19,6 +27,42 @@ describe('two deployments', () => {
     const refused = outputs.find(({ code }) => code === 1)
     expect(refused?.stderr).toMatch(/another deployment of headgate runs \(.+, process \d+\)/)
     expect(account.serving()).toEqual([`${account.release} at 100`])
+  })
+
+  it('of one checkout, the second of which plans another build: the first one deploys what was agreed to, and can roll back', async () => {
+    account.changeScripts()
+    const [agreed, before] = [account.release, account.serving()]
+    const { cloud } = account.deployment
+    const tested: string[] = []
+    cloud.gateway.isBroken = ({ code }, percentage) => {
+      if (percentage === 10) tested.push(code)
+      // As a build does that begins.
+      rmSync(account.deployment.bundle, { recursive: true, force: true })
+      return percentage === 10
+    }
+    cloud.onRequest = async ({ method, path }) => {
+      if (method !== 'POST' || !path.endsWith('/headgate-tools/deployments')) return
+      cloud.onRequest = () => {}
+      account.changeScripts()
+      expect(await account.deployment.run(['--plan'])).toMatchObject({ code: 2, stderr: '' })
+    }
+    const { code, stdout } = await account.deployment.run()
+    expect([code, stdout]).toEqual([1, expect.stringContaining('gateway: rolled back to')])
+    expect(tested[0]).toContain(`gateway ${agreed}\n`)
+    expect(account.serving()).toEqual(before)
+    expect(runFolders()).toEqual([])
+    cloud.gateway.isBroken = () => false
+    account.changeScripts()
+  })
+
+  it('of which one was killed: the next one removes its files', async () => {
+    const { pid = 0 } = spawnSync(process.execPath, ['--version'])
+    const name = `run-${hostname()}-of-the-dead`
+    const folder = join(account.deployment.folder, 'deploy/test-stage', name)
+    mkdirSync(join(folder, 'scripts'), { recursive: true })
+    writeFileSync(`${folder}.lock`, `${pid} 1`)
+    expect((await account.deployment.run(['--plan'])).stderr).toBe('')
+    expect(runFolders()).toEqual([])
   })
 
   it('continue after one that died, when its lease has ended', async () => {
@@ -47,6 +91,29 @@ describe('two deployments', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining('the lease of this deployment was lost')])
     expect(account.serving().sort()).toEqual([`${account.release - 1} at 100`, `${account.release} at 0`])
     await account.endLease()
+  })
+})
+
+describe('a deployment', () => {
+  beforeAll(() => account.beginDeployed())
+  afterAll(() => account.end())
+
+  it('whose settings of a script change before its lease is refused', async () => {
+    const { cloud } = account.deployment
+    let reads = 0
+    cloud.onRequest = ({ path }) => {
+      const [database] = cloud.upstash.databases
+      if (database !== undefined && /\/accounts\/[^/]+$/.test(path) && ++reads === 2)
+        database.endpoint = 'another.upstash.io'
+    }
+    const before = account.serving()
+    const { code, stderr } = await account.deployment.run()
+    cloud.onRequest = () => {}
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining('settings of a script have changed since the plan'),
+    ])
+    expect(account.serving()).toEqual(before)
   })
 })
 

@@ -105,6 +105,21 @@ describe('the smoke test of a deployment', () => {
     ])
   })
 
+  it('waits for the record of its call while Postgres does not answer, and fails after 30 s', async () => {
+    let failures = 2
+    const unreliable = async (): Promise<boolean> => {
+      if (failures-- > 0) throw new Error('the database does not answer')
+      return true
+    }
+    const clock = new MovingClock()
+    expect(await smokeTest({ clock, hasRecord: unreliable })).toEqual([])
+    expect(clock.waits).toEqual([2_000, 2_000])
+    failures = Number.POSITIVE_INFINITY
+    expect(await smokeTest({ clock: new MovingClock(), hasRecord: unreliable })).toEqual([
+      expect.stringMatching(/^the audit record of request req_\S+ cannot be read: Postgres does not answer$/),
+    ])
+  })
+
   it('fails when nothing listens', async () => {
     expect(await smokeTest({ origin: 'http://127.0.0.1:9' })).toEqual(['/health has no answer'])
   })

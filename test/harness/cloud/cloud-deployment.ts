@@ -31,6 +31,8 @@ export class CloudDeployment {
   /** More variables of the environment. */
   variables: Record<string, string> = {}
   readonly clock = new MovingClock()
+  /** Interrupts the run, as SIGTERM does. */
+  interruption = new AbortController()
   /** Command lines and environments of the processes that this one started, as the system shows them to others. */
   readonly seenProcesses = new Set<string>()
   readonly #postgres: string
@@ -110,7 +112,7 @@ export class CloudDeployment {
         output.stderr += `${line}\n`
       },
       ...(answer !== undefined && { prompt: async () => answer }),
-      signal: new AbortController().signal,
+      signal: this.interruption.signal,
       bundle: this.bundle,
     })
     return { code, ...output }

@@ -14,7 +14,7 @@ import { NEON_KEY, NeonState, UPSTASH_EMAIL, UPSTASH_KEY, UpstashState } from '.
 export interface CloudFault {
   /** Of `POST /client/v4/accounts/…`. */
   matches: RegExp
-  kind: 'cut before' | 'cut after' | 403 | 429 | 500
+  kind: 'cut before' | 'cut after' | 403 | 429 | 500 | 502
   /** How many requests; every one if left out. */
   times?: number
   /** Seconds, of 429. */
@@ -32,6 +32,7 @@ const HTTP_CODES = {
   403: [10000, 'Authentication error'],
   429: [971, 'Please wait'],
   500: [10001, 'Internal error'],
+  502: [10001, 'Bad gateway'],
 } as const
 
 /**
@@ -171,7 +172,11 @@ function isAuthorized(prefix: string, headers: Headers): boolean {
   return given === `Bearer ${CLOUDFLARE_TOKEN}` || given === 'Bearer assets-session'
 }
 
-function sendFault(response: ServerResponse, status: 403 | 429 | 500, retryAfter: number | undefined): void {
+function sendFault(
+  response: ServerResponse,
+  status: keyof typeof HTTP_CODES,
+  retryAfter: number | undefined,
+): void {
   const [code, message] = HTTP_CODES[status]
   if (retryAfter !== undefined) response.setHeader('retry-after', String(retryAfter))
   sendJson(response, status, { success: false, errors: [{ code, message }], messages: [], result: null })

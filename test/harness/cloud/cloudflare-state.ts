@@ -9,6 +9,8 @@ export interface StoredVersion {
   id: string
   number: number
   tag: string | null
+  /** Of the class migrations that the script had when it was uploaded. */
+  migrationTag: string | null
   bindings: Array<Record<string, unknown> & { type: string; name: string }>
   /** Text of the uploaded main module. */
   code: string
@@ -144,6 +146,10 @@ export class CloudflareState {
       script.versions.some((version) => version.id === id),
     )
     if (total !== 100 || versions.length > 2 || !isKnown) return refuse(400, 10013, 'invalid versions')
+    const isBefore = versions.some(({ version_id: id }) =>
+      script.versions.some((version) => version.id === id && version.migrationTag !== script.migrationTag),
+    )
+    if (isBefore) return refuse(400, 10013, 'a version from before a change of classes cannot be deployed')
     script.deployments.unshift({ versions })
     return { status: 200, result: { id: randomUUID() } }
   }
@@ -201,6 +207,7 @@ function addVersion(
     id: randomUUID(),
     number: script.versions.length + 1,
     tag: annotations['workers/tag'] ?? null,
+    migrationTag: script.migrationTag,
     bindings: [...bindings, ...inherited],
     code: modules.get(main) ?? '',
     modules: [...modules.keys()],
@@ -210,7 +217,7 @@ function addVersion(
 }
 
 /** A version as the API shows it: without the values of secrets. */
-export function presentVersion({ id, number, tag, bindings }: StoredVersion) {
+export function presentVersion({ id, number, tag, migrationTag, bindings }: StoredVersion) {
   return {
     id,
     number,
@@ -221,7 +228,11 @@ export function presentVersion({ id, number, tag, bindings }: StoredVersion) {
         type === 'secret_text' ? { type, name } : { type, name, ...rest },
       ),
       script: { etag: id, handlers: ['fetch'], last_deployed_from: 'wrangler' },
-      script_runtime: { compatibility_date: '2026-10-23', usage_model: 'standard' },
+      script_runtime: {
+        compatibility_date: '2026-10-23',
+        usage_model: 'standard',
+        ...(migrationTag !== null && { migration_tag: migrationTag }),
+      },
     },
   }
 }

@@ -5,7 +5,7 @@ import { describeMigrations } from '../../../scripts/deploy/account.ts'
 import { NO_RECORD } from '../../../scripts/deploy/lease.ts'
 import { planDeployment } from '../../../scripts/deploy/plan.ts'
 import type { AccountState } from '../../../scripts/deploy/plan-types.ts'
-import { type Release, readRelease } from '../../../scripts/deploy/release.ts'
+import { type Release, readRelease, STATIC_FILES } from '../../../scripts/deploy/release.ts'
 import { renderPlan } from '../../../scripts/deploy/render-plan.ts'
 import { type DeploySettings, readSettings } from '../../../scripts/deploy/settings.ts'
 import { pendingMigrations } from '../../../scripts/migrate.ts'
@@ -44,7 +44,11 @@ function exampleRelease(settings: DeploySettings): Release {
   try {
     mkdirSync(join(bundle, 'tools'))
     for (const entry of ['gateway.js', 'tools/tools.js']) writeFileSync(join(bundle, entry), '')
-    const { tools, gateway } = readRelease(settings, bundle, { BASE_URL: 'https://gateway.example.com' })
+    const { tools, gateway } = readRelease(
+      settings,
+      { scripts: bundle, assets: STATIC_FILES },
+      { BASE_URL: 'https://gateway.example.com' },
+    )
     return { tools: { ...tools, tag: 'hg-4f7228f' }, gateway: { ...gateway, tag: 'hg-fd2fce9' } }
   } finally {
     rmSync(bundle, { recursive: true })

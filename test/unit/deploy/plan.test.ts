@@ -52,6 +52,7 @@ const serving = (
   bindings: release.bindings,
   secrets: release.name === 'headgate' ? SECRETS : [],
   triggers: release.triggers,
+  testedVersion: 'serving',
   ...more,
 })
 
@@ -108,6 +109,11 @@ describe('the plan of an account', () => {
       'change smoke test /health/ready, tools, a wrong key, management API',
     ])
     expect(first.gateway).toEqual({ kind: 'deploy', isNew: true, base: null })
+    for (const name of ['tools', 'gateway'])
+      expect(lineOf(first, name)?.details).toContain('variables: +BASE_URL')
+    expect(lineOf(plan({ ...EMPTY, redis: { exists: false } }, KNOWN), 'gateway')?.details).toContain(
+      'variables: +BASE_URL +UPSTASH_REDIS_REST_URL',
+    )
   })
 
   it('with everything has no change', () => {

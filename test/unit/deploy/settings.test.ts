@@ -35,6 +35,13 @@ describe('deploy.json', () => {
     [{ gateway: { hosts: ['https://gateway.example.com'] } }, 'gateway.hosts.0: must be a host name'],
     [{ gateway: { name: 'a"b' } }, 'gateway.name: must be a name'],
     [{ secrets: {} }, 'Unrecognized key'],
+    [{ smokeTest: { url: 'http://gateway.example.com' } }, 'smokeTest.url: must begin with https:'],
+    [{ smokeTest: { url: 'HTTP://10.0.0.7:8787' } }, 'smokeTest.url: must begin with https:'],
+    [{ smokeTest: { url: 'http://localhost@gateway.example.com' } }, 'smokeTest.url: must begin with https:'],
+    [
+      { gateway: { variables: { BASE_URL: 'http://gateway.example.com' } } },
+      'gateway.variables.BASE_URL: must begin with https:',
+    ],
   ])('refuses %j', (members, problem) => {
     expect(() => settings(members)).toThrow(problem)
   })
@@ -46,6 +53,14 @@ describe('deploy.json', () => {
       'https://c.example.com',
     )
     expect(testedOrigin(settings())).toBe(null)
+    for (const url of ['http://127.0.0.1:8787', 'http://localhost:8787', 'http://[::1]:8787']) {
+      expect(testedOrigin(settings({ smokeTest: { url } }))).toBe(url)
+    }
+    // Not what the test calls.
+    const variables = { BASE_URL: 'http://gateway.example.com' }
+    expect(testedOrigin(settings({ gateway: { hosts: ['a.example.com'], variables } }))).toBe(
+      'https://a.example.com',
+    )
   })
 })
 
