@@ -1,6 +1,5 @@
 // npm run restore -- --from <folder>: fills an empty node from a backup.
 import { join, resolve } from 'node:path'
-import type pg from 'pg'
 import { keysOf } from './backup.ts'
 import { migrateDatabase, migrationNames } from './migrate.ts'
 import { type ContentObjects, ObjectFiles } from './node/content-store/object-files.ts'
@@ -15,6 +14,7 @@ import { checkEmptyDatabase, restoreTables } from './serve/backup/tables.ts'
 import { readOptions, refuseUsage } from './serve/command-line.ts'
 import { claimContent } from './serve/content-claim.ts'
 import { claimDataFolder, DATA } from './serve/data-folder.ts'
+import { lockDatabase } from './serve/database-lock.ts'
 import { beginRestore, endRestore } from './serve/installation.ts'
 import { type NodeSettings, readNodeSettings } from './serve/settings.ts'
 
@@ -56,7 +56,7 @@ async function restore(settings: NodeSettings, source: string): Promise<Manifest
     if ('folder' in content) claims.push(await claimContentFolder(content.folder))
     const place = objectsIn(content, false)
     if (!(await isEmptyPlace(place))) throw new StartError('CONTENT is not empty')
-    await withClient(database, (client) => fillDatabase(client, settings, source, manifest))
+    await fillDatabase(settings, source, manifest)
     await fillFolders(place, { dataFolder, toolsFolder }, source, manifest)
     await withClient(database, endRestore)
   } finally {
@@ -70,16 +70,20 @@ async function claimContentFolder(folder: string): Promise<() => Promise<void>> 
   return claimContent(folder)
 }
 
-async function fillDatabase(
-  client: pg.Client,
-  { database }: NodeSettings,
-  source: string,
-  manifest: Manifest,
-): Promise<void> {
-  // A node that starts on it from here on is refused, also after this process was killed.
-  await beginRestore(client)
-  await migrateDatabase({ DATABASE_URL: '', connection: database }, { until: manifest.migration })
-  await restoreTables(client, join(source, BACKUP.postgres), manifest)
+async function fillDatabase({ database }: NodeSettings, source: string, manifest: Manifest): Promise<void> {
+  const lock = await lockDatabase(database, () => {})
+  // Not that of a later session, which another node could have come before.
+  const { client } = lock
+  try {
+    // A node may have used the database since it was looked at.
+    await checkEmptyDatabase(client)
+    // A node that starts on it from here on is refused, also after this process was killed.
+    await beginRestore(client)
+    await migrateDatabase({ DATABASE_URL: '', connection: database }, { until: manifest.migration })
+    await restoreTables(client, join(source, BACKUP.postgres), manifest)
+  } finally {
+    await lock.release()
+  }
 }
 
 async function fillFolders(

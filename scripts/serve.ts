@@ -39,6 +39,10 @@ const cleanUps: Array<() => unknown> = []
 let stop = async (): Promise<void> => {}
 let abort = async (): Promise<void> => {}
 let isStopping = false
+/** When the first signal came, by `performance.now()`. */
+let stoppingSince = 0
+/** One Ctrl-C comes twice under npm: from the terminal, and from npm. */
+const SAME_SIGNAL_MS = 1_000
 
 async function serve(settings: NodeSettings): Promise<void> {
   const { dataFolder, stopLimitMs, database } = settings
@@ -123,14 +127,16 @@ async function endAll(): Promise<void> {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 }
 
-/** The first signal stops in order, the second one at once. */
+/** The first signal stops in order, one that comes a second later or more at once. */
 function onSignal(signal: string): void {
   if (isStopping) {
+    if (performance.now() - stoppingSince < SAME_SIGNAL_MS) return
     log('warn', 'aborting', { signal })
     void abort().finally(() => process.exit(1))
     return
   }
   isStopping = true
+  stoppingSince = performance.now()
   log('info', 'stopping', { signal })
   stop()
     .then(endAll)

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { gateway } from '../harness/gateway.ts'
+import { gateway, query } from '../harness/gateway.ts'
 import { answered, failed, inTurn } from '../harness/routed-model.ts'
 import { jsonOf } from '../harness/send.ts'
 import { addKey, addMember, administrator, createTenant, type Tenant } from '../harness/tenant.ts'
@@ -201,6 +201,25 @@ describe.concurrent('a run', () => {
     expect(await evaluated(tenant, runId)).toMatchObject({ result: 'pass', steps: [{}, { result: 'pass' }] })
     const again = await management().call('POST', `${tenant.base}/runs/${runId}/rerun`)
     expect([again.status, jsonOf(again)]).toEqual([422, refusal('Unprocessable Entity', /success/)])
+  })
+
+  it('can repeat its first step after retention has deleted its conversation', async () => {
+    const script = await inTurn(gateway(), failed(400), answered('chat', 'At last.', true))
+    const agentId = await createAgent(tenant, definitionOf([{ instructions: script }]))
+    const { runId, conversationId } = await trigger(tenant, agentId)
+    expect(await endedRun(tenant, runId)).toMatchObject({ status: 'failure' })
+    for (const [table, column] of [
+      ['conversation_items', 'conversation_id'],
+      ['responses', 'conversation_id'],
+      ['conversations', 'id'],
+    ]) {
+      await query(gateway(), `DELETE FROM ${table} WHERE ${column} = $1`, [conversationId])
+    }
+    await management().ask('POST', `${tenant.base}/runs/${runId}/rerun`)
+    expect(resultText(await endedRun(tenant, runId))).toBe('At last.')
+    expect(await listItems(tenant.key, `/v1/conversations/${conversationId}/items`)).toMatchObject({
+      data: [{}, {}],
+    })
   })
 
   it('repeats an attempt by itself as often as its step allows', async () => {

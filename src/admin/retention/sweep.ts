@@ -56,10 +56,11 @@ export async function applyRetention(deps: RetentionDeps): Promise<void> {
   const run = beginRun(deps, MOST_BATCHES, RUN_MS)
   const { attempts, database, now } = run
   await attempts.make('partitions', null, () => addPartitions(database, monthOf(new Date(now)), MONTHS_AHEAD))
-  await attempts.make('rejected calls', null, () => removeRejectedCalls(run))
+  // First, so that their time is a part of that of the run.
   await attempts.make('drops', null, () =>
     dropOldPartitions({ ...run, budget: new Budget(MOST_DROP_BATCHES, run.clock, DROP_MS) }),
   )
+  await attempts.make('rejected calls', null, () => removeRejectedCalls(run))
   const ofDeployment = deploymentCutoffs(run).audit_records
   if (ofDeployment) {
     await attempts.make('records', DEPLOYMENT_ORGANIZATION_ID, () =>

@@ -1,6 +1,7 @@
 import { type SQL, sql } from 'drizzle-orm'
 import { agentVersions, dueVerdicts, runOutbox, runSteps, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
+import { conversations } from '../../../schema/responses.ts'
 import { timeParameter } from '../../../schema/sql-values.ts'
 import { newId } from '../../lib/ids.ts'
 import { isReadable, storedDefinition } from '../definitions/stored-definition.ts'
@@ -194,9 +195,9 @@ export async function storeChange(
         deadline_at = ${deadlineAt === undefined ? sql`deadline_at` : timeParameter(deadlineAt)}
         ${keepsLease ? sql`` : sql`, leased_until = NULL, lease_token = NULL`}
       WHERE ${isRun({ organizationId, runId })} AND rev = ${rev} AND status = ${run.status} AND ${isHeld}
-      RETURNING id, organization_id, rev
+      RETURNING id, organization_id, user_id, conversation_id, rev
     ), ${endedAttempt(run, change, now)} ${begunAttempt(change, responseId, now)}
-    ${dueVerdict(run, judgeResponseId, now)}
+    ${keptConversation(run, change, now)} ${dueVerdict(run, judgeResponseId, now)}
     done AS (
       DELETE FROM ${runOutbox} USING changed WHERE ${runOutbox.runId} = changed.id AND ${runOutbox.rev} < changed.rev
     ) ${announcement(change)}
@@ -222,6 +223,15 @@ function begunAttempt({ next }: RunChange, responseId: string | undefined, now: 
     INSERT INTO ${runSteps} (run_id, number, attempt, organization_id, status, response_id, created_at, deadline_at)
     SELECT id, ${next.number}::int, ${next.attempt}::int, organization_id, 'running', ${responseId ?? ''}::text,
       ${timeParameter(now)}, ${timeParameter(next.deadlineAt)} FROM changed
+  ),`
+}
+
+/** Retention may have deleted the conversation of a run that failed in its first step, because it was empty. */
+function keptConversation({ status }: RunState, { next }: RunChange, now: number): SQL {
+  if (status === 'in_progress' || next?.number !== 1) return sql``
+  return sql`kept AS (
+    INSERT INTO ${conversations} (id, organization_id, user_id, next_position, created_at)
+    SELECT conversation_id, organization_id, user_id, 0, ${timeParameter(now)} FROM changed ON CONFLICT DO NOTHING
   ),`
 }
 
