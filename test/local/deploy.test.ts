@@ -31,7 +31,7 @@ async function run(...parameters: string[]): Promise<DeployOutput> {
 const secretsFile = () => JSON.parse(readFileSync(deployment.secretsFile, 'utf8')) as Record<string, string>
 
 /** One account through its life: each test begins where the one before ended. */
-describe('npm run deploy', () => {
+describe('npm run deploy', { timeout: 60_000 }, () => {
   it('plans a first deployment, and changes nothing', async () => {
     const { code, stdout, stderr } = await run('--plan')
     expect([code, stderr]).toEqual([2, ''])
@@ -44,7 +44,7 @@ describe('npm run deploy', () => {
       /^ {2}\+ bucket\s+headgate-content$/m,
       /^ {2}\+ secrets\s+VAULT_KEYS {3}generated/m,
       /^ {2}\+ tools\s+headgate-tools .*classes: \+WorkspaceObject$/m,
-      /^ {2}\+ gateway\s+headgate .*classes: \+Ledger /m,
+      /^ {2}\+ gateway\s+headgate\n\s+code \w+\n\s+variables: \+BASE_URL .*\n\s+classes: \+Ledger /m,
       /^ {2}! gateway headgate: there is no version before it$/m,
     ]) {
       expect(stdout).toMatch(line)
