@@ -1,6 +1,5 @@
 import { DeployError } from './deploy-error.ts'
 import type { Deployment, DeploymentResult, Progress } from './deployment-types.ts'
-import type { DeployLease } from './lease.ts'
 import type { ScriptRelease } from './release.ts'
 
 /** Waits before a rollback is repeated, which does no harm: it names the version that gets all traffic. */
@@ -71,13 +70,14 @@ export async function rollBackTools(
 
 /** Repeats a rollback until it has its effect or the waits are over. @returns why it failed; null if it did not */
 async function rollBack(
-  { wrangler, clock, lease, report }: Deployment,
+  deployment: Deployment,
   release: ScriptRelease,
   target: string,
   problems: readonly string[],
 ): Promise<string | null> {
+  const { wrangler, rollbackClock, report } = deployment
   for (let attempt = 0; ; attempt++) {
-    await confirmForRollback(lease, problems)
+    await confirmForRollback(deployment, problems)
     try {
       await wrangler.rollBack(release, target)
       return null
@@ -86,11 +86,7 @@ async function rollBack(
       const reason = textOf(error)
       if (waitMs === undefined) return reason
       report(`${release.name} is not rolled back yet: ${reason}`)
-      try {
-        await clock.sleep(waitMs)
-      } catch (interruption) {
-        return `${reason}; ${textOf(interruption)}`
-      }
+      await rollbackClock.sleep(waitMs)
     }
   }
 }
@@ -101,9 +97,12 @@ async function rollBack(
  *
  * @throws DeployError with what the test found, and why nothing is rolled back
  */
-async function confirmForRollback(lease: DeployLease, problems: readonly string[]): Promise<void> {
+async function confirmForRollback(
+  { lease, rollbackClock }: Deployment,
+  problems: readonly string[],
+): Promise<void> {
   try {
-    await lease.confirm()
+    await lease.confirm(rollbackClock)
   } catch (error) {
     throw new DeployError([...problems, `not rolled back: ${textOf(error)}`].join('; '), { cause: error })
   }

@@ -16,9 +16,9 @@ export function rollOut(deployment: Deployment, progress: Progress): Promise<Dep
 }
 
 /** Before each step that changes the account. @throws DeployError if it is interrupted, or if another deployment may have taken over */
-export async function confirmStep({ signal, lease }: Deployment): Promise<void> {
+export async function confirmStep({ signal, lease, clock }: Deployment): Promise<void> {
   refuseInterrupted(signal)
-  await lease.confirm()
+  await lease.confirm(clock)
 }
 
 /** Before the upload that may bring them: only a test with all traffic ends them. */
@@ -101,11 +101,11 @@ async function raiseTraffic(
 
 /** @throws DeployError if another deployment may have changed what was tested */
 async function recordApplied(
-  { lease }: Deployment,
+  { lease, clock }: Deployment,
   { toolsVersion }: Progress,
   version: string,
 ): Promise<DeploymentResult> {
-  await lease.confirm()
+  await lease.confirm(clock)
   await lease.recordTested({ gateway: version, tools: toolsVersion })
   return { outcome: 'applied', version, problems: [] }
 }
