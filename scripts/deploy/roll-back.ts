@@ -5,10 +5,11 @@ import type { ScriptRelease } from './release.ts'
 /** Waits before a rollback is repeated, which does no harm: it names the version that gets all traffic. */
 const WAITS_MS = [5_000, 10_000, 20_000, 40_000]
 
-/** A version of the gateway that failed its test, and its percentage of the traffic. */
+/** A version of the gateway that failed its test, its percentage of the traffic, and the version that has the rest. */
 interface FailedVersion {
   id: string
   share: number
+  base: string | null
 }
 
 /**
@@ -32,13 +33,16 @@ export async function rollBackGateway(
     report(`gateway: rolled back to ${target}`)
     return { outcome: 'rolled_back', version: target, problems }
   }
+  // Left by a deployment that was cut: it is newer than the target, whose tools it may not work with.
+  const leftOver = failed.share < 100 && failed.base !== target ? failed.base : null
   // Where it has most of the traffic, the tools of its release stay with it.
-  if (failed.share > 50) {
+  if (failed.share > 50 || leftOver !== null) {
     progress.targets = { ...progress.targets, tools: null }
     report(`${tools.name} stays with the gateway`)
   }
-  const kept = keptText(failure, failed.id, gateway, failed.share)
-  const version = failed.share === 100 ? failed.id : failed.share === 0 ? target : null
+  const rest = leftOver === null ? '' : ` and version ${leftOver} keeps ${100 - failed.share} %`
+  const kept = keptText(failure, failed.id, gateway, `${failed.share} %${rest}`)
+  const version = failed.share === 100 ? failed.id : failed.share === 0 ? failed.base : null
   return { outcome: 'failed_test', version, problems: [...problems, kept] }
 }
 
@@ -64,7 +68,7 @@ export async function rollBackTools(
     report(`${tools.name} rolled back to ${targets.tools}`)
     return result
   }
-  const kept = keptText(failure, toolsVersion ?? 'that failed', tools, 100)
+  const kept = keptText(failure, toolsVersion ?? 'that failed', tools, '100 %')
   return { ...result, outcome: 'failed_test', problems: [...result.problems, kept] }
 }
 
@@ -108,7 +112,7 @@ async function confirmForRollback(
   }
 }
 
-const keptText = (failure: string, version: string, { name }: ScriptRelease, share: number): string =>
-  `not rolled back: ${failure}; version ${version} of ${name} keeps ${share} % of the traffic: run again, or use wrangler rollback`
+const keptText = (failure: string, version: string, { name }: ScriptRelease, shares: string): string =>
+  `not rolled back: ${failure}; version ${version} of ${name} keeps ${shares} of the traffic: run again, or use wrangler rollback`
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -57,7 +57,13 @@ async function testServing(deployment: Deployment, progress: Progress): Promise<
   if (problems.length === 0) return recordApplied(deployment, progress, version)
   const { targets } = progress
   if (targets.gateway !== null)
-    return rollBackGateway(deployment, progress, { id: version, share: 100 }, targets.gateway, problems)
+    return rollBackGateway(
+      deployment,
+      progress,
+      { id: version, share: 100, base: null },
+      targets.gateway,
+      problems,
+    )
   // Only the tools have changed since the last test, and are rolled back next.
   if (targets.tools !== null) return { outcome: 'rolled_back', version, problems }
   const advice =
@@ -94,7 +100,7 @@ async function raiseTraffic(
     const problems = await smokeTest(deployment, progress, version, false)
     if (problems.length === 0) continue
     const target = progress.targets.gateway ?? change.base
-    return rollBackGateway(deployment, progress, { id: version, share }, target, problems)
+    return rollBackGateway(deployment, progress, { id: version, share, base: change.base }, target, problems)
   }
   return recordApplied(deployment, progress, version)
 }

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { cpSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve } from 'node:path'
 import { ConfigurationError, parseConfiguration } from '../../src/env.ts'
-import { buildScripts } from '../build.ts'
+import { buildWorker, TOOLS_CONFIGURATION, toolsBundle } from '../build.ts'
 import type { AccountSources, ReadAccount } from './account.ts'
 import { CloudflareApi } from './cloudflare-api.ts'
 import { type DeployClock, interruptedBy, type MachineClock } from './deploy-clock.ts'
@@ -108,11 +108,14 @@ async function buildInto(
   const built = { scripts: join(folder, 'scripts'), assets: join(folder, 'public') }
   if (bundle === undefined) {
     report('building both scripts …')
-    await buildScripts(built.scripts)
+    await buildWorker(built.scripts)
   } else {
     cpSync(bundle, built.scripts, { recursive: true })
   }
+  // Directly after the build that makes them.
   cpSync(STATIC_FILES, built.assets, { recursive: true })
+  if (bundle === undefined)
+    await buildWorker(toolsBundle(built.scripts), { configuration: TOOLS_CONFIGURATION })
   return built
 }
 

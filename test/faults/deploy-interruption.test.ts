@@ -97,7 +97,7 @@ describe('a deployment that is interrupted', () => {
         interruptOwnGroup()
       })
       await expectRolledBack()
-      expect(cloud.changes.filter((change) => change.endsWith('/headgate/deployments'))).toHaveLength(4)
+      expect(cloud.changes.filter((change) => change.endsWith('/headgate/deployments'))).toHaveLength(3)
       expect(clock.waits).not.toContain(5_000)
     })
   })
