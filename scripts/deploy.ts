@@ -23,7 +23,7 @@ async function promptForAnswer(question: string): Promise<string> {
 process.exitCode = await runDeploy(process.argv.slice(2), {
   environment: process.env,
   fetch,
-  clock: realClock(interruption.signal),
+  clock: realClock,
   print: (line) => process.stdout.write(`${line}\n`),
   printError: (line) => process.stderr.write(`${line}\n`),
   ...(process.stdin.isTTY && process.stderr.isTTY && { prompt: promptForAnswer }),

@@ -16,14 +16,26 @@ export interface DeployClock {
   sleep(milliseconds: number): Promise<void>
 }
 
-/** The clock of the machine. @param signal interrupts a deployment that waits */
-export const realClock = (signal: AbortSignal): DeployClock => ({
+/** A clock whose waits no signal ends, unless one is given. Rollbacks use it as it is. */
+export interface MachineClock extends DeployClock {
+  /** @param signal ends the wait @throws DeployError once the signal is aborted */
+  sleep(milliseconds: number, signal?: AbortSignal): Promise<void>
+}
+
+/** The clock of the machine. */
+export const realClock: MachineClock = {
   now: () => Date.now(),
-  sleep: async (milliseconds) => {
+  sleep: async (milliseconds, signal) => {
     try {
-      await wait(milliseconds, undefined, { signal })
+      await wait(milliseconds, undefined, signal && { signal })
     } catch {
       throw new DeployError(INTERRUPTED)
     }
   },
+}
+
+/** The same time for forward steps. @param signal ends every wait */
+export const interruptedBy = (signal: AbortSignal, clock: MachineClock): DeployClock => ({
+  now: () => clock.now(),
+  sleep: (milliseconds) => clock.sleep(milliseconds, signal),
 })

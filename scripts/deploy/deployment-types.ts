@@ -17,6 +17,8 @@ export interface Deployment extends AccountSources {
   secretsFile: string
   fetch: typeof fetch
   clock: DeployClock
+  /** No signal ends its waits. */
+  rollbackClock: DeployClock
   /** Interrupts the deployment before its next step. Rollbacks are made all the same. */
   signal: AbortSignal
   /** Prints what is done, in one line. */

@@ -53,15 +53,13 @@ export class DeployLease {
   readonly #opened: OpenDatabase
   readonly #script: string
   readonly #holder: string
-  readonly #clock: DeployClock
   #isLost = false
   readonly #timer: NodeJS.Timeout
 
-  private constructor(opened: OpenDatabase, script: string, holder: string, clock: DeployClock) {
+  private constructor(opened: OpenDatabase, script: string, holder: string) {
     this.#opened = opened
     this.#script = script
     this.#holder = holder
-    this.#clock = clock
     this.#timer = setInterval(() => void this.#renew(), RENEW_EVERY_MS)
     this.#timer.unref()
   }
@@ -69,10 +67,9 @@ export class DeployLease {
   /**
    * Takes the lease, also one whose holder has not renewed it for LEASE_SECONDS.
    *
-   * @param clock of the waits for a database that does not answer
    * @throws DeployError naming the holder, DatabaseError if the database cannot be reached
    */
-  static async acquire(address: DatabaseAddress, script: string, clock: DeployClock): Promise<DeployLease> {
+  static async acquire(address: DatabaseAddress, script: string): Promise<DeployLease> {
     const opened = await openDatabase(address)
     try {
       await opened.transaction(SCHEMA)
@@ -87,7 +84,7 @@ export class DeployLease {
               where held.expires_at <= now()
             returning holder`,
       )
-      if (taken.length === 1) return new DeployLease(opened, script, holder, clock)
+      if (taken.length === 1) return new DeployLease(opened, script, holder)
       const [other] = await rows(
         opened.database,
         sql`select label, ceil(extract(epoch from expires_at - now())) as seconds from ${LEASES}
@@ -106,9 +103,10 @@ export class DeployLease {
    * Renews the lease, so that no other deployment can take over during the step that follows. A database that is away for a moment is
    * waited for.
    *
+   * @param clock of these waits
    * @throws DeployError if the lease was lost, or if the database does not answer, so that it may be lost unseen
    */
-  async confirm(): Promise<void> {
+  async confirm(clock: DeployClock): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const isRenewed = await this.#renew()
       if (this.#isLost) throw new DeployError(LOST)
@@ -117,7 +115,7 @@ export class DeployLease {
         throw new DeployError(
           'the deployment stops, because the database of its lease does not answer and another one may take over; run again to continue',
         )
-      await this.#clock.sleep(RETRY_MS)
+      await clock.sleep(RETRY_MS)
     }
   }
 

@@ -1,15 +1,15 @@
 import { DeployError } from './deploy-error.ts'
 import type { Deployment, DeploymentResult, Progress } from './deployment-types.ts'
-import type { DeployLease } from './lease.ts'
 import type { ScriptRelease } from './release.ts'
 
 /** Waits before a rollback is repeated, which does no harm: it names the version that gets all traffic. */
 const WAITS_MS = [5_000, 10_000, 20_000, 40_000]
 
-/** A version of the gateway that failed its test, and its percentage of the traffic. */
+/** A version of the gateway that failed its test, its percentage of the traffic, and the version that has the rest. */
 interface FailedVersion {
   id: string
   share: number
+  base: string | null
 }
 
 /**
@@ -33,13 +33,16 @@ export async function rollBackGateway(
     report(`gateway: rolled back to ${target}`)
     return { outcome: 'rolled_back', version: target, problems }
   }
+  // Left by a deployment that was cut: it is newer than the target, whose tools it may not work with.
+  const leftOver = failed.share < 100 && failed.base !== target ? failed.base : null
   // Where it has most of the traffic, the tools of its release stay with it.
-  if (failed.share > 50) {
+  if (failed.share > 50 || leftOver !== null) {
     progress.targets = { ...progress.targets, tools: null }
     report(`${tools.name} stays with the gateway`)
   }
-  const kept = keptText(failure, failed.id, gateway, failed.share)
-  const version = failed.share === 100 ? failed.id : failed.share === 0 ? target : null
+  const rest = leftOver === null ? '' : ` and version ${leftOver} keeps ${100 - failed.share} %`
+  const kept = keptText(failure, failed.id, gateway, `${failed.share} %${rest}`)
+  const version = failed.share === 100 ? failed.id : failed.share === 0 ? failed.base : null
   return { outcome: 'failed_test', version, problems: [...problems, kept] }
 }
 
@@ -65,19 +68,20 @@ export async function rollBackTools(
     report(`${tools.name} rolled back to ${targets.tools}`)
     return result
   }
-  const kept = keptText(failure, toolsVersion ?? 'that failed', tools, 100)
+  const kept = keptText(failure, toolsVersion ?? 'that failed', tools, '100 %')
   return { ...result, outcome: 'failed_test', problems: [...result.problems, kept] }
 }
 
 /** Repeats a rollback until it has its effect or the waits are over. @returns why it failed; null if it did not */
 async function rollBack(
-  { wrangler, clock, lease, report }: Deployment,
+  deployment: Deployment,
   release: ScriptRelease,
   target: string,
   problems: readonly string[],
 ): Promise<string | null> {
+  const { wrangler, rollbackClock, report } = deployment
   for (let attempt = 0; ; attempt++) {
-    await confirmForRollback(lease, problems)
+    await confirmForRollback(deployment, problems)
     try {
       await wrangler.rollBack(release, target)
       return null
@@ -86,11 +90,7 @@ async function rollBack(
       const reason = textOf(error)
       if (waitMs === undefined) return reason
       report(`${release.name} is not rolled back yet: ${reason}`)
-      try {
-        await clock.sleep(waitMs)
-      } catch (interruption) {
-        return `${reason}; ${textOf(interruption)}`
-      }
+      await rollbackClock.sleep(waitMs)
     }
   }
 }
@@ -101,15 +101,18 @@ async function rollBack(
  *
  * @throws DeployError with what the test found, and why nothing is rolled back
  */
-async function confirmForRollback(lease: DeployLease, problems: readonly string[]): Promise<void> {
+async function confirmForRollback(
+  { lease, rollbackClock }: Deployment,
+  problems: readonly string[],
+): Promise<void> {
   try {
-    await lease.confirm()
+    await lease.confirm(rollbackClock)
   } catch (error) {
     throw new DeployError([...problems, `not rolled back: ${textOf(error)}`].join('; '), { cause: error })
   }
 }
 
-const keptText = (failure: string, version: string, { name }: ScriptRelease, share: number): string =>
-  `not rolled back: ${failure}; version ${version} of ${name} keeps ${share} % of the traffic: run again, or use wrangler rollback`
+const keptText = (failure: string, version: string, { name }: ScriptRelease, shares: string): string =>
+  `not rolled back: ${failure}; version ${version} of ${name} keeps ${shares} of the traffic: run again, or use wrangler rollback`
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

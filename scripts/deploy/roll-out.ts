@@ -16,9 +16,9 @@ export function rollOut(deployment: Deployment, progress: Progress): Promise<Dep
 }
 
 /** Before each step that changes the account. @throws DeployError if it is interrupted, or if another deployment may have taken over */
-export async function confirmStep({ signal, lease }: Deployment): Promise<void> {
+export async function confirmStep({ signal, lease, clock }: Deployment): Promise<void> {
   refuseInterrupted(signal)
-  await lease.confirm()
+  await lease.confirm(clock)
 }
 
 /** Before the upload that may bring them: only a test with all traffic ends them. */
@@ -57,7 +57,13 @@ async function testServing(deployment: Deployment, progress: Progress): Promise<
   if (problems.length === 0) return recordApplied(deployment, progress, version)
   const { targets } = progress
   if (targets.gateway !== null)
-    return rollBackGateway(deployment, progress, { id: version, share: 100 }, targets.gateway, problems)
+    return rollBackGateway(
+      deployment,
+      progress,
+      { id: version, share: 100, base: null },
+      targets.gateway,
+      problems,
+    )
   // Only the tools have changed since the last test, and are rolled back next.
   if (targets.tools !== null) return { outcome: 'rolled_back', version, problems }
   const advice =
@@ -94,18 +100,18 @@ async function raiseTraffic(
     const problems = await smokeTest(deployment, progress, version, false)
     if (problems.length === 0) continue
     const target = progress.targets.gateway ?? change.base
-    return rollBackGateway(deployment, progress, { id: version, share }, target, problems)
+    return rollBackGateway(deployment, progress, { id: version, share, base: change.base }, target, problems)
   }
   return recordApplied(deployment, progress, version)
 }
 
 /** @throws DeployError if another deployment may have changed what was tested */
 async function recordApplied(
-  { lease }: Deployment,
+  { lease, clock }: Deployment,
   { toolsVersion }: Progress,
   version: string,
 ): Promise<DeploymentResult> {
-  await lease.confirm()
+  await lease.confirm(clock)
   await lease.recordTested({ gateway: version, tools: toolsVersion })
   return { outcome: 'applied', version, problems: [] }
 }

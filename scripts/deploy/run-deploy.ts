@@ -113,14 +113,14 @@ async function applyUnderLease(
   plan: DeploymentPlan,
   report: (line: string) => void,
 ): Promise<DeploymentResult> {
-  const { sources, settings, secretsFile } = run
-  const { environment, fetch, clock, signal } = run.context
+  const { sources, settings, secretsFile, clock } = run
+  const { environment, fetch, signal } = run.context
   refuseLostSecrets(plan, sources.secrets, environment)
   refuseInterrupted(signal)
   await createDatabase(run, account, report)
   const address = databaseAddress(sources)
   if (address === undefined) throw new DeployError('DATABASE_URL is not given')
-  const lease = await DeployLease.acquire(address, settings.gateway.name, clock)
+  const lease = await DeployLease.acquire(address, settings.gateway.name)
   try {
     const current = await readAccount(sources)
     return await applyPlan({
@@ -133,6 +133,7 @@ async function applyUnderLease(
       secretsFile,
       fetch,
       clock,
+      rollbackClock: run.context.clock,
       signal,
       report,
     })

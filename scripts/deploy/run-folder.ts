@@ -14,6 +14,8 @@ export interface RunFolder {
 /** The id of a process says something on its own machine only, which may share the folder with others. */
 const PREFIX = `run-${hostname().replace(/[^\w.-]/g, '_')}-`
 const CLAIM = /\.lock$/
+/** Nothing else may follow the prefix: that of another machine may begin with it, as `run-ci-2-` does with `run-ci-`. */
+const ID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}(\.lock)?$/
 
 /**
  * Makes a folder for this run, and removes those of runs of this machine that were killed.
@@ -37,7 +39,9 @@ export function makeRunFolder(stageFolder: string): RunFolder {
 }
 
 function removeStale(stageFolder: string): void {
-  const names = readdirSync(stageFolder).filter((name) => name.startsWith(PREFIX))
+  const names = readdirSync(stageFolder).filter(
+    (name) => name.startsWith(PREFIX) && ID.test(name.slice(PREFIX.length)),
+  )
   for (const name of new Set(names.map((found) => found.replace(CLAIM, '')))) {
     const path = join(stageFolder, name)
     try {

@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { cpSync } from 'node:fs'
 import { isAbsolute, join, relative, resolve } from 'node:path'
 import { ConfigurationError, parseConfiguration } from '../../src/env.ts'
-import { buildScripts } from '../build.ts'
+import { buildWorker, TOOLS_CONFIGURATION, toolsBundle } from '../build.ts'
 import type { AccountSources, ReadAccount } from './account.ts'
 import { CloudflareApi } from './cloudflare-api.ts'
-import type { DeployClock } from './deploy-clock.ts'
+import { type DeployClock, interruptedBy, type MachineClock } from './deploy-clock.ts'
 import { DeployError } from './deploy-error.ts'
 import type { DeployOptions } from './deploy-options.ts'
 import { NeonApi } from './neon.ts'
@@ -30,7 +30,7 @@ const ROOT = join(import.meta.dirname, '../..')
 export interface DeployContext {
   environment: NodeJS.ProcessEnv
   fetch: typeof fetch
-  clock: DeployClock
+  clock: MachineClock
   /** Prints a line on stdout. */
   print: (line: string) => void
   /** Prints a line on stderr. */
@@ -51,6 +51,8 @@ export interface Run {
   sources: AccountSources
   /** Names of secrets that get another value: those of `--rotate`, and those whose rotation was cut. */
   rotations: string[]
+  /** Of everything but rollbacks: the signal ends its waits. */
+  clock: DeployClock
   context: DeployContext
   /** Removes its files. */
   close: () => void
@@ -72,7 +74,8 @@ export async function prepareRun(
   if (testedOrigin(settings) === null) {
     throw new DeployError('the gateway has no address: give gateway.hosts or smokeTest.url')
   }
-  const { fetch, clock } = context
+  const { fetch } = context
+  const clock = interruptedBy(context.signal, context.clock)
   const sources: AccountSources = {
     settings,
     environment,
@@ -82,14 +85,14 @@ export async function prepareRun(
       clock,
       baseUrl: environment.CLOUDFLARE_API_BASE_URL,
     }),
-    neon: neonOf(settings, context),
-    upstash: upstashOf(settings, context),
+    neon: neonOf(settings, context, clock),
+    upstash: upstashOf(settings, context, clock),
   }
   const rotations = [...rotate, ...pendingRotations(secretsFile)]
   const own = makeRunFolder(folder)
   try {
     const built = await buildInto(own.path, context.bundle, report)
-    return { settings, folder, secretsFile, built, sources, rotations, context, close: own.remove }
+    return { settings, folder, secretsFile, built, sources, rotations, clock, context, close: own.remove }
   } catch (error) {
     own.remove()
     throw error
@@ -105,11 +108,14 @@ async function buildInto(
   const built = { scripts: join(folder, 'scripts'), assets: join(folder, 'public') }
   if (bundle === undefined) {
     report('building both scripts …')
-    await buildScripts(built.scripts)
+    await buildWorker(built.scripts)
   } else {
     cpSync(bundle, built.scripts, { recursive: true })
   }
+  // Directly after the build that makes them.
   cpSync(STATIC_FILES, built.assets, { recursive: true })
+  if (bundle === undefined)
+    await buildWorker(toolsBundle(built.scripts), { configuration: TOOLS_CONFIGURATION })
   return built
 }
 
@@ -128,7 +134,11 @@ function refuseCommittedFile(file: string): void {
   }
 }
 
-function neonOf({ database }: DeploySettings, { environment, fetch, clock }: DeployContext): NeonApi | null {
+function neonOf(
+  { database }: DeploySettings,
+  { environment, fetch }: DeployContext,
+  clock: DeployClock,
+): NeonApi | null {
   if (database === 'environment') return null
   return new NeonApi(required(environment, 'NEON_API_KEY'), {
     fetch,
@@ -139,7 +149,8 @@ function neonOf({ database }: DeploySettings, { environment, fetch, clock }: Dep
 
 function upstashOf(
   { redis }: DeploySettings,
-  { environment, fetch, clock }: DeployContext,
+  { environment, fetch }: DeployContext,
+  clock: DeployClock,
 ): UpstashApi | null {
   if (redis === 'environment') return null
   const account = {

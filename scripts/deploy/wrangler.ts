@@ -7,7 +7,7 @@ import { wranglerArguments, wranglerEnvironment } from '../local/wrangler-comman
 import { inheritedEnvironment } from '../node/inherited-environment.ts'
 import { writePrivateFile } from '../node/private-file.ts'
 import { cloudflarePermission } from './cloudflare-api.ts'
-import { type DeployClock, refuseInterrupted } from './deploy-clock.ts'
+import { type MachineClock, refuseInterrupted } from './deploy-clock.ts'
 import { DeployError } from './deploy-error.ts'
 import type { ScriptRelease } from './release.ts'
 import type { SecretValues } from './secrets.ts'
@@ -19,7 +19,7 @@ export interface WranglerOptions {
   token: string
   /** Of Cloudflare's API, where it is another one. */
   baseUrl: string | undefined
-  clock: DeployClock
+  clock: MachineClock
   secrets: SecretValues
   /** Ends the running command, unless it is a rollback. */
   signal: AbortSignal
@@ -75,7 +75,7 @@ export class Wrangler {
   /** Gives all traffic to a version that was deployed before. No signal ends it: a version that failed would keep its traffic. */
   async rollBack(release: ScriptRelease, version: string): Promise<void> {
     const parameters = ['rollback', version, '--yes', '--message', 'headgate: the smoke test failed']
-    await this.#runWith(release, parameters, new AbortController().signal)
+    await this.#runWith(release, parameters, { signal: new AbortController().signal, ownGroup: true })
   }
 
   async deployTriggers(release: ScriptRelease): Promise<void> {
@@ -114,12 +114,12 @@ export class Wrangler {
   #runWith(
     release: ScriptRelease,
     parameters: string[],
-    signal = this.#options.signal,
+    { signal, ownGroup }: { signal: AbortSignal; ownGroup?: boolean } = this.#options,
   ): Promise<Array<Record<string, unknown>>> {
     const folder = dirname(release.entry)
     const configuration = join(folder, 'wrangler.json')
     writeFileSync(configuration, JSON.stringify(release.configuration))
-    return this.#run([...parameters, '--config', configuration], folder, signal)
+    return this.#run([...parameters, '--config', configuration], folder, signal, ownGroup)
   }
 
   /** Runs a command. @returns what it wrote for programs @throws DeployError with its first error, without secrets */
@@ -127,19 +127,20 @@ export class Wrangler {
     parameters: string[],
     folder: string,
     signal: AbortSignal,
+    ownGroup = false,
   ): Promise<Array<Record<string, unknown>>> {
     for (let start = 1; ; start++) {
       refuseInterrupted(signal)
       const report = join(this.#options.folder, `wrangler-${randomUUID()}.ndjson`)
       try {
-        const { code, text } = await this.#start(parameters, { folder, report, signal })
+        const { code, text } = await this.#start(parameters, { folder, report, signal, ownGroup })
         if (code === 0) return readReport(report)
         refuseInterrupted(signal)
         const wait = waitOf(text)
         if (wait === null || start === MOST_STARTS || wait > LONGEST_WAIT_SECONDS) {
           throw new DeployError(this.#options.secrets.redact(failureOf(parameters, text)))
         }
-        await this.#options.clock.sleep(wait * 1000)
+        await this.#options.clock.sleep(wait * 1000, signal)
       } finally {
         rmSync(report, { force: true })
       }
@@ -148,8 +149,9 @@ export class Wrangler {
 
   #start(
     parameters: string[],
-    { folder, report, signal }: { folder: string; report: string; signal: AbortSignal },
+    options: { folder: string; report: string; signal: AbortSignal; ownGroup: boolean },
   ): Promise<{ code: number | null; text: string }> {
+    const { folder, report, signal, ownGroup } = options
     const { token, account, baseUrl } = this.#options
     return new Promise((resolve, reject) => {
       const child = spawn(process.execPath, wranglerArguments(parameters), {
@@ -163,6 +165,8 @@ export class Wrangler {
           WRANGLER_OUTPUT_FILE_PATH: report,
         },
         stdio: ['ignore', 'pipe', 'pipe'],
+        // A terminal sends SIGINT to every process of its group.
+        detached: ownGroup,
       })
       let text = ''
       const collect = (chunk: Buffer): void => {

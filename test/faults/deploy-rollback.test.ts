@@ -105,10 +105,10 @@ describe('a rollback', () => {
   }
 
   /** Lets the new version fail its test at a share, and the rollback that follows. @param times how often; default: always */
-  function failAt(share: number, matches: RegExp, times?: number): void {
+  function failAt(share: number, matches: RegExp, times?: number, release = 2): void {
     const { cloud } = account.deployment
     cloud.gateway.isBroken = (version, percentage) => {
-      const isFailing = isOf(2)(version) && percentage === share
+      const isFailing = isOf(release)(version) && percentage === share
       if (isFailing && cloud.faults.length === 0)
         cloud.faults.push({ matches, kind: 502, ...(times !== undefined && { times }) })
       return isFailing
@@ -145,6 +145,27 @@ describe('a rollback', () => {
     const { code, stderr } = await account.deployment.run()
     expect([code, stderr]).toEqual([1, expect.stringContaining('of headgate keeps 100 %')])
     expect(served()).toEqual(both(2))
+  })
+
+  it.each([
+    [0, ['2 at 100', '3 at 0']],
+    [10, ['2 at 90', '3 at 10']],
+  ])('at %d %% that always fails names what a cut run has left, and keeps the tools', async (share, kept) => {
+    await cutAfterDividing('headgate', 3)
+    account.changeScripts()
+    failAt(share, path.headgate, undefined, 3)
+    const { code, stdout } = await account.deployment.run(['--yes', '--json'])
+    const [, left, failed] = account.gatewayScript().versions.map(({ id }) => id)
+    const document = JSON.parse(stdout)
+    expect([code, document]).toMatchObject([
+      1,
+      { outcome: 'failed_test', version: share === 0 ? left : null },
+    ])
+    expect(document.problems.at(-1)).toContain(
+      `version ${failed} of headgate keeps ${share} % and version ${left} keeps ${100 - share} % of the traffic`,
+    )
+    expect(account.serving().sort()).toEqual(kept)
+    expect(account.serving('headgate-tools')).toEqual(['3 at 100'])
   })
 
   it('of the tools that always fails says so', async () => {

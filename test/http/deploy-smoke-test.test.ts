@@ -41,7 +41,7 @@ const smokeTest = (options: Partial<SmokeTestOptions> = {}) => {
     hasRecord: (requestId) => hasAuditRecord(address, requestId),
     patienceMs: 0,
     fetch: fetchOfVersion,
-    clock: realClock(new AbortController().signal),
+    clock: realClock,
     ...options,
   })
 }

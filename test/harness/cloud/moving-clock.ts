@@ -1,7 +1,7 @@
-import type { DeployClock } from '../../../scripts/deploy/deploy-clock.ts'
+import { type MachineClock, refuseInterrupted } from '../../../scripts/deploy/deploy-clock.ts'
 
 /** A clock that moves when it is waited for. */
-export class MovingClock implements DeployClock {
+export class MovingClock implements MachineClock {
   #now = Date.parse('2026-11-01T00:00:00Z')
   /** Milliseconds of each wait. */
   readonly waits: number[] = []
@@ -13,9 +13,10 @@ export class MovingClock implements DeployClock {
     return this.#now
   }
 
-  async sleep(milliseconds: number): Promise<void> {
+  async sleep(milliseconds: number, signal?: AbortSignal): Promise<void> {
     this.waits.push(milliseconds)
     this.#now += milliseconds
     await this.onSleep(milliseconds)
+    if (signal !== undefined) refuseInterrupted(signal)
   }
 }
