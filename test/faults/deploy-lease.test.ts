@@ -57,7 +57,7 @@ describe('two deployments', () => {
 
   it('of which one was killed: the next one removes its files', async () => {
     const { pid = 0 } = spawnSync(process.execPath, ['--version'])
-    const name = `run-${hostname()}-of-the-dead`
+    const name = `run-${hostname()}-00000000-0000-4000-8000-00000000dead`
     const folder = join(account.deployment.folder, 'deploy/test-stage', name)
     mkdirSync(join(folder, 'scripts'), { recursive: true })
     writeFileSync(`${folder}.lock`, `${pid} 1`)
