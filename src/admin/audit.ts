@@ -26,6 +26,8 @@ import {
 } from '../ledger/records/read-records.store.ts'
 import { prunedParts } from '../ledger/retention/pruning.ts'
 import { selectPrunings } from '../ledger/retention/prunings.store.ts'
+import { invalidRequest } from '../lib/api-error.ts'
+import { isDataException } from '../lib/database-error.ts'
 import type { Page, PageRequest } from '../wire/page-cursor.ts'
 import type { UnrecordedPosition } from '../wire/records.ts'
 import { readInView } from './begun-view.ts'
@@ -48,6 +50,7 @@ export function viewAudit(
 /**
  * Finds rows of usage and credits that no record accounts for: all usage first, then all credits.
  * @param organizationId null for all of the deployment. @param most rows to look at.
+ * @throws ApiError `invalid_request` for a position whose time is none. Rows that were tampered with have times that only Postgres can tell.
  */
 export async function findUnrecorded(
   scope: ChangeScope,
@@ -60,7 +63,11 @@ export async function findUnrecorded(
     const { rows, next } = await findUnrecordedCredits(database, organizationId, position.after, most)
     return { rows: await withoutPruned(scope, rows), next: next && { table: 'credit_entries', after: next } }
   }
-  const { rows, next } = await findUnrecordedUsage(database, organizationId, position.after, most)
+  const { rows, next } = await findUnrecordedUsage(database, organizationId, position.after, most).catch(
+    (error: unknown) => {
+      throw isDataException(error) ? invalidRequest('cursor: is not a cursor of this list') : error
+    },
+  )
   return {
     rows: await withoutPruned(scope, rows),
     next: next === null ? { table: 'credit_entries', after: null } : { table: 'usage_events', after: next },

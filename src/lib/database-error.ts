@@ -8,5 +8,9 @@ export function databaseCause(error: unknown): (Error & { code: string }) | null
   return null
 }
 
+/** Whether a statement failed because of a value: a text that is no number or time, or one out of range. */
+export const isDataException = (error: unknown): boolean =>
+  databaseCause(error)?.code.startsWith('22') === true
+
 /** Whether a statement failed because a row with its unique value exists. */
 export const isUniqueViolation = (error: unknown): boolean => databaseCause(error)?.code === '23505'

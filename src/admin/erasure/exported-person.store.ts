@@ -4,9 +4,9 @@ import type { Database } from '../../../schema/database.ts'
 import { calls } from '../../../schema/governance.ts'
 import { apiKeys, entitlements, memberships, passkeys, sessions } from '../../../schema/identity.ts'
 import { identities } from '../../../schema/identity-providers.ts'
+import { executeInOrder } from '../../../schema/read-in-order.ts'
 import { conversations, responseItems, responses } from '../../../schema/responses.ts'
 import { textArray } from '../../../schema/sql-values.ts'
-import { READ_IN_ORDER } from '../../ledger/records/search-newest.store.ts'
 import type { Owner } from '../../responses/model/types.ts'
 import { ownedBy } from '../../responses/store/rows.store.ts'
 import type { Position } from './person-rows.store.ts'
@@ -141,14 +141,14 @@ export async function selectCallsOf(
   most: number,
 ): Promise<{ rows: ExportedRow[]; next: Position | null }> {
   const isAfter = after === null ? sql`true` : sql`(at, id) < (${after.at}::timestamptz, ${after.id}::text)`
-  const [, { rows: parts }] = await database.batch([
-    database.execute(READ_IN_ORDER),
-    database.execute<{ row: ExportedRow }>(sql`SELECT to_jsonb(part) AS row FROM (
+  const parts = await executeInOrder<{ row: ExportedRow }>(
+    database,
+    sql`SELECT to_jsonb(part) AS row FROM (
       SELECT id, at, request_id, key_id, surface, action, model_id, tool, provider, response_id, run_id, status,
         error_code, input_tokens, output_tokens, cost FROM ${calls}
       WHERE organization_id = ${organizationId}::uuid AND user_id = ${userId} AND ${isAfter}
-      ORDER BY at DESC, id DESC LIMIT ${most}) AS part`),
-  ])
+      ORDER BY at DESC, id DESC LIMIT ${most}) AS part`,
+  )
   const rows = parts.map(({ row }) => row)
   const last = rows.at(-1)
   const next = rows.length < most || !last ? null : { at: String(last.at), id: String(last.id) }

@@ -20,9 +20,9 @@ import {
   integrationGrants,
 } from '../../../schema/integrations.ts'
 import { grants } from '../../../schema/models.ts'
+import { executeInOrder } from '../../../schema/read-in-order.ts'
 import { approvalClaims, conversations, responses } from '../../../schema/responses.ts'
 import { textArray } from '../../../schema/sql-values.ts'
-import { READ_IN_ORDER } from '../../ledger/records/search-newest.store.ts'
 import type { Owner } from '../../responses/model/types.ts'
 import { ownedBy } from '../../responses/store/rows.store.ts'
 import { lockMembership, lockUser } from '../lock-members.store.ts'
@@ -148,12 +148,12 @@ async function selectOwn(
     after === null
       ? sql`${at} IS NOT NULL`
       : sql`(${at}, id::text) > (${after.at}::timestamptz, ${after.id}::text)`
-  const [, { rows }] = await database.batch([
-    database.execute(READ_IN_ORDER),
-    database.execute<{ id: string; at: string; is_own: boolean }>(sql`
+  const rows = await executeInOrder<{ id: string; at: string; is_own: boolean }>(
+    database,
+    sql`
       SELECT id::text AS id, ${at}::text AS at, user_id = ${owner.userId}::uuid AS is_own FROM ${table}
-      WHERE organization_id::text = ${owner.organizationId} AND ${isAfter} ORDER BY ${at}, id::text LIMIT ${most}`),
-  ])
+      WHERE organization_id::text = ${owner.organizationId} AND ${isAfter} ORDER BY ${at}, id::text LIMIT ${most}`,
+  )
   const own = rows.filter(({ is_own: isOwn }) => isOwn).map(({ id, at: time }) => ({ id, at: time }))
   const taken = own.slice(0, MOST_OWN)
   if (taken.length < own.length) return { rows: taken, next: taken.at(-1) ?? null }

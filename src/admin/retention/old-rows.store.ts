@@ -2,6 +2,7 @@ import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { calls, rejectedCalls, usageEvents } from '../../../schema/governance.ts'
 import { connectSessions } from '../../../schema/integrations.ts'
+import { executeInOrder } from '../../../schema/read-in-order.ts'
 import { timeParameter, utc } from '../../../schema/sql-values.ts'
 
 // Rows that retention removes one by one, in batches. Those of tables without partitions are taken by where they were found (ctid), so
@@ -14,10 +15,12 @@ async function deleteOldest(
   order: SQL,
   most: number,
 ): Promise<number> {
-  const { rows } = await database.execute(sql`
-    DELETE FROM ${table} WHERE ctid = ANY(ARRAY(
+  const rows = await executeInOrder(
+    database,
+    sql`DELETE FROM ${table} WHERE ctid = ANY(ARRAY(
       SELECT ctid FROM ${table} WHERE ${condition} ORDER BY ${order} LIMIT ${most} FOR UPDATE SKIP LOCKED))
-    RETURNING 1 AS deleted`)
+    RETURNING 1 AS deleted`,
+  )
   return rows.length
 }
 
@@ -66,10 +69,12 @@ export async function deleteOldUsage(
   most: number,
 ): Promise<number> {
   const isOld = isOldUsage(organizationId, before)
-  const { rows } = await database.execute(sql`
-    DELETE FROM ${usageEvents} WHERE ${isOld} AND at <= (
+  const rows = await executeInOrder(
+    database,
+    sql`DELETE FROM ${usageEvents} WHERE ${isOld} AND at <= (
       SELECT max(at) FROM (SELECT at FROM ${usageEvents} WHERE ${isOld} ORDER BY at LIMIT ${most}) AS oldest)
-    RETURNING 1 AS deleted`)
+    RETURNING 1 AS deleted`,
+  )
   return rows.length
 }
 

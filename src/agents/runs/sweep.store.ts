@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { runOutbox, runRequests, runs } from '../../../schema/agents.ts'
 import type { Database } from '../../../schema/database.ts'
+import { executeInOrder } from '../../../schema/read-in-order.ts'
 import { timeParameter } from '../../../schema/sql-values.ts'
 import type { OverdueLimits } from '../queue/overdue-messages.ts'
 import type { RunRevision } from './progress.store.ts'
@@ -48,11 +49,14 @@ export async function deleteEndedRuns(
   endedBefore: number,
   most: number,
 ): Promise<number> {
-  const { rows } = await database.execute(sql`DELETE FROM ${runs} WHERE ctid = ANY(ARRAY(
+  const rows = await executeInOrder(
+    database,
+    sql`DELETE FROM ${runs} WHERE ctid = ANY(ARRAY(
       SELECT ctid FROM ${runs}
       WHERE organization_id::text = ${organizationId} AND ended_at <= ${timeParameter(endedBefore)} AND status <> 'in_progress'
       ORDER BY ended_at LIMIT ${most} FOR UPDATE SKIP LOCKED))
-    RETURNING id`)
+    RETURNING id`,
+  )
   return rows.length
 }
 

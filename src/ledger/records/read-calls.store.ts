@@ -2,6 +2,7 @@ import { and, eq, gte, isNotNull, lte, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import { auditRecords, calls } from '../../../schema/governance.ts'
 import { groupMemberships, groups } from '../../../schema/identity.ts'
+import { executeInOrder } from '../../../schema/read-in-order.ts'
 import type { CallFilter, OUTCOMES } from '../../wire/calls.ts'
 import { isUuid } from '../../wire/management-fields.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
@@ -9,7 +10,7 @@ import { equal, newestFirst, type OrganizationScope, within } from '../changes/s
 import type { CallRow } from './extracted-rows.ts'
 import { inMonthsOf } from './month-bounds.store.ts'
 import type { AuditRecordRow } from './read-records.store.ts'
-import { READ_IN_ORDER, searchNewest } from './search-newest.store.ts'
+import { searchNewest } from './search-newest.store.ts'
 
 /** Rows that one page of a search reads. */
 const MOST_EXAMINED = 20_000
@@ -196,9 +197,9 @@ export async function countCalls(
     FROM ${calls} WHERE ${examined(scope, { ...filter, from: period.from, to: period.to })}
     ORDER BY ${sql.join(newestFirst(calls.at, calls.id), sql`, `)} LIMIT ${MOST_COUNTED}`
   const sinceFrom = sql`extract(epoch FROM at - ${period.from.toISOString()}::timestamptz) * 1000`
-  const [, { rows }] = await database.batch([
-    database.execute(READ_IN_ORDER),
-    database.execute<CountRow>(sql`
+  const rows = await executeInOrder<CountRow>(
+    database,
+    sql`
       WITH examined AS MATERIALIZED (${read})
       SELECT floor(${sinceFrom} / ${period.bucketMilliseconds})::int AS bucket, outcome, count(*) AS count,
         sum(cost) AS cost, NULL::bigint AS first_at, NULL::float8[] AS first_event
@@ -206,8 +207,8 @@ export async function countCalls(
       UNION ALL
       SELECT NULL, NULL, count(*), NULL, (extract(epoch FROM min(at)) * 1000)::bigint,
         percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY first_event) FILTER (WHERE is_wanted)
-      FROM examined`),
-  ])
+      FROM examined`,
+  )
   const all = rows.find((row) => row.bucket === null)
   const [p50, p95] = all?.first_event ?? []
   return {

@@ -1,9 +1,9 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { calls } from '../../../schema/governance.ts'
+import { executeInOrder, READ_IN_ORDER } from '../../../schema/read-in-order.ts'
 import { OUTCOMES, type Outcome } from '../../wire/calls.ts'
 import { equal, newestFirst, type OrganizationScope, within } from '../changes/scoped-statements.store.ts'
 import type { CallRow } from './extracted-rows.ts'
-import { READ_IN_ORDER } from './search-newest.store.ts'
 
 /** Calls that an overview counts, the newest ones. */
 const MOST_COUNTED = 100_000
@@ -64,10 +64,7 @@ export async function selectDay(
     ORDER BY ${newest} LIMIT ${MOST_COUNTED}`
   const before = sql`SELECT 1 FROM ${calls} WHERE ${and(ofScope, within(calls.at, times.weekBefore))}
     ORDER BY ${newest} LIMIT ${MOST_COUNTED}`
-  const [, { rows }] = await database.batch([
-    database.execute(READ_IN_ORDER),
-    database.execute<{ day: CountedDay }>(dayStatement({ examined, before, times })),
-  ])
+  const rows = await executeInOrder<{ day: CountedDay }>(database, dayStatement({ examined, before, times }))
   const [row] = rows
   if (row === undefined) throw new Error('A statement without a condition has one row.')
   return row.day

@@ -1,16 +1,9 @@
 import { and, getTableColumns, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import type { Database } from '../../../schema/database.ts'
+import { READ_IN_ORDER } from '../../../schema/read-in-order.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { beyond, microseconds, newestFirst, toPage } from '../changes/scoped-statements.store.ts'
-
-/**
- * Forces reading by the index, for one transaction. Without statistics Postgres estimates an organization at a two-hundredth of
- * the table. If that is fewer rows than are examined, it would read and sort all rows of the organization, instead of the newest
- * by the index. A sort that it needs nevertheless, of what was read, then counts as so dear that Postgres would compile the statement
- * (`jit`), for some 300 ms.
- */
-export const READ_IN_ORDER = sql`SELECT set_config('enable_sort', 'off', true), set_config('jit', 'off', true)`
 
 interface Search {
   table: PgTable & { at: PgColumn; id: PgColumn }

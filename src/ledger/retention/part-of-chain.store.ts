@@ -2,7 +2,7 @@ import { getTableColumns, type SQL, sql } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Database } from '../../../schema/database.ts'
 import { auditRecords, creditEntries } from '../../../schema/governance.ts'
-import { databaseCause } from '../../lib/database-error.ts'
+import { isDataException } from '../../lib/database-error.ts'
 import type { ChainHead, ChainIdentity } from '../records/chain.ts'
 import {
   type ColumnTexts,
@@ -70,8 +70,8 @@ export async function readPartOfChain(
       return null
     return { hash: part.hash, entries: part.entries, amount: Number(part.amount) }
   } catch (error) {
-    // A body that is no JSON, or has a text in place of a number: a data exception.
-    if (databaseCause(error)?.code.startsWith('22')) return null
+    // A body that is no JSON, or has a text in place of a number.
+    if (isDataException(error)) return null
     throw error
   }
 }

@@ -1,5 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
+import { executeInOrder } from '../../../schema/read-in-order.ts'
 import {
   conversationItems,
   conversations,
@@ -8,7 +9,6 @@ import {
   responses,
 } from '../../../schema/responses.ts'
 import { textArray, timeParameter } from '../../../schema/sql-values.ts'
-import { READ_IN_ORDER } from '../../ledger/records/search-newest.store.ts'
 import type { Owner } from '../model/types.ts'
 import { contentGarbageStatement, inOneBatch, isItemOf, ownedBy } from './rows.store.ts'
 
@@ -28,13 +28,13 @@ export async function selectOldResponses(
   before: number,
   most: number,
 ): Promise<EndedResponse[]> {
-  const [, { rows }] = await database.batch([
-    database.execute(READ_IN_ORDER),
-    database.execute<{ id: string; user_id: string; conversation_id: string | null }>(sql`
+  const rows = await executeInOrder<{ id: string; user_id: string; conversation_id: string | null }>(
+    database,
+    sql`
       SELECT id, user_id, conversation_id FROM ${responses}
       WHERE organization_id::text = ${organizationId} AND created_at < ${timeParameter(before)} AND status <> 'in_progress'
-      ORDER BY created_at, id LIMIT ${most}`),
-  ])
+      ORDER BY created_at, id LIMIT ${most}`,
+  )
   return rows.map(({ id, user_id: userId, conversation_id: conversationId }) => ({
     id,
     userId,
@@ -118,17 +118,17 @@ export async function selectEmptyConversations(
 ): Promise<{ ids: string[]; next: ConversationPosition | null }> {
   const isAfter =
     after === null ? sql`true` : sql`(created_at, id) > (${after.at}::timestamptz, ${after.id}::text)`
-  const [, { rows }] = await database.batch([
-    database.execute(READ_IN_ORDER),
-    database.execute<{ examined: number; at: string; id: string; empty: string[] }>(sql`
+  const rows = await executeInOrder<{ examined: number; at: string; id: string; empty: string[] }>(
+    database,
+    sql`
       WITH page AS MATERIALIZED (
         SELECT id, created_at, writer FROM ${conversations}
         WHERE organization_id::text = ${organizationId} AND created_at < ${timeParameter(before)} AND ${isAfter}
         ORDER BY created_at, id LIMIT ${most})
       SELECT (SELECT count(*) FROM page)::int AS examined, last.created_at::text AS at, last.id,
         to_jsonb(ARRAY(SELECT id FROM page WHERE ${isEmpty(sql`page`)})) AS empty
-      FROM (SELECT * FROM page ORDER BY created_at DESC, id DESC LIMIT 1) AS last`),
-  ])
+      FROM (SELECT * FROM page ORDER BY created_at DESC, id DESC LIMIT 1) AS last`,
+  )
   const [page] = rows
   if (!page) return { ids: [], next: null }
   return { ids: page.empty, next: page.examined < most ? null : { at: page.at, id: page.id } }

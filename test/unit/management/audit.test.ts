@@ -23,6 +23,16 @@ afterEach(() => {
 })
 afterAll(() => harness.close())
 
+/** A row of usage of an organization. */
+async function usageOf(organizationId: string) {
+  const [usage] = await harness.database
+    .select()
+    .from(usageEvents)
+    .where(eq(usageEvents.organizationId, organizationId))
+  if (!usage) throw new Error('the calls have no usage')
+  return usage
+}
+
 describe('audit', () => {
   it('is filtered, paged and shown with the whole record', async () => {
     const own = await seedOrganization(harness)
@@ -230,11 +240,7 @@ describe('verification', () => {
   it('finds rows without a record over pages of any length', async () => {
     const own = await tenantWithCalls()
     const organizationId = own.organization.id
-    const [usage] = await harness.database
-      .select()
-      .from(usageEvents)
-      .where(eq(usageEvents.organizationId, organizationId))
-    if (!usage) throw new Error('the calls have no usage')
+    const usage = await usageOf(organizationId)
     const forged = ['call_a', 'call_b'].map((callId) => ({ ...usage, callId, at: new Date(0) }))
     await harness.database.insert(usageEvents).values(forged)
     const entry = { organizationId, reason: 'x', amount: 5, at: new Date(0) }
@@ -259,11 +265,7 @@ describe('verification', () => {
   it('goes on behind a row of usage that retention removes between two pages', async () => {
     const own = await tenantWithCalls()
     const organizationId = own.organization.id
-    const [usage] = await harness.database
-      .select()
-      .from(usageEvents)
-      .where(eq(usageEvents.organizationId, organizationId))
-    if (!usage) throw new Error('the calls have no usage')
+    const usage = await usageOf(organizationId)
     const times = ['epoch', '2001-02-03 04:05:06.000001+00', '2001-02-03 04:05:06.000002+00', 'infinity']
     const forged = times.map((at, index) => ({
       ...usage,
@@ -290,7 +292,7 @@ describe('verification', () => {
     '2026-13-01 00:00:00',
     '0000-01-01 00:00:00',
     '294277-01-01 00:00:00',
-    'now',
+    'no time',
   ])('takes no cursor with the time %s', async (at) => {
     const after = { organizationId: randomUUID(), at, callId: 'call_1' }
     const cursor = Buffer.from(JSON.stringify({ table: 'usage_events', after })).toString('base64url')
